@@ -1,0 +1,80 @@
+# Every target sets up its own virtual environment when it is missing or older than the lock.
+# Needed beforehand: Python 3.11 or later; Java 17 and Maven for the tests and the demo.
+
+PYTHON ?= $(shell for p in python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+SEEDS ?= 10000
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# Progress bars for people; a quiet log for machines.
+QUIET := $(if $(MAKE_TERMOUT),,--quiet)
+
+PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
+	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help demo dev test test-real check bench chaos sim lock clean setup
+
+help: ## Show the targets.
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Set up .venv from the lock (every other target does it by itself).
+
+$(READY): pyproject.toml requirements.lock requirements-build.lock
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or later is needed; name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: $(PYTHON) is older than 3.11; name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(BIN)/python -c '' 2>/dev/null || { echo "[1/4] virtual environment in .venv"; $(PYTHON) -m venv --clear .venv; }
+	@echo "[2/4] build tools"
+	@$(PIP) install $(QUIET) --require-hashes -r requirements-build.lock
+	@echo "[3/4] locked dependencies (about 700 MB, most of it pyspark; one to a few minutes)"
+	@$(PIP) install $(QUIET) --require-hashes --no-build-isolation -r requirements.lock
+	@echo "[4/4] controllerd itself"
+	@$(PIP) install $(QUIET) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## Tell the story on an embedded cluster: brokers die, leaders move.
+	$(BIN)/controllerd demo $(ARGS)
+
+dev: $(READY) ## Start ZooKeeper, three embedded brokers and controllerd until Ctrl-C.
+	$(BIN)/controllerd dev $(ARGS)
+
+check: $(READY) ## Format, lint, types, import law, tidy rules.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_tidy.py
+
+# The session ends by itself below the 25 minutes that CI allows; exit 5 means that nothing ran.
+test: $(READY) ## The tier that CI runs: everything but real and chaos.
+	$(BIN)/pytest -m "not real and not chaos" --session-timeout=1320 $(ARGS)
+
+test-real: $(READY) ## The slower tier, on real brokers.
+	$(BIN)/pytest -m real --timeout=600 --session-timeout=3540 $(ARGS)
+
+chaos: $(READY) ## Long random runs.
+	$(BIN)/pytest -m chaos --timeout=0 $(ARGS)
+
+sim: $(READY) ## Simulated clusters by seed: make sim SEEDS=10000.
+	CONTROLLERD_SIM_SEEDS=$(SEEDS) $(BIN)/pytest tests/sim --timeout=0 $(ARGS)
+
+bench: $(READY) ## Counts and ratios.
+	$(BIN)/python -m bench $(ARGS)
+
+# pip-compile runs apart from .venv: its own dependencies are nobody else's.
+lock: $(READY) ## Renew both lock files (minutes: it hashes every wheel of every platform).
+	$(BIN)/python -m venv --clear .build/lock
+	.build/lock/bin/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5,<8'
+	$(PIP_COMPILE) --allow-unsafe --only-build-deps --all-build-deps --output-file=requirements-build.lock pyproject.toml
+	$(PIP_COMPILE) --all-extras --output-file=requirements.lock pyproject.toml
+	sed -i.bak -e '/^#/d' -e '/^$$/d' requirements.lock requirements-build.lock
+	rm -f requirements.lock.bak requirements-build.lock.bak
+	@! grep -nE '://|^-' requirements.lock requirements-build.lock || { echo "make: a lock file names a host or an option" >&2; exit 1; }
+
+clean: ## Remove what was built and cached (.venv stays).
+	rm -rf build dist .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

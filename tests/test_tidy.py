@@ -1,0 +1,212 @@
+"""House rules that no linter knows, so that a review never has to mention them."""
+
+import ast
+import configparser
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+TOP_LEVEL: Final = ("controllerd", "events", "handlers", "channel_manager", "wire", "broker", "replay", "cli")
+MAX_FUNCTION_LINES: Final = 50
+MAX_MODULE_LINES: Final = 400
+# The supervisors: what escapes a handler or a connection is decided there, and nowhere else.
+MAY_CATCH_ALL: Final = frozenset({"controllerd/loop.py", "events/queue.py", "channel_manager/sender.py"})
+PURE: Final = (
+    "controllerd.core",
+    "events",
+    "channel_manager.batch",
+    "replay.records",
+    "replay.fold",
+    "replay.invariants",
+)
+
+GENERATED: Final = re.compile(r"^(?:\.(?!ci$).*|__pycache__|build|dist|.*\.egg-info)$")
+UNFINISHED: Final = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
+# Folders that belong to one machine or one person.
+MACHINE_PATH: Final = re.compile(r"(?<![\w.*/-])/(?:root|tmp|home|work|Users)(?=[/\"'`\s]|$)")
+REGISTRY: Final = re.compile(
+    r"pypi\.(?:org|python\.org)|pythonhosted\.org|repo\d?\.maven|maven\.apache\.org/maven2|anaconda\.org|conda\.io"
+    r"|artifactory|jfrog|nexus\.|PIP_INDEX_URL|--(?:extra-)?index-url|--find-links|--trusted-host",
+    re.IGNORECASE,
+)
+
+
+def tracked() -> list[Path]:
+    """Every text file of the project: what git knows or would add, or all of an unpacked archive."""
+    if (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        return sorted(path for path in (ROOT / name for name in names if name) if path.is_file())
+    return sorted(walk(ROOT))
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """The files below a folder, without caches, builds and virtual environments."""
+    for current, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not GENERATED.search(name))
+        yield from (Path(current, name) for name in files)
+
+
+def relative(path: Path) -> str:
+    """The path as the project names it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
+    """Each place in a tracked text file where the pattern occurs, this file's own patterns aside."""
+    found = []
+    for path in tracked():
+        if path == Path(__file__).resolve():
+            continue
+        lines = enumerate(path.read_bytes().decode(errors="replace").splitlines(), 1)
+        found += [f"{relative(path)}:{n}: {line.strip()[:120]}" for n, line in lines if pattern.search(line)]
+    return found
+
+
+def shipped_modules() -> dict[str, Path]:
+    """The modules of the top-level packages by dotted name; packages themselves by their ``__init__``."""
+    found = {}
+    for path in tracked():
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in TOP_LEVEL:
+            found[relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")] = path
+    return found
+
+
+SHIPPED: Final = shipped_modules()
+TREES: Final = {relative(path): ast.parse(path.read_text()) for path in SHIPPED.values()}
+TESTS: Final = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")]
+TEST_TREES: Final = {relative(path): ast.parse(path.read_text()) for path in TESTS}
+LAW: Final = configparser.ConfigParser()
+LAW.read(ROOT / ".importlinter")
+
+
+def test_the_tree_was_found() -> None:
+    assert {name.partition(".")[0] for name in SHIPPED} == set(TOP_LEVEL)
+
+
+def test_every_function_is_short() -> None:
+    long = [
+        f"{name}:{node.lineno} {node.name} has {length} lines"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
+    ]
+
+    assert long == []
+
+
+def test_every_module_is_short() -> None:
+    sizes = {relative(path): len(path.read_text().splitlines()) for path in SHIPPED.values()}
+
+    assert {name: size for name, size in sizes.items() if size > MAX_MODULE_LINES} == {}
+
+
+def test_every_module_says_why_it_exists() -> None:
+    silent = [name for name, tree in TREES.items() if tree.body and ast.get_docstring(tree) is None]
+
+    assert silent == []
+
+
+def test_every_package_init_is_empty() -> None:
+    assert [relative(p) for p in tracked() if p.name == "__init__.py" and p.stat().st_size] == []
+
+
+def catches_all(handler: ast.expr | None) -> bool:
+    """Whether an except clause, or one of its alternatives, takes whatever comes."""
+    if isinstance(handler, ast.Tuple):
+        return any(catches_all(element) for element in handler.elts)
+    return handler is None or (isinstance(handler, ast.Name) and handler.id in {"Exception", "BaseException"})
+
+
+def test_only_the_supervisors_catch_every_exception() -> None:
+    broad = [
+        f"{name}:{node.lineno}"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and catches_all(node.type) and name not in MAY_CATCH_ALL
+    ]
+
+    assert broad == []
+
+
+def test_nothing_is_suppressed_wholesale() -> None:
+    suppressed = [
+        f"{name}:{node.lineno}"
+        for name, tree in (TREES | TEST_TREES).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "suppress" in names_of(node.func) and any(map(catches_all, node.args))
+    ]
+
+    assert suppressed == []
+
+
+def test_no_test_replaces_code_by_a_mock() -> None:
+    forbidden = {"Mock", "MagicMock", "AsyncMock", "NonCallableMock", "patch", "mocker"}
+    mocked = {
+        name: sorted(found)
+        for name, tree in TEST_TREES.items()
+        if (found := forbidden & {used for node in ast.walk(tree) for used in names_of(node)})
+    }
+
+    assert mocked == {}
+
+
+def names_of(node: ast.AST) -> set[str]:
+    """The names that a node uses, imports or takes as a parameter."""
+    match node:
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+            return {name}
+        case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
+            return {part for alias in aliases for part in alias.name.split(".")}
+        case _:
+            return set()
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert lines_that_match(UNFINISHED) == []
+
+
+def test_no_file_names_a_folder_of_one_machine() -> None:
+    assert lines_that_match(MACHINE_PATH) == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    # The Makefile hands pip-compile the switches that keep such names out of the lock.
+    found = [line for line in lines_that_match(REGISTRY) if not (line.startswith("Makefile:") and "--no-emit-" in line)]
+
+    assert found == []
+
+
+def test_the_changelog_has_an_unreleased_section() -> None:
+    assert re.search(r"^## \[?Unreleased\]?", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def layered() -> set[str]:
+    """Every name in the layers of the import law, parentheses removed."""
+    rows = LAW["importlinter:contract:layers"]["layers"].split("\n")
+    return {name.strip().strip("()") for row in rows for name in re.split(r"[|:]", row) if name.strip()}
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    layers = layered()
+    outside = [
+        name
+        for name, path in SHIPPED.items()
+        if path.stat().st_size and not any(name == layer or name.startswith(f"{layer}.") for layer in layers)
+    ]
+
+    assert outside == []
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_every_pure_module_is_held_by_the_law(name: str) -> None:
+    held = LAW["importlinter:contract:pure"]["source_modules"].split()
+
+    assert name in held or name not in SHIPPED
