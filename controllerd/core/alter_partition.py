@@ -1,0 +1,82 @@
+"""What to answer a leader that wants to change its ISR (KIP-497, KIP-704, KIP-841): one partition, one verdict."""
+
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
+
+
+class Proposal(NamedTuple):
+    """A leader's request for one partition, with who it is."""
+
+    leader: BrokerId
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[BrokerId, ...]
+    recovery_state: LeaderRecoveryState
+
+
+class AlreadySo(NamedTuple):
+    """The partition has this state already: the request is a repeat of one that succeeded."""
+
+    current: LeaderAndIsr
+
+
+class Accepted(NamedTuple):
+    """Write this, on the condition of its partition epoch."""
+
+    wanted: LeaderAndIsr
+
+
+Verdict = AlreadySo | Accepted | KafkaError
+
+
+def judge(
+    proposal: Proposal,
+    current: LeaderAndIsr | None,
+    assignment: ReplicaAssignment,
+    live: AbstractSet[BrokerId],
+    controller_epoch: int,
+    *,
+    ineligible: KafkaError = KafkaError.INELIGIBLE_REPLICA,
+) -> Verdict:
+    """The first rule that applies decides.
+
+    ``live`` leaves out brokers that are shutting down; ``ineligible`` is the error that the asker's version knows for
+    an ISR member that is not live. Beyond the peer's rules an ISR that is empty, names a broker twice or one without a
+    replica, lacks its leader, or comes from somebody who does not lead, is INVALID_REQUEST.
+    """
+    if current is None:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    if proposal.partition_epoch > current.partition_epoch or proposal.leader_epoch > current.leader_epoch:
+        return KafkaError.NOT_CONTROLLER  # the asker knows more than we do: we may be the stale one
+    if proposal.leader_epoch < current.leader_epoch:
+        return KafkaError.FENCED_LEADER_EPOCH
+    if (proposal.leader, proposal.isr, proposal.recovery_state) == (
+        current.leader,
+        current.isr,
+        current.recovery_state,
+    ):
+        return AlreadySo(current)
+    if proposal.partition_epoch < current.partition_epoch:
+        return KafkaError.INVALID_UPDATE_VERSION
+    if not _is_sound(proposal, current, assignment):
+        return KafkaError.INVALID_REQUEST
+    if any(member not in live for member in proposal.isr):
+        return ineligible
+    return Accepted(
+        current._replace(isr=proposal.isr, recovery_state=proposal.recovery_state, controller_epoch=controller_epoch)
+    )
+
+
+def _is_sound(proposal: Proposal, current: LeaderAndIsr, assignment: ReplicaAssignment) -> bool:
+    recovering = proposal.recovery_state is LeaderRecoveryState.RECOVERING
+    if recovering and (len(proposal.isr) > 1 or current.recovery_state is LeaderRecoveryState.RECOVERED):
+        return False
+    return (
+        proposal.leader == current.leader
+        and proposal.leader in proposal.isr
+        and len(set(proposal.isr)) == len(proposal.isr)
+        and set(proposal.isr) <= set(assignment.replicas)
+    )

@@ -1,0 +1,112 @@
+"""Every mutation of the context as a value, so that the audit log can say what changed and a replay can redo it."""
+
+from typing import NamedTuple
+
+from controllerd.core.model import (
+    Broker,
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+
+
+class BrokerLive(NamedTuple):
+    """A broker entered the live set, or its endpoints changed."""
+
+    broker: Broker
+
+
+class BrokerGone(NamedTuple):
+    """A broker left the live set."""
+
+    broker: BrokerId
+
+
+class BrokerShuttingDown(NamedTuple):
+    """A broker asked for controlled shutdown."""
+
+    broker: BrokerId
+
+
+class TopicKnown(NamedTuple):
+    """A topic, its id or its znode version became known."""
+
+    topic: str
+    topic_id: str | None
+    znode_version: int
+
+
+class TopicForgotten(NamedTuple):
+    """A topic and everything known of it left the context."""
+
+    topic: str
+
+
+class AssignmentSet(NamedTuple):
+    """The assignment of a partition as its topic znode has it."""
+
+    tp: TopicPartition
+    assignment: ReplicaAssignment
+
+
+class LeadershipSet(NamedTuple):
+    """The leadership of a partition as its state znode has it."""
+
+    tp: TopicPartition
+    leadership: LeaderAndIsr
+
+
+class PartitionMoved(NamedTuple):
+    """A transition of the partition state machine."""
+
+    tp: TopicPartition
+    before: PartitionState
+    after: PartitionState
+
+
+class ReplicaMoved(NamedTuple):
+    """A transition of the replica state machine."""
+
+    tp: TopicPartition
+    broker: BrokerId
+    before: ReplicaState
+    after: ReplicaState
+
+
+class OfflineDirsSet(NamedTuple):
+    """The partitions of a broker whose log directory failed."""
+
+    broker: BrokerId
+    partitions: frozenset[TopicPartition]
+
+
+class Quarantined(NamedTuple):
+    """A znode that cannot be understood is left alone, with what depends on it."""
+
+    path: str
+    reason: str
+
+
+class Released(NamedTuple):
+    """A quarantined znode can be understood again, or is gone."""
+
+    path: str
+
+
+Change = (
+    BrokerLive
+    | BrokerGone
+    | BrokerShuttingDown
+    | TopicKnown
+    | TopicForgotten
+    | AssignmentSet
+    | LeadershipSet
+    | PartitionMoved
+    | ReplicaMoved
+    | OfflineDirsSet
+    | Quarantined
+    | Released
+)

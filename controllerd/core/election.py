@@ -1,0 +1,178 @@
+"""Who leads a partition next: the election rules as pure functions, values in, value out.
+
+The assignment is ordered (during a reassignment the target replicas come first) and the ISR is the one just read from
+ZooKeeper. ``None`` means that nobody is electable: then nothing is written and no state changes.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controllerd.core.model import (
+    INITIAL_LEADER_EPOCH,
+    MAX_LEADER_EPOCH,
+    NO_LEADER,
+    BrokerId,
+    LeaderAndIsr,
+    LeaderRecoveryState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """Elect because the partition has no online leader; ``allow_unclean`` overrides the topic's own setting."""
+
+    allow_unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reassign:
+    """Elect among the target replicas of a reassignment that is about to complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """Elect the first assigned replica, or nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown:
+    """Move leadership away from the brokers that are shutting down."""
+
+
+ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown
+
+
+class Elected(NamedTuple):
+    """The result of an election that found a leader."""
+
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
+    recovery_state: LeaderRecoveryState | None = None
+    """None keeps the stored state: a partition that is RECOVERING stays so through clean elections (KIP-704)."""
+    unclean: bool = False
+    """The leader was not in the ISR: records may be lost."""
+
+
+class LeaderEpochExhausted(NamedTuple):
+    """The leader epoch stands at its maximum, 2^31-1. It never wraps: the change is refused and needs an operator."""
+
+    leader_epoch: int
+
+
+def elect_offline(
+    assignment: Sequence[BrokerId],
+    isr: Sequence[BrokerId],
+    online: AbstractSet[BrokerId],
+    *,
+    unclean_allowed: bool,
+    leader_recovery: bool,
+) -> Elected | None:
+    """First online in-sync replica in assignment order; else, if unclean is allowed, the first online replica.
+
+    ``online`` leaves out brokers that are shutting down. ``leader_recovery`` says whether this cluster knows KIP-704.
+    """
+    leader = _first(assignment, online, among=isr)
+    if leader is not None:
+        return Elected(leader, tuple(broker for broker in isr if broker in online))
+    if not unclean_allowed:
+        return None
+    return _elect_unclean(assignment, online, leader_recovery=leader_recovery)
+
+
+def _elect_unclean(
+    assignment: Sequence[BrokerId], online: AbstractSet[BrokerId], *, leader_recovery: bool
+) -> Elected | None:
+    leader = _first(assignment, online, among=assignment)
+    if leader is None:
+        return None
+    recovery_state = LeaderRecoveryState.RECOVERING if leader_recovery else None
+    return Elected(leader, (leader,), recovery_state, unclean=True)
+
+
+def elect_reassign(
+    target: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId]
+) -> Elected | None:
+    """First target replica that is online and in the ISR; the ISR stays as it is."""
+    leader = _first(target, online, among=isr)
+    return Elected(leader, tuple(isr)) if leader is not None else None
+
+
+def elect_preferred(
+    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId]
+) -> Elected | None:
+    """The first assigned replica if it is online and in the ISR; the ISR stays as it is.
+
+    Does not look at who leads now: callers leave out partitions that their preferred replica already leads.
+    """
+    leader = _first(assignment[:1], online, among=isr)
+    return Elected(leader, tuple(isr)) if leader is not None else None
+
+
+def elect_controlled_shutdown(
+    assignment: Sequence[BrokerId],
+    isr: Sequence[BrokerId],
+    online_or_shutting_down: AbstractSet[BrokerId],
+    shutting_down: AbstractSet[BrokerId],
+) -> Elected | None:
+    """First replica in the ISR that is online and stays; the ISR loses every broker that is shutting down."""
+    leader = _first(assignment, online_or_shutting_down - shutting_down, among=isr)
+    if leader is None:
+        return None
+    return Elected(leader, tuple(broker for broker in isr if broker not in shutting_down))
+
+
+def _first(
+    candidates: Sequence[BrokerId], online: AbstractSet[BrokerId], *, among: Sequence[BrokerId]
+) -> BrokerId | None:
+    return next((broker for broker in candidates if broker in online and broker in among), None)
+
+
+def initial_leadership(
+    assignment: Sequence[BrokerId], online: AbstractSet[BrokerId], controller_epoch: int
+) -> LeaderAndIsr | None:
+    """The first leadership of a new partition: its online replicas are the ISR, the first of them leads."""
+    isr = tuple(broker for broker in assignment if broker in online)
+    if not isr:
+        return None
+    return LeaderAndIsr(isr[0], INITIAL_LEADER_EPOCH, isr, controller_epoch, partition_epoch=0)
+
+
+def next_leadership(
+    current: LeaderAndIsr, elected: Elected, controller_epoch: int
+) -> LeaderAndIsr | LeaderEpochExhausted:
+    """What to write after an election: leader epoch + 1, in our name.
+
+    ``partition_epoch`` is still that of ``current``, the condition of the write; the store knows the new one.
+    """
+    bumped = bump_leader_epoch(current, controller_epoch)
+    if isinstance(bumped, LeaderEpochExhausted):
+        return bumped
+    recovery_state = current.recovery_state if elected.recovery_state is None else elected.recovery_state
+    return bumped._replace(leader=elected.leader, isr=elected.isr, recovery_state=recovery_state)
+
+
+def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr | LeaderEpochExhausted:
+    """The same leadership with leader epoch + 1, in our name, so that brokers take a changed assignment (KIP-455)."""
+    if current.leader_epoch >= MAX_LEADER_EPOCH:
+        return LeaderEpochExhausted(current.leader_epoch)
+    return current._replace(leader_epoch=current.leader_epoch + 1, controller_epoch=controller_epoch)
+
+
+def shrink_isr(
+    current: LeaderAndIsr, broker: BrokerId, controller_epoch: int
+) -> LeaderAndIsr | LeaderEpochExhausted | None:
+    """What to write when a replica goes offline; None when it is not in the ISR, so nothing is written.
+
+    The last member stays in the ISR whatever the unclean setting, or nobody would know who has the data; but it no
+    longer leads.
+    """
+    if broker not in current.isr:
+        return None
+    bumped = bump_leader_epoch(current, controller_epoch)
+    if isinstance(bumped, LeaderEpochExhausted):
+        return bumped
+    rest = tuple(member for member in current.isr if member != broker)
+    leader = NO_LEADER if current.leader == broker else current.leader
+    return bumped._replace(leader=leader, isr=rest or current.isr)

@@ -1,0 +1,89 @@
+"""Which brokers get the replicas of new partitions: Kafka's own algorithm, with its two random numbers passed in."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count, islice, zip_longest
+
+from controllerd.core.model import BrokerId
+from controllerd.errors import ControllerdError
+
+Placement = dict[int, tuple[BrokerId, ...]]
+"""Partition -> its replicas, preferred replica first."""
+
+
+class PlacementError(ControllerdError):
+    """These brokers cannot carry these replicas: too few of them, or only some of them have a rack."""
+
+
+def place_replicas(
+    racks: Mapping[BrokerId, str | None], partitions: range, replication_factor: int, *, start: int, shift: int
+) -> Placement:
+    """Spread the replicas of ``partitions`` over the brokers, and over their racks if they have any (KIP-36).
+
+    ``racks`` maps each usable broker to its rack; without racks its order is the order of placement. ``start`` and
+    ``shift`` are random numbers below the number of brokers, or both ``expansion_start`` for partitions that are added.
+    """
+    if not 0 < replication_factor <= len(racks):
+        raise PlacementError(f"replication factor {replication_factor} with {len(racks)} live brokers")
+    known = {broker: rack for broker, rack in racks.items() if rack is not None}
+    if not known:
+        return _place(list(racks), {}, partitions, replication_factor, start=start, shift=shift)
+    if len(known) < len(racks):
+        raise PlacementError(f"brokers {sorted(racks.keys() - known.keys())} have no rack, but others have")
+    return _place(alternate_racks(known), known, partitions, replication_factor, start=start, shift=shift)
+
+
+def expansion_start(brokers: Sequence[BrokerId], first_replica: BrokerId) -> int:
+    """Start and shift for added partitions: the place of partition 0's first replica among the sorted brokers."""
+    index = bisect_left(brokers, first_replica)
+    return index if index < len(brokers) else 0
+
+
+def alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
+    """The brokers in turn from each rack: racks by name, brokers of a rack by id."""
+    by_rack: defaultdict[str, list[BrokerId]] = defaultdict(list)
+    for broker in sorted(racks):
+        by_rack[racks[broker]].append(broker)
+    rounds = zip_longest(*(by_rack[rack] for rack in sorted(by_rack)))
+    return [broker for broker in chain.from_iterable(rounds) if broker is not None]
+
+
+def _place(
+    brokers: list[BrokerId],
+    racks: Mapping[BrokerId, str],
+    partitions: range,
+    replication_factor: int,
+    *,
+    start: int,
+    shift: int,
+) -> Placement:
+    placed: Placement = {}
+    number_of_racks = len(set(racks.values())) or 1
+    for partition in partitions:
+        if partition > 0 and partition % len(brokers) == 0:
+            shift += 1
+        leader = (partition + start) % len(brokers)
+        followers = _followers(brokers, leader, shift * number_of_racks)
+        chosen = _spread(brokers[leader], followers, racks, number_of_racks) if racks else followers
+        placed[partition] = (brokers[leader], *islice(chosen, replication_factor - 1))
+    return placed
+
+
+def _followers(brokers: list[BrokerId], leader: int, shift: int) -> Iterator[BrokerId]:
+    """Candidates after the leader in Kafka's order, round and round; never the leader itself."""
+    others = len(brokers) - 1
+    return (brokers[(leader + 1 + (shift + k) % others) % len(brokers)] for k in count())
+
+
+def _spread(
+    leader: BrokerId, followers: Iterator[BrokerId], racks: Mapping[BrokerId, str], number_of_racks: int
+) -> Iterator[BrokerId]:
+    """The candidates that may be taken: each broker once, and no rack twice before every rack has a replica."""
+    taken, used = {leader}, {racks[leader]}
+    while len(taken) < len(racks):
+        broker = next(followers)
+        if broker not in taken and (racks[broker] not in used or len(used) == number_of_racks):
+            taken.add(broker)
+            used.add(racks[broker])
+            yield broker

@@ -1,0 +1,70 @@
+"""What is wrong with values that parsed well: judged per partition, so that one bad entry never costs a whole topic."""
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaAssignment
+
+MAX_TOPIC_NAME_LENGTH: Final = 249
+_LEGAL_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class AssignmentFlaw(Enum):
+    """A flaw of one partition's assignment, and so what must be left alone."""
+
+    DUPLICATE_REPLICAS = "a broker holds two replicas"
+    """The whole partition is left alone."""
+    REASSIGNMENT_OUTSIDE_REPLICAS = "adding or removing names a broker that is not among the replicas"
+    """Its reassignment is left alone; its leadership is served."""
+    NO_REPLICAS = "no replicas"
+    """The partition cannot be created and stays New."""
+
+
+def assignment_flaw(assignment: ReplicaAssignment) -> AssignmentFlaw | None:
+    """The gravest flaw of an assignment, or None."""
+    if _repeats(assignment.replicas):
+        return AssignmentFlaw.DUPLICATE_REPLICAS
+    if not assignment.replicas:
+        return AssignmentFlaw.NO_REPLICAS
+    if not {*assignment.adding, *assignment.removing} <= set(assignment.replicas):
+        return AssignmentFlaw.REASSIGNMENT_OUTSIDE_REPLICAS
+    return None
+
+
+class LeadershipFlaw(Enum):
+    """A flaw of a partition state: alarmed, never repaired in silence; the partition is elected by the normal rules."""
+
+    EMPTY_ISR = "the ISR is empty"
+    DUPLICATE_ISR = "the ISR names a broker twice"
+    ISR_OUTSIDE_REPLICAS = "no ISR member is among the replicas"
+    LEADER_OUTSIDE_ISR = "the leader is not in the ISR"
+
+
+def leadership_flaw(leadership: LeaderAndIsr, replicas: Iterable[BrokerId]) -> LeadershipFlaw | None:
+    """The gravest flaw of a partition state, or None."""
+    if not leadership.isr:
+        return LeadershipFlaw.EMPTY_ISR
+    if set(leadership.isr).isdisjoint(replicas):
+        return LeadershipFlaw.ISR_OUTSIDE_REPLICAS
+    if leadership.leader != NO_LEADER and leadership.leader not in leadership.isr:
+        return LeadershipFlaw.LEADER_OUTSIDE_ISR
+    if _repeats(leadership.isr):
+        return LeadershipFlaw.DUPLICATE_ISR
+    return None
+
+
+def _repeats(brokers: tuple[BrokerId, ...]) -> bool:
+    return len(set(brokers)) < len(brokers)
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why this is not a legal topic name (error 17, INVALID_TOPIC_EXCEPTION), or None."""
+    if name in {"", ".", ".."}:
+        return f"topic name {name!r} is not allowed"
+    if len(name) > MAX_TOPIC_NAME_LENGTH:
+        return f"topic name is longer than {MAX_TOPIC_NAME_LENGTH} characters"
+    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
+        return "topic name has characters outside a-z, A-Z, 0-9, dot, underscore and hyphen"
+    return None
