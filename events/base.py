@@ -1,0 +1,42 @@
+"""What an event is: frozen data, mapped to the state the controller is in while it handles it."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Generic, TypeVar
+
+Reply = TypeVar("Reply")
+
+
+class ControllerState(IntEnum):
+    """What the controller is doing, with the peer's codes (gauge ``ControllerState``)."""
+
+    IDLE = 0
+    CONTROLLER_CHANGE = 1
+    BROKER_CHANGE = 2
+    TOPIC_CHANGE = 3
+    TOPIC_DELETION = 4
+    ALTER_PARTITION_REASSIGNMENT = 5
+    AUTO_LEADER_BALANCE = 6
+    MANUAL_LEADER_BALANCE = 7
+    CONTROLLED_SHUTDOWN = 8
+    ISR_CHANGE = 9
+    LEADER_AND_ISR_RESPONSE_RECEIVED = 10
+    LOG_DIR_CHANGE = 11
+    CONTROLLER_SHUTDOWN = 12
+    UNCLEAN_LEADER_ELECTION_ENABLE = 13
+    TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE = 14
+    LIST_PARTITION_REASSIGNMENT = 15
+    UPDATE_METADATA_RESPONSE_RECEIVED = 16
+    UPDATE_FEATURES = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened. Carries data only: never a callback, never state that a watch could make stale."""
+
+    state: ClassVar[ControllerState] = ControllerState.IDLE
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Event, Generic[Reply]):
+    """An event that somebody waits for; the handler's return value is the reply."""

@@ -1,0 +1,115 @@
+"""Events of the controller's own role and of the brokers."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from controllerd.core.model import BrokerId
+from events.base import Call, ControllerState, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Event):
+    """The daemon started: watch ``/controller`` and try to be elected. Enqueued once."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChange(Event):
+    """``/controller`` was created or its data changed: resign if it is no longer ours."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Reelect(Event):
+    """``/controller`` was deleted: resign if it was ours, then try to be elected."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerAndReelect(Event):
+    """A new ZooKeeper session was established. We are no broker, so nothing is registered: only the election."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Event):
+    """The ZooKeeper session ``generation`` is over: resign. Enters the queue by ``clear_and_put``."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownEventThread(Event):
+    """The daemon stops: resign, give the role back, end the loop. Enters the queue by ``clear_and_put``."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_SHUTDOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Resync(Event):
+    """Connected again within the session: every watch was lost, so everything is read and armed anew (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverResult:
+    """What a takeover did: the controller epoch before and after, and who held the role."""
+
+    epoch_before: int
+    epoch_after: int
+    held_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover(Call[TakeoverResult]):
+    """An operator wants this instance to take the role, whoever holds it (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resign(Call[None]):
+    """An operator wants this instance to give the role away and stand by (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange(Event):
+    """The children of ``/brokers/ids`` changed.
+
+    Carries no broker list on purpose: watches coalesce, so the handler reads the truth when its turn comes.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModifications(Event):
+    """The registration of a broker changed in place (endpoints or features)."""
+
+    state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+
+    broker: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRefresh(Event):
+    """A broker's queue was dropped, or its sender failed: bring it up to date as if it had just started (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+
+    broker: BrokerId
+    reopen: bool = False
+    """The channel itself is broken and is opened anew."""

@@ -1,0 +1,66 @@
+"""Events that ask for leader elections."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, TopicPartition
+from events.base import Call, ControllerState, Event
+
+
+class ElectionType(Enum):
+    """KIP-460: preferred replica, or any live replica at the risk of losing records."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectionTrigger(Enum):
+    """Who asked."""
+
+    ADMIN_CLIENT = "AdminClientTriggered"
+    ZOOKEEPER = "ZkTriggered"
+    AUTO = "AutoTriggered"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]):
+    """An election is wanted; ``partitions`` is None for those named by the znode, or for all."""
+
+    state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
+
+    partitions: frozenset[TopicPartition] | None
+    election_type: ElectionType
+    trigger: ElectionTrigger
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPreferredReplicaLeaderElection(Event):
+    """Time to look at the leader imbalance of every broker."""
+
+    state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanLeaderElectionEnable(Event):
+    """The default of ``unclean.leader.election.enable`` became true."""
+
+    state: ClassVar[ControllerState] = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUncleanLeaderElectionEnable(Event):
+    """``unclean.leader.election.enable`` of one topic became true."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange(Event):
+    """The children of ``/config/changes`` changed: no broker tells us, so we watch it ourselves (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE

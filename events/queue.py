@@ -1,0 +1,98 @@
+"""The one queue: every cause enters here, one task drains it, every call is answered exactly once."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from controllerd.errors import NotController
+from events.base import Call, Event, Reply
+
+
+class QueuedEvent:
+    """An event in the queue, when it came, and the reply that somebody may wait for."""
+
+    __slots__ = ("enqueued_at", "event", "number", "reply")
+
+    def __init__(self, event: Event, number: int, enqueued_at: float, reply: asyncio.Future[object] | None) -> None:
+        self.event: Final = event
+        self.number: Final = number
+        self.enqueued_at: Final = enqueued_at
+        self.reply: Final = reply
+
+    def answer(self, result: object) -> None:
+        """Give the result to whoever waits. Only the first answer counts; a caller that left does not."""
+        if self.reply is not None and not self.reply.done():
+            self.reply.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Give an error to whoever waits."""
+        if self.reply is not None and not self.reply.done():
+            self.reply.set_exception(error)
+
+    def preempt(self) -> None:
+        """The event will never run: its caller learns that we are not the controller."""
+        self.fail(NotController("the event was preempted: this instance is not the active controller"))
+
+
+class EventQueue:
+    """One unbounded FIFO with one consumer. All methods belong to the event loop's thread."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """``clock`` gives monotonic seconds."""
+        self._clock = clock
+        self._items: deque[QueuedEvent] = deque()
+        self._arrived = asyncio.Event()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, event: Event) -> None:
+        """Append an event that nobody waits for."""
+        self._append(event, None)
+
+    def call(self, event: Call[Reply]) -> Awaitable[Reply]:
+        """Append a call; awaiting the result gives the reply or raises what the handler raised.
+
+        :raises NotController: the call was preempted, or this instance does not lead.
+        """
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        # Whoever gave up waiting must not turn a late error into a warning about an exception nobody retrieved.
+        reply.add_done_callback(_retrieve)
+        self._append(event, reply)  # type: ignore[arg-type]  # the queue does not care for the type of the reply
+        return reply
+
+    def clear_and_put(self, event: Event) -> None:
+        """Preempt everything that waits, then append ``event`` (session expiry and shutdown)."""
+        preempted, self._items = self._items, deque()
+        for queued in preempted:
+            queued.preempt()
+        self._append(event, None)
+
+    async def take(self) -> QueuedEvent:
+        """The oldest event; waits while there is none."""
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._items.popleft()
+
+    def oldest_age_s(self) -> float:
+        """How long the next event has waited already, in seconds; 0 when the queue is empty."""
+        return self._clock() - self._items[0].enqueued_at if self._items else 0.0
+
+    def close(self) -> None:
+        """Preempt everything that waits; the consumer is gone."""
+        preempted, self._items = self._items, deque()
+        for queued in preempted:
+            queued.preempt()
+
+    def _append(self, event: Event, reply: asyncio.Future[object] | None) -> None:
+        self._count += 1
+        self._items.append(QueuedEvent(event, self._count, self._clock(), reply))
+        self._arrived.set()
+
+
+def _retrieve(reply: asyncio.Future[Reply]) -> None:
+    if not reply.cancelled():
+        reply.exception()

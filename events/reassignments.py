@@ -1,0 +1,43 @@
+"""Events of partition reassignment (KIP-455)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
+from events.base import Call, ControllerState, Event
+
+
+@dataclass(frozen=True, slots=True)
+class ZkPartitionReassignment(Event):
+    """``/admin/reassign_partitions`` was created."""
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPartitionReassignment(Call[Mapping[TopicPartition, KafkaError]]):
+    """AlterPartitionReassignments: new replicas per partition, None cancels."""
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+    targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignmentIsrChange(Event):
+    """The state znode of a reassigning partition changed (brokers below 2.7-IV2)."""
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+    tp: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments(Call[Mapping[TopicPartition, ReplicaAssignment]]):
+    """Which of these partitions (None: of all) are being reassigned."""
+
+    state: ClassVar[ControllerState] = ControllerState.LIST_PARTITION_REASSIGNMENT
+
+    partitions: frozenset[TopicPartition] | None

@@ -1,0 +1,59 @@
+"""Events of replicas: ISR changes and failed log directories."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
+from events.base import Call, ControllerState, Event
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification(Event):
+    """The children of ``/isr_change_notification`` changed (brokers below 2.7-IV2)."""
+
+    state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventNotification(Event):
+    """The children of ``/log_dir_event_notification`` changed."""
+
+    state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
+
+
+class ProposedIsr(NamedTuple):
+    """What a leader asks for one partition in AlterPartition (KIP-497)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[BrokerId, ...]
+    recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReply:
+    """``error`` is top-level; per partition either the state that holds now, or why it was refused."""
+
+    error: KafkaError
+    partitions: Mapping[TopicPartition, LeaderAndIsr | KafkaError]
+    unknown_ids: Mapping[str, tuple[int, ...]]
+    """Topic ids that we do not know, with the partitions asked for: each is UNKNOWN_TOPIC_ID."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReceived(Call[AlterPartitionReply]):
+    """A leader asks to change the ISR of its partitions.
+
+    From version 2 on topics come by id: ``by_id`` holds them as they came, since only the handler may look ids up.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
+
+    broker: BrokerId
+    broker_epoch: int
+    version: int
+    by_name: Mapping[TopicPartition, ProposedIsr]
+    by_id: Mapping[tuple[str, int], ProposedIsr]
+    """(base64url topic id, partition) to what is asked."""

@@ -1,0 +1,39 @@
+"""Answers of brokers to control requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, TopicPartition
+from events.base import ControllerState, Event
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponseReceived(Event):
+    """A broker answered LeaderAndIsr; partitions that are absent got ``NONE``.
+
+    ``broker_epoch`` and ``controller_epoch`` are those of the request: an answer to an earlier life is ignored.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
+
+    broker: BrokerId
+    broker_epoch: int
+    controller_epoch: int
+    error: KafkaError
+    partition_errors: Mapping[TopicPartition, KafkaError]
+    partitions: frozenset[TopicPartition]
+    """Every partition that the request named."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponseReceived(Event):
+    """A broker answered UpdateMetadata."""
+
+    state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
+
+    broker: BrokerId
+    broker_epoch: int
+    controller_epoch: int
+    error: KafkaError

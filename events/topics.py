@@ -1,0 +1,43 @@
+"""Events of topics and their deletion."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, TopicPartition
+from events.base import ControllerState, Event
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange(Event):
+    """The children of ``/brokers/topics`` changed."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModifications(Event):
+    """The data of a topic znode changed."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion(Event):
+    """The children of ``/admin/delete_topics`` changed."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    """A broker answered a StopReplica that deletes replicas."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+
+    broker: BrokerId
+    error: KafkaError
+    partition_errors: Mapping[TopicPartition, KafkaError]

@@ -1,0 +1,371 @@
+"""From the controller's own values to records of the audit log: many changes of one kind become columns of one record.
+
+Changes of different kinds usually alternate (a leadership, its transition, the next leadership ...), so grouping
+neighbours alone would give a record per partition. Changes therefore go to one column set ("lane") per kind as long as
+the order of what happened to each single partition stays exact; otherwise the lanes are written out first.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from controllerd.core.changes import (
+    AssignmentSet,
+    BrokerGone,
+    BrokerLive,
+    BrokerShuttingDown,
+    Change,
+    LeadershipSet,
+    OfflineDirsSet,
+    PartitionMoved,
+    Quarantined,
+    Released,
+    ReplicaMoved,
+    TopicForgotten,
+    TopicKnown,
+)
+from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicPartition
+from controllerd.core.requests import (
+    ControlRequest,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    api_name,
+)
+from replay.records import (
+    MAX_ROWS,
+    AssignmentRecord,
+    BrokerRow,
+    BrokersRecord,
+    LeadershipRecord,
+    OfflineDirsRecord,
+    PartitionStateRecord,
+    QuarantineRecord,
+    Record,
+    ReplicaStateRecord,
+    RequestRecord,
+    TopicsForgotten,
+    TopicsRecord,
+)
+
+T = TypeVar("T")
+
+
+def records_of(changes: Sequence[Change]) -> list[Record]:
+    """The context's journal as records; replaying them in order gives the same picture as the changes did."""
+    records: list[Record] = []
+    lanes = _Lanes()
+    for change in changes:
+        if not lanes.add(change):
+            records += lanes.records()
+            lanes = _Lanes()
+            lanes.add(change)
+    return records + list(lanes.records())
+
+
+class _Lanes:
+    """Changes by type, in the order in which the types first appeared.
+
+    A change may join unless something that happened before it, to the same partition or topic, sits in a later lane.
+    A failover comes through here with hundreds of thousands of changes, so a change costs a few dictionary lookups.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[type[Change], tuple[int, list[Change]]] = {}
+        self._alone = False
+        self._partitions: dict[TopicPartition, int] = {}
+        self._topics: dict[str, int] = {}
+        self._members: dict[str, int] = {}
+
+    def add(self, change: Change) -> bool:
+        """Take the change; false, and nothing done, if it must come after what is here."""
+        kind = type(change)
+        found = self._lanes.get(kind)
+        if found is None:
+            if self._lanes and (self._alone or kind in _ALONE):
+                return False
+            found = self._lanes[kind] = len(self._lanes), []
+            self._alone = kind in _ALONE
+        lane, rows = found
+        if not (self._alone or self._keeps_order(change, lane)):
+            return False
+        rows.append(change)
+        return True
+
+    def _keeps_order(self, change: Any, lane: int) -> bool:
+        if isinstance(change, TopicKnown):
+            return self._keeps_topic_order(change.topic, lane)
+        tp = change.tp
+        topic = tp.topic
+        if lane < self._partitions.get(tp, 0) or lane < self._topics.get(topic, 0):
+            return False
+        self._partitions[tp] = lane
+        if lane > self._members.get(topic, 0):
+            self._members[topic] = lane
+        return True
+
+    def _keeps_topic_order(self, topic: str, lane: int) -> bool:
+        if lane < self._members.get(topic, 0):
+            return False
+        self._topics[topic] = lane
+        return True
+
+    def records(self) -> Iterator[Record]:
+        """What was taken."""
+        for kind, (_, changes) in self._lanes.items():
+            for rows in _slices(changes):
+                yield from _BUILDERS[kind](rows)
+
+
+def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), MAX_ROWS):
+        yield rows[start : start + MAX_ROWS]
+
+
+def _brokers_live(rows: Sequence[BrokerLive]) -> Iterator[Record]:
+    yield BrokersRecord(live=[_broker_row(row.broker) for row in rows])
+
+
+def _broker_row(broker: Broker) -> BrokerRow:
+    endpoints = [
+        f"{endpoint.listener}={endpoint.security_protocol.name}://{endpoint.host}:{endpoint.port}"
+        for endpoint in broker.endpoints
+    ]
+    return BrokerRow(broker.id, broker.epoch, endpoints, broker.rack)
+
+
+def _brokers_gone(rows: Sequence[BrokerGone]) -> Iterator[Record]:
+    yield BrokersRecord(gone=[row.broker for row in rows])
+
+
+def _brokers_shutting_down(rows: Sequence[BrokerShuttingDown]) -> Iterator[Record]:
+    yield BrokersRecord(shutting_down=[row.broker for row in rows])
+
+
+def _topics(rows: Sequence[TopicKnown]) -> Iterator[Record]:
+    yield TopicsRecord(
+        [row.topic for row in rows],
+        [row.topic_id for row in rows],
+        [row.znode_version for row in rows],
+    )
+
+
+def _topics_forgotten(rows: Sequence[TopicForgotten]) -> Iterator[Record]:
+    yield TopicsForgotten([row.topic for row in rows])
+
+
+def _assignments(rows: Sequence[AssignmentSet]) -> Iterator[Record]:
+    yield AssignmentRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [list(row.assignment.replicas) for row in rows],
+        [list(row.assignment.adding) for row in rows],
+        [list(row.assignment.removing) for row in rows],
+    )
+
+
+def _leaderships(rows: Sequence[LeadershipSet]) -> Iterator[Record]:
+    states = [row.leadership for row in rows]
+    yield LeadershipRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [state.leader for state in states],
+        [state.leader_epoch for state in states],
+        [list(state.isr) for state in states],
+        [state.controller_epoch for state in states],
+        [state.partition_epoch for state in states],
+        [int(state.recovery_state) for state in states],
+    )
+
+
+def _partition_moves(rows: Sequence[PartitionMoved]) -> Iterator[Record]:
+    yield PartitionStateRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [row.before.value for row in rows],
+        [row.after.value for row in rows],
+    )
+
+
+def _replica_moves(rows: Sequence[ReplicaMoved]) -> Iterator[Record]:
+    yield ReplicaStateRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [row.broker for row in rows],
+        [row.before.value for row in rows],
+        [row.after.value for row in rows],
+    )
+
+
+def _offline_dirs(rows: Sequence[OfflineDirsSet]) -> Iterator[Record]:
+    for row in rows:
+        first, *rest = list(_slices(sorted(row.partitions))) or [()]
+        yield _offline_record(row.broker, first, continues=False)
+        for part in rest:
+            yield _offline_record(row.broker, part, continues=True)
+
+
+def _offline_record(broker: BrokerId, part: Sequence[TopicPartition], *, continues: bool) -> OfflineDirsRecord:
+    return OfflineDirsRecord(broker, [tp.topic for tp in part], [tp.partition for tp in part], continues)
+
+
+def _quarantined(rows: Sequence[Quarantined]) -> Iterator[Record]:
+    return (QuarantineRecord(row.path, row.reason) for row in rows)
+
+
+def _released(rows: Sequence[Released]) -> Iterator[Record]:
+    return (QuarantineRecord(row.path, None) for row in rows)
+
+
+_BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
+    BrokerLive: _brokers_live,
+    BrokerGone: _brokers_gone,
+    BrokerShuttingDown: _brokers_shutting_down,
+    TopicKnown: _topics,
+    TopicForgotten: _topics_forgotten,
+    AssignmentSet: _assignments,
+    LeadershipSet: _leaderships,
+    PartitionMoved: _partition_moves,
+    ReplicaMoved: _replica_moves,
+    OfflineDirsSet: _offline_dirs,
+    Quarantined: _quarantined,
+    Released: _released,
+}
+
+# What concerns more than one partition, or none, is a barrier: nothing moves across it.
+_ALONE: Final = frozenset(
+    {BrokerLive, BrokerGone, BrokerShuttingDown, TopicForgotten, OfflineDirsSet, Quarantined, Released}
+)
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+_ORDER: Final[Mapping[type[ControlRequest], int]] = {
+    LeaderAndIsrRequest: 0,
+    UpdateMetadataRequest: 1,
+    StopReplicaRequest: 2,
+}
+
+
+def request_records(requests: Sequence[tuple[BrokerId, ControlRequest]]) -> list[Record]:
+    """The requests of a flush; brokers that get an equal body share a record, and each broker's order stays exact.
+
+    A flush is one or more rounds; in a round a broker gets at most one LeaderAndIsr, UpdateMetadata and StopReplica,
+    in this order, so records ordered by round and API are in order for every broker.
+    """
+    steps: dict[tuple[int, int], list[_Shared]] = {}
+    last: dict[BrokerId, tuple[int, int]] = {}
+    for broker, request in requests:
+        step = last[broker] = _next_step(last.get(broker), _ORDER[type(request)])
+        _share(steps.setdefault(step, []), broker, request)
+    return [record for step in sorted(steps) for shared in steps[step] for record in shared.records()]
+
+
+def _next_step(last: tuple[int, int] | None, order: int) -> tuple[int, int]:
+    if last is None:
+        return 0, order
+    return (last[0], order) if order > last[1] else (last[0] + 1, order)
+
+
+class _Shared:
+    """One body and the brokers that get it."""
+
+    def __init__(self, request: ControlRequest) -> None:
+        self.request = request
+        self.brokers: list[BrokerId] = []
+        self.broker_epochs: list[int] = []
+
+    def records(self) -> Iterator[Record]:
+        match self.request:
+            case LeaderAndIsrRequest():
+                return _leader_and_isr(self, self.request)
+            case UpdateMetadataRequest():
+                return _update_metadata(self, self.request)
+            case StopReplicaRequest():
+                return _stop_replica(self, self.request)
+
+
+def _share(present: list[_Shared], broker: BrokerId, request: ControlRequest) -> None:
+    shared = next((shared for shared in present if _same_body(shared.request, request)), None)
+    if shared is None:
+        shared = _Shared(request)
+        present.append(shared)
+    shared.brokers.append(broker)
+    shared.broker_epochs.append(request.broker_epoch)
+
+
+def _same_body(one: ControlRequest, other: ControlRequest) -> bool:
+    if one.controller_epoch != other.controller_epoch:
+        return False
+    if isinstance(one, UpdateMetadataRequest) and isinstance(other, UpdateMetadataRequest):
+        return one.body is other.body
+    if isinstance(one, LeaderAndIsrRequest) and isinstance(other, LeaderAndIsrRequest):
+        return one.partitions == other.partitions
+    if isinstance(one, StopReplicaRequest) and isinstance(other, StopReplicaRequest):
+        return one.partitions == other.partitions
+    return False
+
+
+def _leader_and_isr(shared: _Shared, request: LeaderAndIsrRequest) -> Iterator[Record]:
+    for continues, rows in _parts(request.partitions):
+        states = [partition.state for _, partition in rows]
+        is_new = [partition.is_new for _, partition in rows]
+        yield _request(shared, rows, _epochs(states), is_new=is_new, continues=continues)
+
+
+def _update_metadata(shared: _Shared, request: UpdateMetadataRequest) -> Iterator[Record]:
+    live: list[int] = [broker.id for broker in request.body.live_brokers]
+    for continues, rows in _parts(request.body.partitions):
+        states = [partition.state for _, partition in rows]
+        yield _request(shared, rows, _epochs(states), live_brokers=live, continues=continues)
+
+
+def _stop_replica(shared: _Shared, request: StopReplicaRequest) -> Iterator[Record]:
+    for continues, rows in _parts(request.partitions):
+        epochs = [partition.leader_epoch for _, partition in rows]
+        yield _request(
+            shared, rows, ([], epochs, []), delete=[partition.delete for _, partition in rows], continues=continues
+        )
+
+
+def _parts(partitions: Mapping[TopicPartition, T]) -> Iterator[tuple[bool, Sequence[tuple[TopicPartition, T]]]]:
+    """The rows in slices, each with whether it continues the one before; no partitions make one empty slice."""
+    rows = list(partitions.items())
+    for start in range(0, max(len(rows), 1), MAX_ROWS):
+        yield start > 0, rows[start : start + MAX_ROWS]
+
+
+def _epochs(states: Sequence[LeaderAndIsr]) -> tuple[list[int], list[int], list[int]]:
+    """Leaders, leader epochs and partition epochs."""
+    return (
+        [state.leader for state in states],
+        [state.leader_epoch for state in states],
+        [state.partition_epoch for state in states],
+    )
+
+
+def _request(
+    shared: _Shared,
+    rows: Sequence[tuple[TopicPartition, object]],
+    epochs: tuple[list[int], list[int], list[int]],
+    *,
+    live_brokers: list[int] | None = None,
+    delete: list[bool] | None = None,
+    is_new: list[bool] | None = None,
+    continues: bool,
+) -> RequestRecord:
+    leaders, leader_epochs, partition_epochs = epochs
+    return RequestRecord(
+        api_name(shared.request),
+        shared.request.controller_epoch,
+        list(shared.brokers),
+        shared.broker_epochs,
+        [tp.topic for tp, _ in rows],
+        [tp.partition for tp, _ in rows],
+        leaders,
+        leader_epochs,
+        partition_epochs,
+        live_brokers or [],
+        delete or [],
+        is_new or [],
+        continues,
+    )

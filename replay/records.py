@@ -1,0 +1,375 @@
+"""The one schema of the audit log: every kind of record as a typed value. Standard library only.
+
+A line of the log is the envelope (``v, kind, cluster, node, boot, seq, epoch, event, ts_ms, mono_ns, prev``, added by
+the writer; ``replay.envelope``) around ``data``, the fields of one record. Many partitions are columns of one record,
+at most ``MAX_ROWS`` each.
+Schema changes are additive; ``SCHEMA_VERSION`` grows when the meaning of a field changes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+SCHEMA_VERSION: Final = 1
+MAX_ROWS: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Base of all records."""
+
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord(Record):
+    """The ZooKeeper session changed: ``connected``, ``suspended``, ``reconnected``, ``lost``, ``closed``."""
+
+    kind: ClassVar[str] = "session"
+
+    state: str
+    session_id: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class TermRecord(Record):
+    """The role changed.
+
+    ``elected`` and ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired`` and ``unavailable`` end
+    one; ``held`` and ``refused`` say why none began.
+    """
+
+    kind: ClassVar[str] = "term"
+
+    change: str
+    controller_epoch: int
+    epoch_zk_version: int
+    holder: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRecord(Record):
+    """The effective configuration at the start of the daemon."""
+
+    kind: ClassVar[str] = "config"
+
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotBegin(Record):
+    """What follows, up to ``SnapshotEnd``, is everything that was loaded at the start of this epoch."""
+
+    kind: ClassVar[str] = "snapshot_begin"
+
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEnd(Record):
+    """The load is complete, with the counts that a reader must arrive at."""
+
+    kind: ClassVar[str] = "snapshot_end"
+
+    brokers: int
+    topics: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventBegin(Record):
+    """An event's handling begins; the envelope's ``event`` is its number, here as well."""
+
+    kind: ClassVar[str] = "event_begin"
+
+    number: int
+    name: str
+    state: int
+    queued_ms: float
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventEnd(Record):
+    """An event's handling ended: ``done``, ``error``, ``moved``, ``unavailable``, ``not served``."""
+
+    kind: ClassVar[str] = "event_end"
+
+    number: int
+    name: str
+    outcome: str
+    took_ms: float
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRecord(Record):
+    """A call was answered."""
+
+    kind: ClassVar[str] = "reply"
+
+    number: int
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One live broker."""
+
+    id: int
+    epoch: int
+    endpoints: list[str]
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersRecord(Record):
+    """Brokers that became live (or changed), died, or began a controlled shutdown."""
+
+    kind: ClassVar[str] = "brokers"
+
+    live: list[BrokerRow] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    shutting_down: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsRecord(Record):
+    """Topics that became known or were read or written anew; columns."""
+
+    kind: ClassVar[str] = "topics"
+
+    names: list[str]
+    ids: list[str | None]
+    znode_versions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsForgotten(Record):
+    """Topics that are gone."""
+
+    kind: ClassVar[str] = "topics_forgotten"
+
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRecord(Record):
+    """Assignments as topic znodes have them; columns."""
+
+    kind: ClassVar[str] = "assignment"
+
+    topics: list[str]
+    partitions: list[int]
+    replicas: list[list[int]]
+    adding: list[list[int]]
+    removing: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipRecord(Record):
+    """Leaderships as state znodes have them; columns."""
+
+    kind: ClassVar[str] = "leadership"
+
+    topics: list[str]
+    partitions: list[int]
+    leaders: list[int]
+    leader_epochs: list[int]
+    isrs: list[list[int]]
+    controller_epochs: list[int]
+    partition_epochs: list[int]
+    recovery_states: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStateRecord(Record):
+    """Transitions of the partition state machine; columns. States are Kafka's names."""
+
+    kind: ClassVar[str] = "partition_state"
+
+    topics: list[str]
+    partitions: list[int]
+    before: list[str]
+    after: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStateRecord(Record):
+    """Transitions of the replica state machine; columns. States are Kafka's names."""
+
+    kind: ClassVar[str] = "replica_state"
+
+    topics: list[str]
+    partitions: list[int]
+    brokers: list[int]
+    before: list[str]
+    after: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord(Record):
+    """Something was asked and not done: transitions, elections, writes; ``reasons`` says why, one per row."""
+
+    kind: ClassVar[str] = "refused"
+
+    what: str
+    topics: list[str]
+    partitions: list[int]
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord(Record):
+    """Leaders that an election decided on, before they were written; columns."""
+
+    kind: ClassVar[str] = "decision"
+
+    strategy: str
+    topics: list[str]
+    partitions: list[int]
+    leaders: list[int]
+    isrs: list[list[int]]
+    unclean: list[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineDirsRecord(Record):
+    """The partitions of a broker that sit on a failed log directory; ``continues``: and those of the record before."""
+
+    kind: ClassVar[str] = "offline_dirs"
+
+    broker: int
+    topics: list[str]
+    partitions: list[int]
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRecord(Record):
+    """A znode was put into quarantine, or (``reason`` None) released from it."""
+
+    kind: ClassVar[str] = "quarantine"
+
+    path: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ZkWriteRecord(Record):
+    """One transaction; columns per operation without the fence.
+
+    ``fence`` is the version of ``/controller_epoch`` that it demanded (-1: unfenced); ``results`` are ``ok`` or
+    ZooKeeper's error; ``ambiguous`` says that the answer was lost and the outcome was read back.
+    """
+
+    kind: ClassVar[str] = "zk"
+
+    fence: int
+    zxid: int
+    took_ms: float
+    operations: list[str]
+    paths: list[str]
+    expected: list[int]
+    results: list[str]
+    versions: list[int]
+    ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord(Record):
+    """A control request was queued for brokers; those that got an equal body share one record. Columns.
+
+    StopReplica has no ``leaders`` and ``partition_epochs``; ``delete`` is StopReplica's, ``is_new`` LeaderAndIsr's.
+    A request of more than ``MAX_ROWS`` partitions is several records; ``continues`` marks all but the first.
+    """
+
+    kind: ClassVar[str] = "request"
+
+    api: str
+    controller_epoch: int
+    brokers: list[int]
+    broker_epochs: list[int]
+    topics: list[str]
+    partitions: list[int]
+    leaders: list[int]
+    leader_epochs: list[int]
+    partition_epochs: list[int]
+    live_brokers: list[int] = field(default_factory=list)
+    delete: list[bool] = field(default_factory=list)
+    is_new: list[bool] = field(default_factory=list)
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRecord(Record):
+    """A broker answered. ``errors`` are per partition (``topic-partition`` to code), without those that are 0."""
+
+    kind: ClassVar[str] = "response"
+
+    broker: int
+    broker_epoch: int
+    api: str
+    version: int
+    correlation_id: int
+    bytes_sent: int
+    attempts: int
+    took_ms: float
+    error: int
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRecord(Record):
+    """Something that an operator must know: bad input, a refusal, a defect."""
+
+    kind: ClassVar[str] = "alarm"
+
+    what: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapRecord(Record):
+    """Records were lost because they could not be written; never silent."""
+
+    kind: ClassVar[str] = "gap"
+
+    lost: int
+    first_seq: int
+    last_seq: int
+    reason: str
+
+
+KINDS: Final[Mapping[str, type[Record]]] = {
+    record.kind: record
+    for record in (
+        SessionRecord,
+        TermRecord,
+        ConfigRecord,
+        SnapshotBegin,
+        SnapshotEnd,
+        EventBegin,
+        EventEnd,
+        ReplyRecord,
+        BrokersRecord,
+        TopicsRecord,
+        TopicsForgotten,
+        AssignmentRecord,
+        LeadershipRecord,
+        PartitionStateRecord,
+        ReplicaStateRecord,
+        RefusedRecord,
+        DecisionRecord,
+        OfflineDirsRecord,
+        QuarantineRecord,
+        ZkWriteRecord,
+        RequestRecord,
+        ResponseRecord,
+        AlarmRecord,
+        GapRecord,
+    )
+}

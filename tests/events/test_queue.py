@@ -1,0 +1,131 @@
+"""The queue: one order, one answer per call, preemption."""
+
+import asyncio
+
+import pytest
+
+from controllerd.core.model import BrokerId
+from controllerd.errors import NotController
+from events.admin import ControlledShutdown, ControlledShutdownReply
+from events.base import Event
+from events.cluster import BrokerChange, Expire, Startup
+from events.queue import EventQueue
+from events.topics import TopicChange
+
+
+class ManualClock:
+    """Time that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def shutdown_of(broker: int) -> ControlledShutdown:
+    return ControlledShutdown(BrokerId(broker), 7)
+
+
+async def taken(queue: EventQueue) -> list[Event]:
+    return [(await queue.take()).event for _ in range(len(queue))]
+
+
+async def test_events_leave_in_the_order_in_which_they_came() -> None:
+    queue = EventQueue(ManualClock())
+
+    queue.put(Startup())
+    queue.put(BrokerChange())
+    queue.put(TopicChange())
+
+    assert await taken(queue) == [Startup(), BrokerChange(), TopicChange()]
+
+
+async def test_the_consumer_waits_for_the_first_event() -> None:
+    queue = EventQueue(ManualClock())
+    consumer = asyncio.ensure_future(queue.take())
+    await asyncio.sleep(0)
+
+    queue.put(BrokerChange())
+
+    assert (await consumer).event == BrokerChange()
+
+
+async def test_a_call_gets_the_reply_of_its_handler() -> None:
+    queue = EventQueue(ManualClock())
+    reply = queue.call(shutdown_of(1))
+
+    (await queue.take()).answer("the reply")
+
+    assert await reply == "the reply"  # type: ignore[comparison-overlap]  # any object serves as a reply here
+
+
+async def test_only_the_first_answer_to_a_call_counts() -> None:
+    queue = EventQueue(ManualClock())
+    reply = queue.call(shutdown_of(1))
+    queued = await queue.take()
+
+    queued.answer("first")
+    queued.answer("second")
+    queued.fail(NotController("third"))
+
+    assert await reply == "first"  # type: ignore[comparison-overlap]  # any object serves as a reply here
+
+
+async def test_clear_and_put_answers_every_waiting_call_with_not_controller() -> None:
+    queue = EventQueue(ManualClock())
+    waiting = [queue.call(shutdown_of(1)), queue.call(shutdown_of(2))]
+
+    queue.clear_and_put(Expire(3))
+
+    for reply in waiting:
+        with pytest.raises(NotController):
+            await reply
+    assert await taken(queue) == [Expire(3)]
+
+
+async def test_an_event_in_work_is_not_preempted() -> None:
+    queue = EventQueue(ManualClock())
+    reply = queue.call(shutdown_of(1))
+    in_work = await queue.take()
+
+    queue.clear_and_put(Expire(1))
+    in_work.answer(ControlledShutdownReply)
+
+    assert await reply is ControlledShutdownReply  # type: ignore[comparison-overlap]
+
+
+async def test_a_caller_that_gave_up_does_not_disturb_the_answer() -> None:
+    queue = EventQueue(ManualClock())
+    reply = asyncio.ensure_future(queue.call(shutdown_of(1)))
+    reply.cancel()
+    await asyncio.sleep(0)
+
+    (await queue.take()).answer("nobody reads this")
+
+    assert reply.cancelled()
+
+
+async def test_closing_answers_what_is_left() -> None:
+    queue = EventQueue(ManualClock())
+    reply = queue.call(shutdown_of(1))
+
+    queue.close()
+
+    with pytest.raises(NotController):
+        await reply
+
+
+async def test_the_age_is_that_of_the_oldest_event() -> None:
+    clock = ManualClock()
+    queue = EventQueue(clock)
+    queue.put(Startup())
+    clock.now = 2.0
+    queue.put(BrokerChange())
+    clock.now = 5.0
+
+    assert queue.oldest_age_s() == 5.0
+
+
+async def test_an_empty_queue_has_no_age() -> None:
+    assert EventQueue(ManualClock()).oldest_age_s() == 0.0

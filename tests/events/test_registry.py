@@ -1,0 +1,31 @@
+"""Dispatch is complete: the unions that the type checker follows name every event there is."""
+
+import typing
+
+from events import admin, cluster, elections, reassignments, registry, replicas, responses, topics
+from events.base import Call, Event
+
+FAMILIES = (admin, cluster, elections, reassignments, replicas, responses, topics)
+
+
+def defined_events() -> set[type]:
+    members = [member for family in FAMILIES for member in vars(family).values() if isinstance(member, type)]
+    return {member for member in members if issubclass(member, Event) and member not in {Event, Call}}
+
+
+def test_every_event_is_in_the_union_that_dispatch_covers() -> None:
+    assert set(typing.get_args(registry.AnyEvent)) == defined_events()
+
+
+def test_no_event_is_in_two_families() -> None:
+    families = (registry.RoleEvent, registry.ClusterEvent, registry.LaterEvent)
+
+    members = [member for family in families for member in typing.get_args(family)]
+
+    assert len(members) == len(set(members))
+
+
+def test_every_event_has_a_controller_state() -> None:
+    states = {event.__name__: event.state.name for event in typing.get_args(registry.AnyEvent)}
+
+    assert [name for name, state in states.items() if state == "IDLE"] == ["AllocateProducerIds"]
