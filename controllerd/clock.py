@@ -1,0 +1,43 @@
+"""Time as the daemon has it: the system's clocks, and events that come later."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from events.base import Event
+
+
+class SystemClock:
+    """The wall clock and the monotonic clock of this machine."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, for display only: it may step."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+
+class LoopTimers:
+    """Puts events into the queue after a delay, on the running event loop."""
+
+    def __init__(self, put: Callable[[Event], None]) -> None:
+        self._put = put
+        self._handles: set[asyncio.TimerHandle] = set()
+
+    def put_later(self, delay_s: float, event: Event) -> None:
+        """Enqueue ``event`` after ``delay_s`` seconds."""
+
+        def fire() -> None:
+            self._handles.discard(handle)
+            self._put(event)
+
+        handle = asyncio.get_running_loop().call_later(delay_s, fire)
+        self._handles.add(handle)
+
+    def clear(self) -> None:
+        """Forget everything that was put for later."""
+        for handle in self._handles:
+            handle.cancel()
+        self._handles.clear()

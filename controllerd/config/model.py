@@ -1,0 +1,132 @@
+"""The sections and keys of the configuration, with their types, ranges and defaults."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from controllerd.config.versions import features_of
+from controllerd.core.model import Endpoint, Features
+
+Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+class Address(NamedTuple):
+    """Where to listen; port 0 lets the operating system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the sections."""
+
+
+class ZookeeperConfig(Section, frozen=True, kw_only=True):
+    """The ensemble that holds the cluster's metadata."""
+
+    connect: str
+    """``host:port,host:port/chroot``, as in Kafka's ``zookeeper.connect``."""
+    session_timeout_ms: Milliseconds = 18_000
+    connection_timeout_ms: Milliseconds = 18_000
+    """Wait for the first connection; the session timeout when not given."""
+
+
+class NodeConfig(Section, frozen=True, kw_only=True):
+    """This instance."""
+
+    id: int
+    """Between 2000000000 and 2000000099, so that it never is a broker's id."""
+    data_dir: Path
+    """Holds the instance's identity under a lock, and by default the audit log."""
+    rack: str | None = None
+
+
+class KafkaConfig(Section, frozen=True, kw_only=True):
+    """What brokers are told about this instance, and the cluster-wide settings that a controller needs."""
+
+    listeners: tuple[Endpoint, ...] = ()
+    """``NAME://host:port`` each; host and port are what brokers connect to."""
+    inter_broker_listener_name: str = "PLAINTEXT"
+    mode: Literal["visible", "internal", "hidden"] = "visible"
+    """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
+    inter_broker_protocol_version: str = "3.9"
+    unclean_leader_election_enable: bool = False
+    request_timeout_ms: Milliseconds = 30_000
+    controller_socket_timeout_ms: Milliseconds = 30_000
+    num_partitions: Count = 1
+    default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
+
+    @property
+    def features(self) -> Features:
+        """The optional behaviour that the protocol version allows."""
+        return features_of(self.inter_broker_protocol_version)
+
+
+class HttpConfig(Section, frozen=True, kw_only=True):
+    """The status server."""
+
+    listen: Address = Address("127.0.0.1", 9191)
+    allow_remote_admin: bool = False
+    """Whether takeover and resign are served when ``listen`` is not a loopback address."""
+
+
+class ControllerConfig(Section, frozen=True, kw_only=True):
+    """How this instance treats the role."""
+
+    when_broker_holds: Literal["standby", "takeover"] = "standby"
+    """Whether the role is taken from a broker's own controller without being asked."""
+
+
+class AuditConfig(Section, frozen=True, kw_only=True):
+    """The audit log."""
+
+    dir: Path
+    """``audit`` inside the data directory when not given."""
+    fsync: Literal["event", "interval", "off"] = "interval"
+    fsync_interval_ms: Milliseconds = 200
+    on_failure: Literal["degrade", "resign"] = "degrade"
+    segment_bytes: Annotated[int, Meta(ge=64 * 1024, le=2**40)] = 64 * 1024 * 1024
+    segment_age_s: Count = 3600
+
+
+class LogConfig(Section, frozen=True, kw_only=True):
+    """The daemon's own log on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "console", "json"] = "auto"
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """The whole configuration; immutable."""
+
+    zookeeper: ZookeeperConfig
+    node: NodeConfig
+    kafka: KafkaConfig
+    http: HttpConfig
+    controller: ControllerConfig
+    audit: AuditConfig
+    log: LogConfig
+    origins: Mapping[str, str]
+    """``section.key`` to where its value came from: a file, a variable, ``flag`` or ``default``."""
+
+    def effective(self) -> dict[str, object]:
+        """Every key with its value and origin, in plain types, for the audit log and for people."""
+        return {key: {"value": self._plain(key), "origin": origin} for key, origin in self.origins.items()}
+
+    def _plain(self, key: str) -> object:
+        section, _, name = key.partition(".")
+        value: object = getattr(getattr(self, section), name)
+        match value:
+            case Path() | Address():
+                return str(value)
+            case tuple():
+                return [f"{endpoint.listener}://{Address(endpoint.host, endpoint.port)}" for endpoint in value]
+            case _:
+                return value

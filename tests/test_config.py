@@ -1,0 +1,265 @@
+"""The configuration: precedence, origins, suggestions, and every problem at once."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from controllerd.config.load import load_config
+from controllerd.config.model import Address, Config
+from controllerd.config.versions import features_of
+from controllerd.core.model import Endpoint, Features
+from controllerd.errors import ConfigError
+
+COMPLETE = """
+    [zookeeper]
+    connect = "zk1:2181,zk2:2181/kafka"
+    [node]
+    id = 2000000001
+    data_dir = "data"
+    [kafka]
+    listeners = ["PLAINTEXT://controller.example:9096"]
+"""
+
+
+def write(folder: Path, text: str = COMPLETE) -> Path:
+    file = folder / "controllerd.toml"
+    file.write_text(dedent(text))
+    return file
+
+
+def problems(folder: Path, text: str, env: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load_config(write(folder, text), env or {}, {})
+    return refused.value.problems
+
+
+def load(folder: Path, extra: str = "", env: dict[str, str] | None = None, **flags: object) -> Config:
+    return load_config(
+        write(folder, dedent(COMPLETE) + dedent(extra)), env or {}, {k.replace("__", "."): v for k, v in flags.items()}
+    )
+
+
+def test_a_short_file_is_enough_and_the_rest_has_kafkas_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path)
+
+    assert config.zookeeper.connect == "zk1:2181,zk2:2181/kafka"
+    assert config.zookeeper.session_timeout_ms == 18_000
+    assert config.kafka.listeners == (Endpoint("PLAINTEXT", "controller.example", 9096),)
+    assert config.kafka.request_timeout_ms == 30_000
+    assert config.http.listen == Address("127.0.0.1", 9191)
+    assert config.controller.when_broker_holds == "standby"
+    assert config.audit.dir == Path("data/audit")
+
+
+def test_a_variable_beats_the_file_and_a_flag_beats_both(tmp_path: Path) -> None:
+    env = {"CONTROLLERD__ZOOKEEPER__CONNECT": "env:2181", "CONTROLLERD__NODE__ID": "2000000002"}
+
+    config = load(tmp_path, env=env, zookeeper__connect="flag:2181")
+
+    assert config.zookeeper.connect == "flag:2181"
+    assert config.node.id == 2_000_000_002
+
+
+def test_every_value_knows_where_it_came_from(tmp_path: Path) -> None:
+    config = load(tmp_path, env={"CONTROLLERD__LOG__LEVEL": "debug"}, http__listen="127.0.0.1:0")
+
+    assert config.origins["node.id"] == str(tmp_path / "controllerd.toml")
+    assert config.origins["log.level"] == "CONTROLLERD__LOG__LEVEL"
+    assert config.origins["http.listen"] == "flag"
+    assert config.origins["audit.fsync"] == "default"
+
+
+def test_the_effective_configuration_is_plain_data(tmp_path: Path) -> None:
+    effective = load(tmp_path).effective()
+
+    assert effective["http.listen"] == {"value": "127.0.0.1:9191", "origin": "default"}
+    assert effective["kafka.listeners"] == {
+        "value": ["PLAINTEXT://controller.example:9096"],
+        "origin": str(tmp_path / "controllerd.toml"),
+    }
+
+
+def test_flags_that_were_not_given_change_nothing(tmp_path: Path) -> None:
+    config = load(tmp_path, zookeeper__connect=None, kafka__listeners=[])
+
+    assert config.zookeeper.connect == "zk1:2181,zk2:2181/kafka"
+    assert len(config.kafka.listeners) == 1
+
+
+def test_flags_alone_are_enough() -> None:
+    flags = {
+        "zookeeper.connect": "localhost",
+        "node.id": 2_000_000_000,
+        "node.data_dir": Path("data"),
+        "kafka.listeners": ["plaintext://[::1]:0"],
+    }
+
+    config = load_config(None, {}, flags)
+
+    assert config.kafka.listeners == (Endpoint("PLAINTEXT", "::1", 0),)
+
+
+def test_variables_carry_lists_numbers_and_booleans(tmp_path: Path) -> None:
+    env = {
+        "CONTROLLERD__KAFKA__LISTENERS": "PLAINTEXT://a:1, CONTROL://a:2",
+        "CONTROLLERD__KAFKA__UNCLEAN_LEADER_ELECTION_ENABLE": "true",
+        "CONTROLLERD__AUDIT__SEGMENT_BYTES": "1048576",
+    }
+
+    config = load(tmp_path, env=env)
+
+    assert [endpoint.listener for endpoint in config.kafka.listeners] == ["PLAINTEXT", "CONTROL"]
+    assert config.kafka.unclean_leader_election_enable
+    assert config.audit.segment_bytes == 1_048_576
+
+
+def test_the_connection_timeout_follows_the_session_timeout(tmp_path: Path) -> None:
+    env = {"CONTROLLERD__ZOOKEEPER__SESSION_TIMEOUT_MS": "6000"}
+
+    assert load(tmp_path, env=env).zookeeper.connection_timeout_ms == 6_000
+
+
+def test_systemds_state_directory_is_the_data_directory_when_none_is_named(tmp_path: Path) -> None:
+    text = COMPLETE.replace('data_dir = "data"', "")
+
+    config = load_config(write(tmp_path, text), {"STATE_DIRECTORY": "state"}, {})
+
+    assert config.node.data_dir == Path("state")
+    assert config.origins["node.data_dir"] == "STATE_DIRECTORY"
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        """
+        [zookeeper]
+        connect = "zk:99999"
+        session_timeout_ms = 10
+        [node]
+        id = 1
+        [kafka]
+        listeners = ["PLAINTEXT://a:9096", "PLAINTEXT://b:9097"]
+        mode = "public"
+        [log]
+        levle = "info"
+        """,
+    )
+
+    keys = sorted(problem.split(":")[0].split(" ")[0] for problem in found)
+    assert keys == [
+        "kafka.listeners",
+        "kafka.mode",
+        "log.levle",
+        "node.data_dir",
+        "node.id",
+        "zookeeper.connect",
+        "zookeeper.session_timeout_ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("[zookeeper]\nconect = 'zk'", "did you mean zookeeper.connect?"),
+        ("[zookeeper]\nsession.timeout.ms = 9000", "did you mean zookeeper.session_timeout_ms?"),
+        ("[kafka]\nwhen_broker_holds = 'takeover'", "did you mean controller.when_broker_holds?"),
+        ("[zokeeper]\nconnect = 'zk'", "did you mean zookeeper.connect?"),
+        ("[node]\nflavour = 'x'", "[node] has id, data_dir, rack"),
+    ],
+)
+def test_an_unknown_key_in_the_file_gets_a_suggestion(tmp_path: Path, written: str, meant: str) -> None:
+    assert any("unknown key" in problem and meant in problem for problem in problems(tmp_path, written))
+
+
+def test_an_unknown_variable_gets_the_name_of_the_right_one(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, COMPLETE, {"CONTROLLERD__ZOOKEEPER__CONNECTS": "zk"})
+
+    assert "did you mean CONTROLLERD__ZOOKEEPER__CONNECT?" in problem
+
+
+@pytest.mark.parametrize("key", ["zookeeper.connects", "nonsense"])
+def test_an_unknown_flag_key_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match="unknown key"):
+        load_config(write(tmp_path), {}, {key: "x"})
+
+
+def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
+    load(tmp_path, env={"PATH": "x", "CONTROLLERD_REQUIRE_KAFKA": "1"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("[kafka]\nnum_partitions = '3'", "expected int"),
+        ("[kafka]\nnum_partitions = 0", ">= 1"),
+        ("[kafka]\nnum_partitions = true", "expected int"),
+        ("[kafka]\nlisteners = 7", "list of NAME://host:port"),
+        ("[kafka]\nlisteners = []", "required"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://a']", "not host:port"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://a:70000']", "not between 0 and 65535"),
+        ("[kafka]\nlisteners = ['a:1']", "not NAME://host:port"),
+        ("[kafka]\nlisteners = ['SSL://a:1']", "not supported"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://0.0.0.0:1']", "must be an address or name they can reach"),
+        ("[kafka]\nlisteners = ['CLIENT://a:1']", "PLAINTEXT is not among kafka.listeners (CLIENT)"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://127.0.0.1:9191']", "used 2 times"),
+        ("[kafka]\ninter_broker_protocol_version = '4.0'", "not a protocol version"),
+        ("[kafka]\nmode = 'hidden'", "2.6 or below"),
+        ("[controller]\nwhen_broker_holds = 'always'", "one of standby, takeover"),
+        ("[zookeeper]\nconnect = 'zk:2181/a/'", "chroot"),
+        ("[zookeeper]\nconnect = 'zk:2181,'", "not host:port"),
+        ("[zookeeper]\nconnect = ''", "expected text"),
+        ("[node]\nid = 2000000100", "not between 2000000000 and 2000000099"),
+        ("[http]\nlisten = 9191", "expected text"),
+        ("http = 9191", "is a section"),
+        ("[audit]\nsegment_bytes = 1", ">= 65536"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_would_be_right(tmp_path: Path, lines: str, says: str) -> None:
+    assert any(says in problem for problem in problems(tmp_path, lines))
+
+
+def test_hidden_mode_needs_no_listener(tmp_path: Path) -> None:
+    flags = {
+        "zookeeper.connect": "zk",
+        "node.id": 2_000_000_000,
+        "node.data_dir": tmp_path,
+        "kafka.mode": "hidden",
+        "kafka.inter_broker_protocol_version": "2.6",
+    }
+
+    assert load_config(None, {}, flags).kafka.listeners == ()
+
+
+def test_a_missing_file_is_a_problem_like_any_other(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere\.toml: No such file"):
+        load_config(tmp_path / "nowhere.toml", {}, {})
+
+
+@pytest.mark.parametrize("content", [b"[node\nid=1", b"\xff\xfe"])
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "broken.toml"
+    file.write_bytes(content)
+
+    with pytest.raises(ConfigError, match="is not TOML"):
+        load_config(file, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("version", "features"),
+    [
+        ("2.6", Features(topic_ids=False, leader_recovery=False, alter_partition=False, feature_versioning=False)),
+        ("2.7-IV0", Features(topic_ids=False, leader_recovery=False, alter_partition=False, feature_versioning=True)),
+        ("2.7", Features(topic_ids=False, leader_recovery=False, alter_partition=True, feature_versioning=True)),
+        ("2.8", Features(topic_ids=True, leader_recovery=False, alter_partition=True, feature_versioning=True)),
+        ("3.9-IV0", Features(topic_ids=True, leader_recovery=True, alter_partition=True, feature_versioning=True)),
+    ],
+)
+def test_features_follow_the_protocol_version(version: str, features: Features) -> None:
+    assert features_of(version) == features
+
+
+@pytest.mark.parametrize("version", ["", "3", "4.0", "2.9", "3.9-IV", "latest"])
+def test_a_protocol_version_that_never_was_is_refused(version: str) -> None:
+    with pytest.raises(ValueError, match="not a protocol version"):
+        features_of(version)
