@@ -1,0 +1,198 @@
+"""What one call of a state machine wants to tell the brokers, gathered partition by partition and sent at once.
+
+PURE. Values are snapshots taken when they are added, and the metadata part is one body that all brokers share, so a
+batch costs as much as it has partitions and brokers, not their product.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controllerd.core.context import ControllerContext, PartitionRecord
+from controllerd.core.model import (
+    EPOCH_DURING_DELETE,
+    INITIAL_LEADER_EPOCH,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    Broker,
+    BrokerId,
+    Endpoint,
+    LeaderAndIsr,
+    TopicPartition,
+)
+from controllerd.core.requests import (
+    ControlRequest,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataBody,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from controllerd.errors import IllegalState
+
+_PARTITION_EPOCH_DURING_DELETE: Final = 0
+
+
+class RequestBatch:
+    """Fill it, take it, throw it away. Broker ids below zero stand for nobody and are left out everywhere."""
+
+    def __init__(
+        self,
+        controller_id: int,
+        context: ControllerContext,
+        *,
+        inter_broker_listener: str,
+        our_entry: Broker | None = None,
+    ) -> None:
+        """``our_entry`` is what brokers are told about controllerd itself; None keeps it hidden."""
+        self._controller_id = controller_id
+        self._context = context
+        self._listener = inter_broker_listener
+        self._our_entry = our_entry
+        self._clear()
+
+    def _clear(self) -> None:
+        self._leader_and_isr: defaultdict[BrokerId, dict[TopicPartition, LeaderAndIsrPartition]] = defaultdict(dict)
+        self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
+        self._metadata_brokers: set[BrokerId] = set()
+        # LeaderAndIsr implies UpdateMetadata to everybody: a flag, or each partition would cost a set of all brokers.
+        self._metadata_to_all = False
+        self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = defaultdict(dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether ``take`` would give nothing, all brokers being registered."""
+        return not (self._leader_and_isr or self._metadata_brokers or self._metadata_to_all or self._stop_replica)
+
+    def add_leader_and_isr(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool) -> None:
+        """Tell these brokers the cached leadership of a partition, and everybody its metadata.
+
+        A newer state replaces the one that waits, but a replica that was new stays new.
+
+        :raises IllegalState: the partition has no leadership, so there is nothing to tell.
+        """
+        record = self._context.find(tp)
+        if record is None or record.leadership is None:
+            raise IllegalState(f"LeaderAndIsr for {tp}, which has no leadership")
+        entry = LeaderAndIsrPartition(record.leadership, record.assignment, is_new)
+        for broker in brokers:
+            if broker >= 0:
+                waiting = self._leader_and_isr[broker]
+                before = waiting.get(tp)
+                was_new = before is not None and before.is_new
+                waiting[tp] = entry._replace(is_new=True) if was_new and not is_new else entry
+        self._metadata_to_all = True
+        self._add_metadata(tp, record, record.leadership)
+
+    def add_stop_replica(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, delete: bool) -> None:
+        """Tell these brokers to stop a replica; a deletion that waits stays a deletion."""
+        leader_epoch = self._leader_epoch_to_stop(tp)
+        for broker in brokers:
+            if broker >= 0:
+                waiting = self._stop_replica[broker]
+                before = waiting.get(tp)
+                waiting[tp] = StopReplicaPartition(leader_epoch, delete or (before is not None and before.delete))
+
+    def _leader_epoch_to_stop(self, tp: TopicPartition) -> int:
+        if self._context.is_queued_for_deletion(tp.topic):
+            return EPOCH_DURING_DELETE
+        leadership = self._context.leadership(tp)
+        return NO_EPOCH if leadership is None else leadership.leader_epoch
+
+    def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+        """Tell these brokers who is live, and the metadata of these partitions.
+
+        Every broker of the batch is told about every partition of the batch. A partition without leadership is left
+        out; its brokers are not.
+        """
+        self._metadata_brokers.update(broker for broker in brokers if broker >= 0)
+        for tp in partitions:
+            record = self._context.find(tp)
+            if record is not None and record.leadership is not None:
+                self._add_metadata(tp, record, record.leadership)
+
+    def _add_metadata(self, tp: TopicPartition, record: PartitionRecord, state: LeaderAndIsr) -> None:
+        if tp.topic in self._context.queued_for_deletion:
+            state = _during_delete(state)
+        replicas = record.assignment.replicas
+        self._metadata[tp] = UpdateMetadataPartition(state, replicas, self._offline_replicas(tp, replicas))
+
+    def _offline_replicas(self, tp: TopicPartition, replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+        context = self._context
+        if context.shutting_down or context.offline_dirs:
+            return tuple([broker for broker in replicas if not context.is_online(broker, tp)])
+        brokers = context.brokers
+        return tuple([broker for broker in replicas if broker not in brokers])
+
+    def take(self) -> list[tuple[BrokerId, ControlRequest]]:
+        """The requests in the order in which they are sent; the batch is empty afterwards.
+
+        Brokers that are not registered (any more) get nothing; broker epochs are those of this moment.
+        """
+        requests = [*self._leader_and_isr_requests(), *self._update_metadata_requests(), *self._stop_replica_requests()]
+        self._clear()
+        return requests
+
+    def _leader_and_isr_requests(self) -> Iterable[tuple[BrokerId, ControlRequest]]:
+        for broker, partitions in sorted(self._leader_and_isr.items(), key=_broker):
+            if broker in self._context.brokers:
+                yield broker, self._leader_and_isr_request(broker, partitions)
+
+    def _leader_and_isr_request(
+        self, broker: BrokerId, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
+    ) -> LeaderAndIsrRequest:
+        return LeaderAndIsrRequest(
+            controller_id=self._controller_id,
+            controller_epoch=self._context.epoch,
+            broker_epoch=self._context.brokers[broker].epoch,
+            partitions=partitions,
+            topic_ids=self._topic_ids(partitions),
+            live_leaders=self._live_leaders(partitions),
+        )
+
+    def _live_leaders(
+        self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
+    ) -> tuple[tuple[BrokerId, Endpoint], ...]:
+        """Leaders without the listener are left out: one broken registration must not stop everybody's requests."""
+        leaders = {entry.state.leader for entry in partitions.values()}
+        live = [self._context.brokers[leader] for leader in sorted(leaders) if leader in self._context.brokers]
+        endpoints = ((broker.id, broker.endpoint(self._listener)) for broker in live)
+        return tuple((broker, endpoint) for broker, endpoint in endpoints if endpoint is not None)
+
+    def _update_metadata_requests(self) -> Iterable[tuple[BrokerId, ControlRequest]]:
+        registered = self._context.brokers
+        wanted = set(registered) if self._metadata_to_all else self._metadata_brokers & registered.keys()
+        if not wanted:
+            return
+        body = UpdateMetadataBody(self._metadata, self._topic_ids(self._metadata), self._live_brokers())
+        for broker in sorted(wanted):
+            epoch = registered[broker].epoch
+            yield broker, UpdateMetadataRequest(self._controller_id, self._context.epoch, epoch, body)
+
+    def _live_brokers(self) -> tuple[Broker, ...]:
+        live = [self._context.brokers[broker] for broker in sorted(self._context.brokers)]
+        return (*live, self._our_entry) if self._our_entry is not None else tuple(live)
+
+    def _stop_replica_requests(self) -> Iterable[tuple[BrokerId, ControlRequest]]:
+        for broker, partitions in sorted(self._stop_replica.items(), key=_broker):
+            if broker in self._context.brokers:
+                epoch = self._context.brokers[broker].epoch
+                yield broker, StopReplicaRequest(self._controller_id, self._context.epoch, epoch, partitions)
+
+    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
+        if not self._context.features.topic_ids:
+            return {}
+        ids = {topic: self._context.topic_id(topic) for topic in {tp.topic for tp in partitions}}
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
+
+
+def _broker(item: tuple[BrokerId, object]) -> BrokerId:
+    return item[0]
+
+
+def _during_delete(state: LeaderAndIsr) -> LeaderAndIsr:
+    return state._replace(
+        leader=LEADER_DURING_DELETE, leader_epoch=INITIAL_LEADER_EPOCH, partition_epoch=_PARTITION_EPOCH_DURING_DELETE
+    )

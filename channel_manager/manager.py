@@ -1,0 +1,185 @@
+"""The channels to all brokers: opens and closes them, and turns what brokers answer into events."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from channel_manager.coalesce import BodyMerger
+from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, Reactions
+from channel_manager.sender import BrokerSender, SenderStats, Surroundings
+from channel_manager.settings import ChannelSettings
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId
+from controllerd.core.requests import (
+    ControlRequest,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    api_name,
+)
+from controllerd.errors import IllegalState
+from events.base import Event
+from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.topics import TopicDeletionStopReplicaResponseReceived
+from wire.transport import PLAINTEXT, Transport
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """What the composition root does about news that is no event. Called in the event loop; none may block."""
+
+    stale_epoch: Callable[[BrokerId, int], None]
+    """A broker knows a higher controller epoch than the given one: check whether we still lead."""
+    caught_up: Callable[[BrokerId], None]
+    """A broker whose queue had to be dropped answers again: bring it up to date as if it had just started."""
+    defect: Callable[[BrokerId, Exception], None]
+    """A sender ended by an error that must not happen: the term cannot go on."""
+    may_send: Callable[[], bool] = field(default=lambda: True)
+    """Asked right before bytes leave; while it says False they are held back."""
+
+
+class ChannelManager:
+    """Implements ``ports.Channels``. Use it as an async context manager: senders live no longer than its block."""
+
+    def __init__(
+        self,
+        controller_id: int,
+        listener: str,
+        emit: Callable[[Event], None],
+        alarms: Alarms,
+        *,
+        clock: Callable[[], float],
+        settings: ChannelSettings | None = None,
+        observer: ChannelObserver | None = None,
+        transport: Transport = PLAINTEXT,
+    ) -> None:
+        """``listener`` is the one to connect to (control plane if there is one, else inter-broker).
+
+        ``emit`` appends to the event queue; ``clock`` gives monotonic seconds.
+        """
+        self._emit = emit
+        self._senders: dict[BrokerId, tuple[BrokerSender, asyncio.Task[None]]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._shared = Surroundings(
+            client_id=str(controller_id),
+            listener=listener,
+            clock=clock,
+            settings=settings or ChannelSettings(),
+            merger=BodyMerger(),
+            observer=observer or NobodyObserves(),
+            reactions=Reactions(self._answered, alarms.stale_epoch, alarms.caught_up, alarms.defect, alarms.may_send),
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await asyncio.TaskGroup().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            # The block's own error is not the group's: it goes on as it is, not wrapped.
+            await tasks.__aexit__(None, None, None)
+
+    def add_broker(self, broker: Broker) -> None:
+        """Open a channel. A known broker with the same epoch may have moved; with another epoch it starts anew.
+
+        So does one whose sender ended by a defect.
+
+        :raises IllegalState: outside of the ``async with`` block.
+        """
+        if self._tasks is None:
+            raise IllegalState("a channel was opened while the channel manager does not run")
+        known = self._senders.get(broker.id)
+        if known is not None and known[0].broker.epoch == broker.epoch and not known[0].is_defect:
+            known[0].move(broker)
+            return
+        self.remove_broker(broker.id)
+        sender = BrokerSender(broker, self._shared)
+        task = self._tasks.create_task(sender.run(), name=f"sender {broker.id}")
+        self._senders[broker.id] = (sender, task)
+
+    def remove_broker(self, broker: BrokerId) -> None:
+        """Close the channel in this very tick; what waits or is under way is lost. Harmless if unknown."""
+        known = self._senders.pop(broker, None)
+        if known is not None:
+            sender, task = known
+            task.cancel()
+            sender.stop()
+
+    def send(self, broker: BrokerId, request: ControlRequest) -> None:
+        """Append to the broker's queue; a request for an unknown broker is dropped with a log line."""
+        known = self._senders.get(broker)
+        if known is None:
+            log.warning("request for an unknown broker dropped", broker=broker, api=api_name(request))
+            return
+        known[0].send(request)
+
+    def shutdown(self) -> None:
+        """Close every channel in this very tick: no byte leaves afterwards."""
+        for broker in list(self._senders):
+            self.remove_broker(broker)
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait until everything queued is answered; False when that took longer than ``timeout_s`` seconds."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                for sender, _ in list(self._senders.values()):
+                    await sender.idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def stats(self) -> list[SenderStats]:
+        """How each channel is doing, by broker id."""
+        return [self._senders[broker][0].stats() for broker in sorted(self._senders)]
+
+    def _answered(self, exchange: Exchange) -> None:
+        event = event_of(exchange)
+        if event is not None:
+            self._emit(event)
+
+
+def event_of(exchange: Exchange) -> Event | None:
+    """What the controller learns from an answer; None for a StopReplica that says nothing of a deletion."""
+    request, response = exchange.request, exchange.response
+    match request:
+        case LeaderAndIsrRequest():
+            return LeaderAndIsrResponseReceived(
+                broker=exchange.broker,
+                broker_epoch=request.broker_epoch,
+                controller_epoch=request.controller_epoch,
+                error=response.error,
+                partition_errors=response.partition_errors,
+                partitions=frozenset(request.partitions),
+            )
+        case UpdateMetadataRequest():
+            return UpdateMetadataResponseReceived(
+                exchange.broker, request.broker_epoch, request.controller_epoch, response.error
+            )
+        case StopReplicaRequest():
+            return _deletion_answered(exchange, request)
+
+
+def _deletion_answered(exchange: Exchange, request: StopReplicaRequest) -> Event | None:
+    """Deletions with their errors.
+
+    A broker that refuses a whole request names no partition: then nothing was learned about any replica.
+    """
+    response = exchange.response
+    deleted = [tp for tp, partition in request.partitions.items() if partition.delete]
+    if response.error is not KafkaError.NONE:
+        deleted = [tp for tp in deleted if tp in response.partition_errors]
+    if not deleted:
+        return None
+    errors = {tp: response.partition_errors.get(tp, KafkaError.NONE) for tp in deleted}
+    return TopicDeletionStopReplicaResponseReceived(exchange.broker, response.error, errors)

@@ -1,0 +1,67 @@
+"""Who wants to know what happens on the way to the brokers: the audit log and the metrics, behind small protocols."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from controllerd.core.model import BrokerId
+from controllerd.core.requests import ControlRequest, ControlResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A control request that was answered; ``took_s`` counts from its first attempt.
+
+    ``bytes_sent`` is what one attempt sent, without headers.
+    """
+
+    broker: BrokerId
+    request: ControlRequest
+    response: ControlResponse
+    version: int
+    correlation_id: int
+    bytes_sent: int
+    attempts: int
+    took_s: float
+
+
+class ChannelObserver(Protocol):
+    """Told about every request and answer, in the event loop; must not block."""
+
+    def on_request(
+        self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
+    ) -> None:
+        """A request is about to leave; called again for each attempt."""
+        ...
+
+    def on_response(self, exchange: Exchange) -> None:
+        """A request was answered, whatever the answer says."""
+        ...
+
+
+class NobodyObserves:
+    """Nobody wants to know."""
+
+    def on_request(
+        self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
+    ) -> None:
+        """Nothing to do."""
+
+    def on_response(self, exchange: Exchange) -> None:
+        """Nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reactions:
+    """What the rest of the controller does about a channel's news. Called in the event loop; none may block."""
+
+    answered: Callable[[Exchange], None]
+    """A request was answered: the manager makes an event of it."""
+    stale_epoch: Callable[[BrokerId, int], None]
+    """A broker knows a higher controller epoch than the one given: somebody else may lead."""
+    caught_up: Callable[[BrokerId], None]
+    """A broker whose queue had to be dropped answers again: bring it up to date as if it had just started."""
+    defect: Callable[[BrokerId, Exception], None]
+    """A sender ended by an error that must not happen; nothing reaches this broker any more."""
+    may_send: Callable[[], bool]
+    """Asked right before bytes leave; False holds them back (session suspended, process was frozen)."""

@@ -1,0 +1,298 @@
+"""One task per broker: its requests leave in order, one at a time, and each is repeated until it is answered.
+
+A broker that cannot be reached is normal: it registers seconds before its socket answers, and it dies without notice.
+Nothing is given up until the broker is removed, and no other broker waits for it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from channel_manager.broker_queue import BrokerQueue, owed_deletions
+from channel_manager.coalesce import BodyMerger
+from channel_manager.observer import ChannelObserver, Exchange, Reactions
+from channel_manager.settings import ChannelSettings
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.requests import ControlRequest, ControlResponse, api_name
+from wire import hot
+from wire.connection import KafkaConnection
+from wire.errors import WireError
+from wire.transport import Transport
+from wire.versions import VersionRange, choose_control
+
+log = structlog.get_logger(__name__)
+
+
+class NoSuchListener(WireError):
+    """The registration of the broker lacks the listener that we talk to; it must be corrected on the broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderStats:
+    """How one broker's channel is doing. Ages in seconds; ``in_flight_s`` is None when nothing is under way."""
+
+    broker: BrokerId
+    address: str | None
+    connected: bool
+    depth: int
+    queued_bytes: int
+    oldest_age_s: float
+    in_flight: str | None
+    in_flight_s: float | None
+    attempts: int
+    failing: bool
+    last_error: str | None
+    behind: bool
+    sent: int
+    retries: int
+    bytes_sent: int
+    coalesced: int
+    dropped: int
+
+
+class Delivery:
+    """A request under way: its correlation id stays the same however often it is repeated."""
+
+    __slots__ = ("attempts", "correlation_id", "request", "since")
+
+    def __init__(self, request: ControlRequest, correlation_id: int, since: float) -> None:
+        self.request: Final = request
+        self.correlation_id: Final = correlation_id
+        self.since: Final = since
+        self.attempts = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all senders of a manager share."""
+
+    client_id: str
+    listener: str
+    clock: Callable[[], float]
+    settings: ChannelSettings
+    merger: BodyMerger
+    observer: ChannelObserver
+    reactions: Reactions
+    transport: Transport
+
+
+class BrokerSender:
+    """The queue, the connection and the task of one broker."""
+
+    def __init__(self, broker: Broker, shared: Surroundings) -> None:
+        self.broker = broker
+        self._shared = shared
+        self._settings = shared.settings
+        self._queue = BrokerQueue(shared.clock, shared.settings, shared.merger)
+        self._arrived = asyncio.Event()
+        self.idle: Final = asyncio.Event()
+        """Set while nothing waits and nothing is under way."""
+        self.idle.set()
+        self.is_defect = False
+        """Set for good once the task ended by an error that must not happen."""
+        self._connection: KafkaConnection | None = None
+        self._versions: Mapping[int, VersionRange] = {}
+        self._under_way: list[Delivery] = []
+        self._correlation_id = 0
+        self._behind = False
+        self._failing = False
+        self._last_error: str | None = None
+        self._sent = self._retries = self._bytes_sent = self._dropped = 0
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where the broker is reached; None when it has no such listener."""
+        return self.broker.endpoint(self._shared.listener)
+
+    def send(self, request: ControlRequest) -> None:
+        """Append to the queue, unless the broker is so far behind that it will be told everything anew."""
+        wanted = owed_deletions(request) if self._behind else request
+        if wanted is None:
+            self._dropped += 1
+            return
+        self._queue.append(wanted)
+        self.idle.clear()
+        self._arrived.set()
+        if not self._behind and self._under_way and self._queue.is_beyond_limits():
+            self._fall_behind()
+
+    def _fall_behind(self) -> None:
+        log.error("queue dropped", broker=self.broker.id, bytes=self._queue.bytes, age_s=self._queue.oldest_age_s)
+        self._dropped += self._queue.drop_all_but_deletions()
+        self._behind = True
+
+    def move(self, broker: Broker) -> None:
+        """The registration changed; if the address did, what is under way is repeated at the new one."""
+        before, self.broker = self.endpoint, broker
+        if self.endpoint != before:
+            self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connection at once; what is buffered is never sent."""
+        if self._connection is not None:
+            self._connection.abort()
+
+    def stop(self) -> None:
+        """The task is being cancelled: nothing leaves any more, and nobody need wait for this broker."""
+        self.disconnect()
+        self.idle.set()
+
+    def stats(self) -> SenderStats:
+        """How the channel is doing at this moment."""
+        endpoint, current = self.endpoint, self._under_way[0] if self._under_way else None
+        return SenderStats(
+            broker=self.broker.id,
+            address=None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+            connected=self._connection is not None and self._connection.is_open,
+            depth=len(self._queue) + len(self._under_way),
+            queued_bytes=self._queue.bytes,
+            oldest_age_s=self._queue.oldest_age_s,
+            in_flight=None if current is None else api_name(current.request),
+            in_flight_s=None if current is None else self._shared.clock() - current.since,
+            attempts=0 if current is None else current.attempts,
+            failing=self._failing,
+            last_error=self._last_error,
+            behind=self._behind,
+            sent=self._sent,
+            retries=self._retries,
+            bytes_sent=self._bytes_sent,
+            coalesced=self._queue.coalesced,
+            dropped=self._dropped,
+        )
+
+    async def run(self) -> None:
+        """Send what comes until cancelled. A defect ends this sender alone, loudly, and the controller's term."""
+        try:
+            while True:
+                await self._deliver_next()
+        except Exception as defect:
+            log.exception("sender failed", broker=self.broker.id)
+            self.is_defect = self._failing = True
+            self._last_error = repr(defect)
+            self._shared.reactions.defect(self.broker.id, defect)
+        finally:
+            if self._connection is not None:
+                await self._connection.close()
+
+    async def _deliver_next(self) -> None:
+        while not self._queue:
+            self._arrived.clear()
+            await self._arrived.wait()
+        self._under_way = [self._begin(self._queue.pop().request)]
+        while self._under_way:
+            if await self._attempt():
+                del self._under_way[0]
+                self._answered_something()
+        if not self._queue:
+            self.idle.set()
+
+    def _begin(self, request: ControlRequest) -> Delivery:
+        self._correlation_id += 1
+        return Delivery(request, self._correlation_id, self._shared.clock())
+
+    def _answered_something(self) -> None:
+        if self._failing:
+            log.info("broker answers again", broker=self.broker.id)
+        self._failing = False
+        if self._behind:
+            self._behind = False
+            self._shared.reactions.caught_up(self.broker.id)
+
+    async def _attempt(self) -> bool:
+        """One step towards an answer to the first request under way; whether it is answered now."""
+        if not self._shared.reactions.may_send():
+            await asyncio.sleep(self._settings.backoff_s)
+            return False
+        try:
+            if self._connection is None or not self._connection.is_open:
+                await self._connect()
+                return False
+            return await self._exchange(self._connection)
+        except (OSError, WireError) as error:
+            self._note_failure(error)
+            await asyncio.sleep(self._settings.backoff_s)
+            return False
+
+    async def _connect(self) -> None:
+        endpoint = self.endpoint
+        if endpoint is None:
+            raise NoSuchListener(f"broker {self.broker.id} has no listener {self._shared.listener}")
+        if self._connection is not None:
+            await self._connection.close()
+        self._connection = await KafkaConnection.connect(
+            endpoint.host,
+            endpoint.port,
+            self._shared.client_id,
+            connect_timeout_s=self._settings.connect_timeout_s,
+            request_timeout_s=self._settings.request_timeout_s,
+            transport=self._shared.transport,
+        )
+        self._versions = await self._connection.api_versions()
+        if self.endpoint != endpoint:
+            self.disconnect()
+
+    def _note_failure(self, error: Exception) -> None:
+        """Every failure counts; only a new one is logged, or a dead broker would fill the log ten times a second."""
+        text = str(error) or type(error).__name__
+        if not self._failing or text != self._last_error:
+            log.warning("request not delivered", broker=self.broker.id, error=text, kind=type(error).__name__)
+        self._failing, self._last_error = True, text
+        self._retries += 1
+        self.disconnect()
+
+    async def _exchange(self, connection: KafkaConnection) -> bool:
+        version = self._choose_version()
+        delivery = self._under_way[0]
+        body = hot.encode(delivery.request, version)
+        size = sum(map(len, body))
+        delivery.attempts += 1
+        self._bytes_sent += size
+        api_key, correlation_id = hot.api_key(delivery.request), delivery.correlation_id
+        self._shared.observer.on_request(self.broker.id, delivery.request, version, correlation_id, size)
+        answer = await connection.request(api_key, version, *body, correlation_id=correlation_id)
+        response = hot.decode_response(delivery.request, version, answer)
+        return await self._react(delivery, response, version, size)
+
+    def _choose_version(self) -> int:
+        """The version for the first request under way, which is split in two if that version cannot say it in one."""
+        first = self._under_way[0]
+        api_key, topic_ids = hot.api_key(first.request), hot.has_topic_ids(first.request)
+        version = choose_control(api_key, self._versions, topic_ids=topic_ids)
+        parts = hot.split(first.request, version)
+        if len(parts) > 1:
+            self._under_way[0:1] = [self._begin(part) for part in parts]
+        return version
+
+    async def _react(self, delivery: Delivery, response: ControlResponse, version: int, size: int) -> bool:
+        exchange = Exchange(
+            broker=self.broker.id,
+            request=delivery.request,
+            response=response,
+            version=version,
+            correlation_id=delivery.correlation_id,
+            bytes_sent=size,
+            attempts=delivery.attempts,
+            took_s=self._shared.clock() - delivery.since,
+        )
+        self._shared.observer.on_response(exchange)
+        if response.error is KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            await self._hold()
+            return False
+        self._sent += 1
+        if response.error is KafkaError.STALE_CONTROLLER_EPOCH:
+            log.error("broker knows a higher controller epoch", broker=self.broker.id)
+            self._shared.reactions.stale_epoch(self.broker.id, delivery.request.controller_epoch)
+        self._shared.reactions.answered(exchange)
+        return True
+
+    async def _hold(self) -> None:
+        log.error(
+            "broker refuses us: grant ClusterAction to this principal, or make it a super user", broker=self.broker.id
+        )
+        self._failing, self._last_error = True, KafkaError.CLUSTER_AUTHORIZATION_FAILED.name
+        self._retries += 1
+        await asyncio.sleep(self._settings.authorization_backoff_s)

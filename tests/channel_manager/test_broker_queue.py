@@ -1,0 +1,154 @@
+"""What may be merged in a queue, and what survives when a queue is dropped."""
+
+from channel_manager.broker_queue import BrokerQueue
+from channel_manager.coalesce import BodyMerger
+from channel_manager.settings import ChannelSettings
+from controllerd.core.model import TopicPartition
+from controllerd.core.requests import ControlRequest, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
+from tests.channel_manager.requests import leader_and_isr, stop_replica, update_metadata
+
+
+class Hands:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def queue(
+    settings: ChannelSettings | None = None, *, clock: Hands | None = None, merger: BodyMerger | None = None
+) -> BrokerQueue:
+    return BrokerQueue(clock or Hands(), settings or ChannelSettings(), merger or BodyMerger())
+
+
+def behind(merger: BodyMerger | None = None) -> BrokerQueue:
+    """A queue that merges whatever may be merged."""
+    return queue(ChannelSettings(coalesce_depth=1), merger=merger)
+
+
+def content(waiting: BrokerQueue) -> list[ControlRequest]:
+    return [waiting.pop().request for _ in range(len(waiting))]
+
+
+def only_update(waiting: BrokerQueue) -> UpdateMetadataRequest:
+    (request,) = content(waiting)
+    assert isinstance(request, UpdateMetadataRequest)
+    return request
+
+
+def test_a_broker_that_keeps_up_gets_every_update_metadata() -> None:
+    waiting = queue()
+    waiting.append(update_metadata(0))
+    waiting.append(update_metadata(1))
+
+    assert len(waiting) == 2
+
+
+def test_a_tail_that_waited_too_long_absorbs_the_next() -> None:
+    clock = Hands()
+    waiting = queue(ChannelSettings(coalesce_age_s=1.0), clock=clock)
+    waiting.append(update_metadata(0))
+    clock.now = 1.5
+    waiting.append(update_metadata(1))
+
+    assert (len(waiting), waiting.coalesced) == (1, 1)
+
+
+def test_merging_can_be_switched_off() -> None:
+    waiting = queue(ChannelSettings(coalesce=False, coalesce_depth=1))
+    waiting.append(update_metadata(0))
+    waiting.append(update_metadata(1))
+
+    assert len(waiting) == 2
+
+
+def test_the_newer_state_of_a_partition_wins() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, 1, leader=1))
+    waiting.append(update_metadata(1, 2, leader=2, live=3))
+
+    merged = only_update(waiting).body
+
+    assert {tp.partition: entry.state.leader for tp, entry in merged.partitions.items()} == {0: 1, 1: 2, 2: 2}
+    assert len(merged.live_brokers) == 3
+
+
+def test_a_removal_that_waits_is_kept() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=-2))
+    waiting.append(update_metadata(0, topic="u"))
+
+    assert only_update(waiting).body.partitions[TopicPartition("t", 0)].state.leader == -2
+
+
+def test_an_update_metadata_is_not_moved_across_another_request() -> None:
+    waiting = behind()
+    for request in (update_metadata(0), leader_and_isr(), update_metadata(1)):
+        waiting.append(request)
+
+    assert len(waiting) == 3
+
+
+def test_what_is_begun_absorbs_nothing() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0))
+    begun = waiting.pop().request
+    waiting.append(update_metadata(1))
+
+    assert isinstance(begun, UpdateMetadataRequest)
+    assert [tp.partition for tp in begun.body.partitions] == [0]
+
+
+def test_brokers_that_merge_the_same_bodies_share_the_result() -> None:
+    merger, older, newer = BodyMerger(), update_metadata(0), update_metadata(1)
+    queues = [behind(merger), behind(merger)]
+    for waiting in queues:
+        waiting.append(older)
+        waiting.append(newer)
+
+    first, second = (only_update(waiting) for waiting in queues)
+
+    assert first.body is second.body
+
+
+def test_a_dropped_queue_keeps_the_deletions_it_owes() -> None:
+    both = {
+        TopicPartition("u", 0): StopReplicaPartition(-2, True),
+        TopicPartition("v", 0): StopReplicaPartition(3, False),
+    }
+    mixed = StopReplicaRequest(1, 5, 1, both)
+    waiting = queue()
+    for request in (leader_and_isr(), stop_replica(delete=True), update_metadata(0), mixed, stop_replica(delete=False)):
+        waiting.append(request)
+
+    assert waiting.drop_all_but_deletions() == 3
+    kept = [list(request.partitions) for request in content(waiting) if isinstance(request, StopReplicaRequest)]
+    assert kept == [[TopicPartition("t", 0)], [TopicPartition("u", 0)]]
+
+
+def test_the_size_follows_what_waits() -> None:
+    waiting = behind()
+    for request in (leader_and_isr(), update_metadata(0), update_metadata(1), stop_replica(delete=True)):
+        waiting.append(request)
+    waiting.drop_all_but_deletions()
+    waiting.append(leader_and_isr())
+    content(waiting)
+
+    assert waiting.bytes == 0
+
+
+def test_a_queue_is_beyond_its_limits_by_size_or_by_age() -> None:
+    clock = Hands()
+    waiting = queue(ChannelSettings(max_queue_bytes=500, max_queue_age_s=10.0), clock=clock)
+    waiting.append(leader_and_isr())
+    small = waiting.is_beyond_limits()
+    clock.now = 11.0
+    old = waiting.is_beyond_limits()
+    clock.now = 0.0
+    for _ in range(10):
+        waiting.append(leader_and_isr())
+
+    assert (small, old, waiting.is_beyond_limits()) == (False, True, True)

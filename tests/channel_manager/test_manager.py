@@ -1,0 +1,495 @@
+"""Senders and their manager against brokers on real sockets."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from channel_manager.manager import Alarms, ChannelManager
+from channel_manager.observer import Exchange
+from channel_manager.settings import ChannelSettings
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, Endpoint, TopicPartition
+from controllerd.core.requests import ControlRequest, UpdateMetadataBody, UpdateMetadataRequest
+from controllerd.errors import IllegalState
+from events.base import Event
+from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.topics import TopicDeletionStopReplicaResponseReceived
+from tests.channel_manager.requests import CONTROLLER, leader_and_isr, stop_replica, update_metadata
+from tests.channel_manager.stub_broker import Act, StubBroker, eventually, stub_broker
+from wire import hot
+from wire.framing import encode_frame, read_frame
+from wire.versions import ApiKey
+
+B1, B2 = BrokerId(1), BrokerId(2)
+FAST = ChannelSettings(backoff_s=0.01, authorization_backoff_s=0.02, coalesce=False)
+
+
+@dataclass
+class Desk:
+    """Everything that the manager reports, in order."""
+
+    events: list[Event] = field(default_factory=list)
+    stale: list[tuple[BrokerId, int]] = field(default_factory=list)
+    caught_up: list[BrokerId] = field(default_factory=list)
+    defects: list[Exception] = field(default_factory=list)
+    requests: list[tuple[BrokerId, int, int]] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    may_send: bool = True
+
+    def on_request(self, broker: BrokerId, request: ControlRequest, version: int, correlation: int, size: int) -> None:
+        self.requests.append((broker, version, correlation))
+
+    def on_response(self, exchange: Exchange) -> None:
+        self.exchanges.append(exchange)
+
+    async def has_events(self, number: int) -> list[Event]:
+        await eventually(lambda: len(self.events) >= number)
+        return self.events
+
+
+@asynccontextmanager
+async def channels(
+    desk: Desk, settings: ChannelSettings = FAST, listener: str = "PLAINTEXT"
+) -> AsyncIterator[ChannelManager]:
+    alarms = Alarms(
+        stale_epoch=lambda broker, epoch: desk.stale.append((broker, epoch)),
+        caught_up=desk.caught_up.append,
+        defect=lambda _, error: desk.defects.append(error),
+        may_send=lambda: desk.may_send,
+    )
+    async with ChannelManager(
+        CONTROLLER, listener, desk.events.append, alarms, clock=time.monotonic, settings=settings, observer=desk
+    ) as manager:
+        yield manager
+
+
+@asynccontextmanager
+async def one_broker(
+    *acts: Act, gate: bool = True, settings: ChannelSettings = FAST
+) -> AsyncIterator[tuple[Desk, ChannelManager, StubBroker]]:
+    """A stub, and a manager that knows it."""
+    desk = Desk()
+    async with stub_broker(1, *acts, gate=gate) as stub, channels(desk, settings) as manager:
+        manager.add_broker(stub.registration())
+        yield desk, manager, stub
+
+
+async def test_requests_arrive_in_order() -> None:
+    async with one_broker() as (_, manager, stub):
+        for request in (leader_and_isr(), update_metadata(0), stop_replica(delete=True)):
+            manager.send(B1, request)
+
+        assert [got.api for got in await stub.got_so_many(3)] == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+
+
+async def test_the_client_id_is_the_controller_id() -> None:
+    async with one_broker() as (_, manager, stub):
+        manager.send(B1, update_metadata())
+
+        assert (await stub.got_so_many(1))[0].header.client_id == str(CONTROLLER)
+
+
+async def test_only_one_request_is_in_flight() -> None:
+    async with one_broker() as (desk, manager, stub):
+        for epoch in range(20):
+            manager.send(B1, leader_and_isr(epoch))
+        await desk.has_events(20)
+
+        assert stub.most_in_flight == 1
+
+
+async def test_a_slow_broker_delays_nobody_else() -> None:
+    desk = Desk()
+    async with stub_broker(1, gate=False) as slow, stub_broker(2) as fast, channels(desk) as manager:
+        for stub in (slow, fast):
+            manager.add_broker(stub.registration())
+            manager.send(BrokerId(stub.id), leader_and_isr())
+        await slow.got_so_many(1)
+        await desk.has_events(1)
+
+        assert [event.broker for event in desk.events if isinstance(event, LeaderAndIsrResponseReceived)] == [B2]
+
+
+async def test_a_request_cut_off_is_repeated_unchanged_before_anything_else() -> None:
+    async with one_broker(Act(close=True), Act(close=True)) as (_, manager, stub):
+        manager.send(B1, leader_and_isr())
+        manager.send(B1, update_metadata(0))
+        got = await stub.got_so_many(4)
+
+        assert got[0].frame == got[1].frame == got[2].frame
+        assert got[3].api == "UpdateMetadata"
+
+
+@pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
+async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection(act: Act) -> None:
+    settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
+    async with one_broker(act, settings=settings) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+
+        assert stub.connections == 2
+        assert stub.got[0].frame == stub.got[1].frame
+
+
+async def test_a_refused_connection_is_tried_until_the_broker_listens() -> None:
+    async with stub_broker() as gone:
+        port = gone.port
+    desk = Desk()
+    async with channels(desk) as manager:
+        manager.add_broker(gone.registration())
+        manager.send(B1, leader_and_isr())
+        await eventually(lambda: manager.stats()[0].retries >= 2)
+        async with stub_broker(port=port) as stub:
+            await stub.got_so_many(1)
+            await desk.has_events(1)
+            manager.remove_broker(B1)
+
+    assert desk.exchanges[0].response.error is KafkaError.NONE
+
+
+async def test_removing_a_broker_ends_its_retries() -> None:
+    async with one_broker(gate=False) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        manager.send(B1, update_metadata(0))
+        await stub.got_so_many(1)
+
+        manager.remove_broker(B1)
+        stub.gate.set()
+        await stub.until(lambda: stub.open_now == 0)
+
+        assert len(stub.got) == 1
+        assert desk.events == []
+        assert manager.stats() == []
+
+
+async def test_nothing_leaves_after_shutdown() -> None:
+    async with one_broker() as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+
+        manager.send(B1, leader_and_isr(1))
+        manager.shutdown()
+        await stub.until(lambda: stub.open_now == 0)
+
+        assert len(stub.got) == 1
+
+
+async def test_what_is_still_buffered_at_shutdown_never_leaves() -> None:
+    arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    reading = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        stub = StubBroker()
+        writer.write(encode_frame(stub._api_versions(await read_frame(reader) or b"")))
+        await reader.readexactly(4)
+        reading.set()
+        await stopped.wait()
+        received = b""
+        with suppress(ConnectionError):
+            received = await reader.read()
+        writer.close()
+        arrived.set_result(received)
+
+    stopped = asyncio.Event()
+    desk, large = Desk(), thirty_megabytes()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, channels(desk) as manager:
+        manager.add_broker(StubBroker(port=server.sockets[0].getsockname()[1]).registration())
+        manager.send(B1, large)
+        await reading.wait()
+
+        manager.shutdown()
+        stopped.set()
+
+        assert len(await arrived) < sum(map(len, hot.encode(large, 8)))
+
+
+def thirty_megabytes() -> UpdateMetadataRequest:
+    """More than the buffers of a loopback connection hold."""
+    endpoint = Endpoint("PLAINTEXT", "h" * 30_000_000, 9092)
+    body = UpdateMetadataBody({}, {}, (Broker(B1, 1, (endpoint,)),))
+    return replace(update_metadata(), body=body)
+
+
+async def test_a_request_for_an_unknown_broker_is_dropped() -> None:
+    desk = Desk()
+    async with channels(desk) as manager:
+        manager.send(B2, leader_and_isr())
+
+        assert manager.stats() == []
+
+
+async def test_a_channel_cannot_be_opened_before_the_manager_runs() -> None:
+    async with stub_broker() as stub:
+        alarms = Alarms(lambda *_: None, lambda _: None, lambda *_: None)
+        manager = ChannelManager(CONTROLLER, "PLAINTEXT", print, alarms, clock=time.monotonic)
+
+        with pytest.raises(IllegalState):
+            manager.add_broker(stub.registration())
+
+
+async def test_an_error_in_the_block_of_the_manager_comes_out_as_it_is() -> None:
+    with pytest.raises(IllegalState, match="mine"):
+        async with one_broker():
+            raise IllegalState("mine")
+
+
+async def test_every_answer_about_roles_and_metadata_is_an_event() -> None:
+    async with one_broker(Act(error=77)) as (desk, manager, _):
+        manager.send(B1, leader_and_isr())
+        manager.send(B1, update_metadata(0))
+        events = await desk.has_events(2)
+
+    assert events == [
+        LeaderAndIsrResponseReceived(
+            B1, 1, 5, KafkaError.STALE_BROKER_EPOCH, {}, frozenset({TopicPartition("t", 0)})
+        ),
+        UpdateMetadataResponseReceived(B1, 1, 5, KafkaError.NONE),
+    ]  # fmt: skip
+
+
+async def test_only_deletions_make_an_event_of_stop_replica() -> None:
+    async with one_broker() as (desk, manager, _):
+        manager.send(B1, stop_replica(delete=False))
+        manager.send(B1, stop_replica(delete=True, partition=3))
+        events = await desk.has_events(1)
+
+    tp = TopicPartition("t", 3)
+    assert events == [TopicDeletionStopReplicaResponseReceived(B1, KafkaError.NONE, {tp: KafkaError.NONE})]
+
+
+async def test_a_refused_deletion_that_names_no_replica_makes_no_event() -> None:
+    async with one_broker(Act(error=77)) as (desk, manager, _):
+        manager.send(B1, stop_replica(delete=True))
+        manager.send(B1, update_metadata())
+        events = await desk.has_events(1)
+
+    assert [type(event) for event in events] == [UpdateMetadataResponseReceived]
+
+
+async def test_a_higher_controller_epoch_is_reported() -> None:
+    async with one_broker(Act(error=11)) as (desk, manager, _):
+        manager.send(B1, update_metadata())
+        await desk.has_events(1)
+
+    assert desk.stale == [(B1, 5)]
+
+
+async def test_an_unauthorized_request_is_held_until_it_is_allowed() -> None:
+    async with one_broker(Act(error=31), Act(error=31)) as (desk, manager, stub):
+        manager.send(B1, update_metadata())
+        await desk.has_events(1)
+
+        assert len(stub.got) == 3
+        assert len(desk.events) == 1
+
+
+async def test_a_broker_without_the_listener_breaks_nobody_and_is_shown() -> None:
+    desk = Desk()
+    async with stub_broker(1) as odd, stub_broker(2) as good, channels(desk) as manager:
+        manager.add_broker(odd.registration(listener="OTHER"))
+        manager.add_broker(good.registration())
+        manager.send(B1, leader_and_isr())
+        manager.send(B2, leader_and_isr())
+        await desk.has_events(1)
+        await eventually(lambda: manager.stats()[0].failing)
+
+        assert "no listener PLAINTEXT" in (manager.stats()[0].last_error or "")
+        assert manager.stats()[1].sent == 1
+
+
+async def test_a_broker_that_moved_gets_the_request_at_its_new_address() -> None:
+    desk = Desk()
+    async with stub_broker(gate=False) as before, stub_broker() as after, channels(desk) as manager:
+        manager.add_broker(before.registration())
+        manager.send(B1, leader_and_isr())
+        await before.got_so_many(1)
+
+        manager.add_broker(after.registration())
+        await desk.has_events(1)
+
+        assert before.got[0].frame == after.got[0].frame
+
+
+async def test_a_broker_that_bounced_starts_with_an_empty_queue() -> None:
+    async with one_broker(gate=False) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await stub.got_so_many(1)
+
+        manager.add_broker(stub.registration(epoch=2))
+        stub.gate.set()
+        manager.send(B1, update_metadata())
+        await desk.has_events(1)
+
+        assert [got.api for got in stub.got] == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+async def test_an_old_broker_is_spoken_to_in_its_versions() -> None:
+    async with one_broker() as (desk, manager, stub):
+        stub.versions = {ApiKey.LEADER_AND_ISR: (0, 4), ApiKey.UPDATE_METADATA: (0, 6), ApiKey.STOP_REPLICA: (0, 2)}
+        for request in (leader_and_isr(), update_metadata(0), stop_replica(delete=True)):
+            manager.send(B1, request)
+        await desk.has_events(3)
+
+        assert [got.header.version for got in stub.got] == [4, 6, 2]
+
+
+async def test_a_request_without_topic_ids_avoids_the_versions_that_carry_them() -> None:
+    async with one_broker() as (desk, manager, stub):
+        manager.send(B1, update_metadata(0))
+        manager.send(B1, without_ids())
+        await desk.has_events(2)
+
+        assert [got.header.version for got in stub.got] == [8, 6]
+
+
+def without_ids() -> ControlRequest:
+    request = update_metadata(0)
+    return replace(request, body=replace(request.body, topic_ids={}))
+
+
+async def test_a_broker_that_lacks_an_api_is_shown_as_failing() -> None:
+    async with one_broker() as (_, manager, stub):
+        del stub.versions[ApiKey.LEADER_AND_ISR]
+        manager.send(B1, leader_and_isr())
+        await eventually(lambda: manager.stats()[0].failing)
+
+        assert "LEADER_AND_ISR" in (manager.stats()[0].last_error or "")
+
+
+async def test_nothing_leaves_while_we_may_not_send() -> None:
+    async with one_broker() as (desk, manager, stub):
+        desk.may_send = False
+        manager.send(B1, leader_and_isr())
+        await eventually(lambda: manager.stats()[0].in_flight is not None)
+        connections_before = stub.connections
+        desk.may_send = True
+        await desk.has_events(1)
+
+        assert (connections_before, stub.connections) == (0, 1)
+
+
+async def test_an_idle_connection_that_the_broker_closed_costs_no_retry() -> None:
+    async with one_broker() as (desk, manager, stub):
+        manager.send(B1, update_metadata())
+        await desk.has_events(1)
+        await stub.hang_up()
+        await eventually(lambda: not manager.stats()[0].connected)
+        manager.send(B1, update_metadata())
+        await desk.has_events(2)
+
+        assert (stub.connections, manager.stats()[0].retries) == (2, 0)
+
+
+async def test_the_observer_sees_each_attempt_and_the_one_answer() -> None:
+    async with one_broker(Act(close=True)) as (desk, manager, _):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+
+    assert desk.requests == [(B1, 7, 1), (B1, 7, 1)]
+    assert [(exchange.attempts, exchange.correlation_id) for exchange in desk.exchanges] == [(2, 1)]
+
+
+async def test_draining_waits_for_the_last_answer() -> None:
+    async with one_broker() as (desk, manager, _):
+        for epoch in range(5):
+            manager.send(B1, leader_and_isr(epoch))
+
+        assert await manager.drain(10)
+        assert len(desk.events) == 5
+
+
+async def test_draining_gives_up_in_time() -> None:
+    async with one_broker(gate=False) as (_, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await stub.got_so_many(1)
+
+        assert not await manager.drain(0.01)
+
+
+async def test_a_hopeless_queue_is_dropped_but_for_deletions_and_the_broker_is_brought_up_to_date() -> None:
+    settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_bytes=500)
+    async with one_broker(gate=False, settings=settings) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await stub.got_so_many(1)
+        manager.send(B1, stop_replica(delete=True))
+        for epoch in range(10):
+            manager.send(B1, leader_and_isr(epoch))
+        manager.send(B1, stop_replica(delete=True, partition=1))
+        was_behind = manager.stats()[0].behind
+        stub.gate.set()
+        assert await manager.drain(10)
+
+        assert was_behind
+        assert [got.api for got in stub.got] == ["LeaderAndIsr", "StopReplica", "StopReplica"]
+        assert desk.caught_up == [B1]
+
+
+async def test_requests_flow_again_after_the_broker_caught_up() -> None:
+    settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_bytes=100)
+    async with one_broker(gate=False, settings=settings) as (_, manager, stub):
+        for epoch in range(3):
+            manager.send(B1, leader_and_isr(epoch))
+            await stub.got_so_many(1)
+        stub.gate.set()
+        assert await manager.drain(10)
+
+        manager.send(B1, update_metadata())
+        assert await manager.drain(10)
+
+        assert stub.got[-1].api == "UpdateMetadata"
+
+
+async def test_a_broker_that_is_behind_gets_one_merged_update_metadata() -> None:
+    settings = ChannelSettings(backoff_s=0.01, coalesce_age_s=0.0)
+    async with one_broker(gate=False, settings=settings) as (_, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await stub.got_so_many(1)
+        manager.send(B1, update_metadata(0))
+        manager.send(B1, update_metadata(1))
+        stub.gate.set()
+        assert await manager.drain(10)
+
+        assert [got.api for got in stub.got] == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+async def test_many_brokers_at_once() -> None:
+    desk = Desk()
+    async with AsyncExitStack() as stack:
+        stubs = [await stack.enter_async_context(stub_broker(number)) for number in range(1, 11)]
+        manager = await stack.enter_async_context(channels(desk))
+        for stub in stubs:
+            manager.add_broker(stub.registration())
+            manager.send(BrokerId(stub.id), leader_and_isr())
+
+        assert await manager.drain(10)
+        assert len(desk.events) == 10
+
+
+async def test_a_defect_ends_one_sender_and_is_reported() -> None:
+    desk = Desk()
+    async with stub_broker(1) as stub, stub_broker(2) as other, channels(desk) as manager:
+        manager.add_broker(stub.registration())
+        manager.add_broker(other.registration())
+        manager.send(B1, leader_and_isr(epoch=2**40))
+        await eventually(lambda: bool(desk.defects))
+        manager.send(B2, leader_and_isr())
+        await desk.has_events(1)
+
+        assert manager.stats()[0].failing
+
+
+async def test_a_sender_that_ended_by_a_defect_can_be_opened_anew() -> None:
+    async with one_broker() as (desk, manager, stub):
+        manager.send(B1, leader_and_isr(epoch=2**40))
+        await eventually(lambda: bool(desk.defects))
+
+        manager.add_broker(stub.registration())
+        manager.send(B1, leader_and_isr())
+
+        assert await manager.drain(10)
+        assert [type(event) for event in desk.events] == [LeaderAndIsrResponseReceived]

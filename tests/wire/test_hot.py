@@ -1,0 +1,188 @@
+"""The hand-made templates say byte for byte what kio says, and read what kio writes."""
+
+import gc
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controllerd.core.requests import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataBody,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from tests.wire import kio_mirror, samples
+from wire import hot, update_metadata
+from wire.errors import MalformedMessage
+from wire.kio_codec import encode_entity, response_type
+from wire.primitives import topic_id_text
+from wire.versions import ApiKey
+
+STATE = LeaderAndIsr(BrokerId(1), 3, (BrokerId(1), BrokerId(2)), 5, 7)
+ASSIGNMENT = ReplicaAssignment((BrokerId(1), BrokerId(2)))
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+T_ID, U_ID = uuid.UUID(int=7), uuid.UUID(int=9)
+IDS = {"t": topic_id_text(T_ID.bytes) or "", "u": topic_id_text(U_ID.bytes) or ""}
+
+
+def leader_and_isr() -> LeaderAndIsrRequest:
+    partitions = {tp: LeaderAndIsrPartition(STATE, ASSIGNMENT, is_new=False) for tp in (T0, T1, U0)}
+    return LeaderAndIsrRequest(9, 5, 11, partitions, IDS, ())
+
+
+def update_body() -> UpdateMetadataBody:
+    return UpdateMetadataBody({T0: UpdateMetadataPartition(STATE, (BrokerId(1), BrokerId(2)), ())}, IDS, ())
+
+
+def stop_replica() -> StopReplicaRequest:
+    return StopReplicaRequest(9, 5, 11, {T0: StopReplicaPartition(3, delete=True), U0: StopReplicaPartition(-1, False)})
+
+
+@pytest.mark.parametrize("version", range(8))
+@settings(deadline=None, max_examples=40)
+@given(request_=samples.leader_and_isr_requests)
+def test_leader_and_isr_is_what_kio_writes(version: int, request_: LeaderAndIsrRequest) -> None:
+    assert b"".join(hot.encode(request_, version)) == encode_entity(kio_mirror.leader_and_isr(request_, version))
+
+
+@pytest.mark.parametrize("version", range(9))
+@settings(deadline=None, max_examples=40)
+@given(request_=samples.update_metadata_requests)
+def test_update_metadata_is_what_kio_writes(version: int, request_: UpdateMetadataRequest) -> None:
+    assert b"".join(hot.encode(request_, version)) == encode_entity(kio_mirror.update_metadata(request_, version))
+
+
+@pytest.mark.parametrize("version", range(5))
+@settings(deadline=None, max_examples=40)
+@given(request_=samples.stop_replica_requests)
+def test_stop_replica_is_what_kio_writes(version: int, request_: StopReplicaRequest) -> None:
+    for part in hot.split(request_, version):
+        assert isinstance(part, StopReplicaRequest)
+        assert b"".join(hot.encode(part, version)) == encode_entity(kio_mirror.stop_replica(part, version))
+
+
+@settings(deadline=None)
+@given(request_=samples.stop_replica_requests, version=st.integers(0, 2))
+def test_an_old_stop_replica_is_split_so_that_no_flag_is_lost(request_: StopReplicaRequest, version: int) -> None:
+    parts = [part for part in hot.split(request_, version) if isinstance(part, StopReplicaRequest)]
+
+    assert {tp: p for part in parts for tp, p in part.partitions.items()} == request_.partitions
+    assert all(len({p.delete for p in part.partitions.values()}) <= 1 for part in parts)
+
+
+def test_one_encoding_serves_all_brokers() -> None:
+    body = update_body()
+    first = hot.encode(UpdateMetadataRequest(9, 5, 1, body), 8)
+    second = hot.encode(UpdateMetadataRequest(9, 5, 2, body), 8)
+
+    assert first[1] is second[1]
+    assert first[0] != second[0]
+
+
+def test_the_encoding_goes_with_its_body() -> None:
+    body = update_body()
+    update_metadata.encode_shared(body, 8)
+    before = len(update_metadata._encoded)
+    del body
+    gc.collect()
+
+    assert len(update_metadata._encoded) == before - 1
+
+
+def test_a_topic_without_id_is_seen() -> None:
+    body = UpdateMetadataBody(update_body().partitions, {}, (Broker(BrokerId(1), 1, ()),))
+
+    assert hot.has_topic_ids(leader_and_isr())
+    assert not hot.has_topic_ids(UpdateMetadataRequest(9, 5, 1, body))
+
+
+def named_error(tp: TopicPartition, code: int) -> dict[str, Any]:
+    return {"topic_name": tp.topic, "partition_index": tp.partition, "error_code": ErrorCode(code)}
+
+
+def answer(api: ApiKey, version: int, code: int, errors: list[tuple[TopicPartition, int]]) -> bytes:
+    """An answer that kio writes, with these errors."""
+    by_topic: dict[str, list[dict[str, Any]]] = {}
+    for tp, error in errors:
+        by_topic.setdefault(tp.topic, []).append(named_error(tp, error))
+    ids = {"t": T_ID, "u": U_ID, "x": uuid.UUID(int=99)}
+    values = {
+        "error_code": ErrorCode(code),
+        "partition_errors": [named_error(tp, error) for tp, error in errors],
+        "topics": [{"topic_id": ids[topic], "partition_errors": rows} for topic, rows in by_topic.items()],
+    }
+    return encode_entity(kio_mirror.build(response_type(api, version), values))
+
+
+@pytest.mark.parametrize("version", range(8))
+def test_an_answer_to_leader_and_isr_names_the_partitions_that_failed(version: int) -> None:
+    body = answer(ApiKey.LEADER_AND_ISR, version, 0, [(T0, 0), (T1, 56), (U0, 11)])
+
+    response = hot.decode_response(leader_and_isr(), version, body)
+
+    assert response.error is KafkaError.NONE
+    assert response.partition_errors == {T1: KafkaError.KAFKA_STORAGE_ERROR, U0: KafkaError.STALE_CONTROLLER_EPOCH}
+
+
+@pytest.mark.parametrize("version", range(9))
+def test_an_answer_to_update_metadata_has_one_error(version: int) -> None:
+    body = answer(ApiKey.UPDATE_METADATA, version, 77, [])
+
+    response = hot.decode_response(UpdateMetadataRequest(9, 5, 1, update_body()), version, body)
+
+    assert response.error is KafkaError.STALE_BROKER_EPOCH
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_answer_to_stop_replica_names_every_partition(version: int) -> None:
+    body = answer(ApiKey.STOP_REPLICA, version, 0, [(T0, 0), (U0, 74)])
+
+    response = hot.decode_response(stop_replica(), version, body)
+
+    assert response.partition_errors == {T0: KafkaError.NONE, U0: KafkaError.FENCED_LEADER_EPOCH}
+
+
+def test_an_error_code_without_a_name_is_an_unknown_server_error() -> None:
+    body = b"\x7f\xff" + answer(ApiKey.UPDATE_METADATA, 8, 0, [])[2:]
+
+    response = hot.decode_response(UpdateMetadataRequest(9, 5, 1, update_body()), 8, body)
+
+    assert response.error is KafkaError.UNKNOWN_SERVER_ERROR
+
+
+def test_an_answer_for_a_topic_id_that_was_not_asked_is_malformed() -> None:
+    body = answer(ApiKey.LEADER_AND_ISR, 7, 0, [(TopicPartition("x", 0), 0)])
+
+    with pytest.raises(MalformedMessage, match="topic id"):
+        hot.decode_response(leader_and_isr(), 7, body)
+
+
+@pytest.mark.parametrize("version", [0, 4, 7])
+def test_an_answer_cut_anywhere_is_malformed(version: int) -> None:
+    body = answer(ApiKey.LEADER_AND_ISR, version, 0, [(T0, 0), (T1, 56), (U0, 11)])
+
+    for end in range(len(body)):
+        with pytest.raises(MalformedMessage):
+            hot.decode_response(leader_and_isr(), version, body[:end])
+
+
+def test_bytes_after_an_answer_are_malformed() -> None:
+    with pytest.raises(MalformedMessage, match="too many"):
+        hot.decode_response(stop_replica(), 4, answer(ApiKey.STOP_REPLICA, 4, 0, []) + b"\0")
+
+
+@given(body=st.binary(max_size=200), version=st.integers(0, 4))
+def test_any_bytes_are_read_or_refused(body: bytes, version: int) -> None:
+    try:
+        hot.decode_response(stop_replica(), version, body)
+    except MalformedMessage:
+        return

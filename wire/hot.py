@@ -1,0 +1,71 @@
+"""Control requests to bytes and answers back: one door to the hand-made encoders of the three APIs."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from controllerd.core.requests import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from wire import leader_and_isr, stop_replica, update_metadata
+from wire.versions import ApiKey
+
+
+def api_key(request: ControlRequest) -> ApiKey:
+    """The API of a control request."""
+    match request:
+        case LeaderAndIsrRequest():
+            return ApiKey.LEADER_AND_ISR
+        case UpdateMetadataRequest():
+            return ApiKey.UPDATE_METADATA
+        case StopReplicaRequest():
+            return ApiKey.STOP_REPLICA
+        case _:
+            assert_never(request)
+
+
+def has_topic_ids(request: ControlRequest) -> bool:
+    """Whether every topic of the request comes with its id, so that versions with topic ids may be used."""
+    match request:
+        case LeaderAndIsrRequest():
+            return all(tp.topic in request.topic_ids for tp in request.partitions)
+        case UpdateMetadataRequest():
+            return update_metadata.has_topic_ids(request.body)
+        case StopReplicaRequest():
+            return True
+        case _:
+            assert_never(request)
+
+
+def split(request: ControlRequest, version: int) -> Sequence[ControlRequest]:
+    """The requests that say the same in this version, in the order in which they are sent; nearly always itself."""
+    return stop_replica.split(request, version) if isinstance(request, StopReplicaRequest) else (request,)
+
+
+def encode(request: ControlRequest, version: int) -> tuple[bytes, ...]:
+    """The body in this version, in parts, so that what brokers share is never copied."""
+    match request:
+        case LeaderAndIsrRequest():
+            return leader_and_isr.encode(request, version)
+        case UpdateMetadataRequest():
+            return update_metadata.encode(request, version)
+        case StopReplicaRequest():
+            return stop_replica.encode(request, version)
+        case _:
+            assert_never(request)
+
+
+def decode_response(request: ControlRequest, version: int, body: bytes) -> ControlResponse:
+    """The answer to this request in this version. :raises MalformedMessage: the bytes do not follow the schema."""
+    match request:
+        case LeaderAndIsrRequest():
+            return leader_and_isr.decode_response(request, version, body)
+        case UpdateMetadataRequest():
+            return update_metadata.decode_response(version, body)
+        case StopReplicaRequest():
+            return stop_replica.decode_response(version, body)
+        case _:
+            assert_never(request)
