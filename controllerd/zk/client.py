@@ -1,0 +1,46 @@
+"""Everything of ZooKeeper in one bundle, for the daemon to open and close."""
+
+from dataclasses import dataclass
+
+from controllerd.ports import AuditLog, Clock
+from controllerd.zk.connection import KazooZooKeeper
+from controllerd.zk.elector import Contender, ZooKeeperElector
+from controllerd.zk.session import EventSink, ZooKeeperSession
+from controllerd.zk.store import ZooKeeperStore
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperClient:
+    """The session, and what works over it."""
+
+    session: ZooKeeperSession
+    zk: KazooZooKeeper
+    store: ZooKeeperStore
+    elector: ZooKeeperElector
+
+    async def close(self) -> None:
+        """End the session."""
+        self.zk.close()
+        await self.session.close()
+
+
+async def open_store(
+    connect: str,
+    *,
+    session_timeout_ms: int,
+    contender: Contender,
+    queue: EventSink,
+    audit: AuditLog,
+    clock: Clock,
+    connect_timeout_s: float | None = None,
+) -> ZooKeeperClient:
+    """Connect to ``zookeeper.connect`` (several hosts, perhaps a chroot, created when missing).
+
+    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
+    """
+    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit)
+    zk = KazooZooKeeper(session)
+    store = ZooKeeperStore(zk, audit, clock, queue.put)
+    zk.listen(store.fired)
+    await session.open(connect_timeout_s)
+    return ZooKeeperClient(session, zk, store, ZooKeeperElector(zk, store.writer, contender, audit, clock))

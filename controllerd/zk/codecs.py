@@ -1,0 +1,82 @@
+"""Znode contents as values and back: what Kafka writes under its paths, one function a direction.
+
+Every ``decode_*`` raises ``BadZnode`` with the path and a precise reason, and its subclass ``NewerZnode`` for a format
+that is newer than ours.
+"""
+
+from controllerd.zk.formats.cluster import (
+    ControllerZnode,
+    FeatureZnode,
+    FinalizedFeature,
+    ProducerIdBlock,
+    decode_cluster_id,
+    decode_controller,
+    decode_controller_epoch,
+    decode_feature,
+    decode_producer_id_block,
+    encode_cluster_id,
+    encode_controller,
+    encode_controller_epoch,
+    encode_feature,
+    encode_producer_id_block,
+)
+from controllerd.zk.formats.configs import (
+    config_extra,
+    decode_config,
+    decode_config_change,
+    encode_config,
+    encode_config_change,
+)
+from controllerd.zk.formats.registrations import decode_broker, encode_broker
+from controllerd.zk.formats.requests import (
+    DELETE_MARKER,
+    decode_isr_change,
+    decode_log_dir_event,
+    decode_preferred_election,
+    decode_reassignments,
+    encode_isr_change,
+    encode_log_dir_event,
+    encode_preferred_election,
+    encode_reassignments,
+)
+from controllerd.zk.formats.states import decode_state, encode_state, state_extra
+from controllerd.zk.formats.topics import decode_topic, encode_topic, is_topic_id
+
+__all__ = [
+    "DELETE_MARKER",
+    "ControllerZnode",
+    "FeatureZnode",
+    "FinalizedFeature",
+    "ProducerIdBlock",
+    "config_extra",
+    "decode_broker",
+    "decode_cluster_id",
+    "decode_config",
+    "decode_config_change",
+    "decode_controller",
+    "decode_controller_epoch",
+    "decode_feature",
+    "decode_isr_change",
+    "decode_log_dir_event",
+    "decode_preferred_election",
+    "decode_producer_id_block",
+    "decode_reassignments",
+    "decode_state",
+    "decode_topic",
+    "encode_broker",
+    "encode_cluster_id",
+    "encode_config",
+    "encode_config_change",
+    "encode_controller",
+    "encode_controller_epoch",
+    "encode_feature",
+    "encode_isr_change",
+    "encode_log_dir_event",
+    "encode_preferred_election",
+    "encode_producer_id_block",
+    "encode_reassignments",
+    "encode_state",
+    "encode_topic",
+    "is_topic_id",
+    "state_extra",
+]

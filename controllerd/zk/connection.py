@@ -1,0 +1,232 @@
+"""``access.ZooKeeper`` over the session: batches, windows, repeats, watches of the present generation only."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+import structlog
+from kazoo.exceptions import NoNodeError, UnimplementedError, ZookeeperError
+from kazoo.protocol.serialization import Exists, GetACL, GetChildren, GetData, Sync
+from kazoo.protocol.states import EventType, WatchedEvent
+from kazoo.security import Permissions
+
+from controllerd.errors import StoreUnavailable
+from controllerd.zk.access import Aborted, Fired, Node, Outcome, ReplyLost, Transaction
+from controllerd.zk.multiread import UNREADABLE_VERSION, Multi, MultiRead, Nodes, SetWatches, node_of
+from controllerd.zk.session import ConnectionBroken, ZooKeeperSession, hop
+
+log = structlog.get_logger(__name__)
+
+READ_CHUNK: Final = 500
+READS_IN_FLIGHT: Final = 4
+SINGLE_READS_IN_FLIGHT: Final = 200
+TRANSACTIONS_IN_FLIGHT: Final = 2
+_FEW: Final = 16
+"""Up to so many watched reads go as plain gets: cheaper than a MultiRead with a SetWatches after it."""
+
+_FIRED: Final = {
+    EventType.CREATED: Fired.CREATED,
+    EventType.DELETED: Fired.DELETED,
+    EventType.CHANGED: Fired.CHANGED,
+    EventType.CHILD: Fired.CHILD,
+}
+
+T = TypeVar("T")
+
+
+class OnWatch(Protocol):
+    """Who is told of watches."""
+
+    def __call__(self, path: str, fired: Fired, /) -> None:
+        """A watch fired."""
+        ...
+
+
+class KazooZooKeeper:
+    """``access.ZooKeeper`` over a ``ZooKeeperSession``."""
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._on_watch: OnWatch = _ignore
+        self._knows_multi_read = True
+        self._watchers: dict[int, Callable[[WatchedEvent], None]] = {}
+        self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session."""
+        return self._session.session_id
+
+    def listen(self, on_watch: OnWatch) -> None:
+        """Tell ``on_watch`` of every watch that fires in the generation in which it was armed."""
+        self._on_watch = on_watch
+
+    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        """Read many znodes in chunks, several chunks in flight. Sets no watch."""
+        return await self._in_chunks(paths, self._read_chunk)
+
+    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+        """Read many znodes and watch their data; with ``absent_too`` missing ones are watched for creation."""
+        if len(paths) <= _FEW or not self._knows_multi_read:
+            reads = [partial(self._get, path, watch=True, absent_too=absent_too) for path in paths]
+            return await self._windowed(reads, SINGLE_READS_IN_FLIGHT)
+        return await self._in_chunks(paths, partial(self._read_chunk_and_watch, absent_too=absent_too))
+
+    async def children(self, path: str, *, watch: bool = False) -> list[str] | None:
+        """The names below a znode, None if it does not exist."""
+        try:
+            names: list[str] = await self._ask(GetChildren(self._full(path), self._watcher() if watch else None))
+        except NoNodeError:
+            return None
+        return names
+
+    async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
+        """Send transactions in order, two in flight."""
+        return await self._windowed([partial(self._commit, t) for t in transactions], TRANSACTIONS_IN_FLIGHT)
+
+    async def everybody_may(self, paths: Sequence[str]) -> list[bool | None]:
+        """Whether the ACL of each znode gives everybody every right; None if it does not exist."""
+        return await self._windowed([partial(self._everybody_may, path) for path in paths], SINGLE_READS_IN_FLIGHT)
+
+    async def sync(self) -> None:
+        """Let the server catch up with the leader."""
+        await self._ask(Sync(self._full("/")))
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        """Run something small in the background; a lost session ends it, because ``Resync`` does it all again."""
+        task = self._loop.create_task(_until_lost(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def close(self) -> None:
+        """Cancel what runs in the background."""
+        for task in self._background:
+            task.cancel()
+
+    async def _read_chunk(self, paths: Sequence[str]) -> list[Node | None]:
+        if not self._knows_multi_read:
+            reads = [partial(self._get, path) for path in paths]
+            return await self._windowed(reads, SINGLE_READS_IN_FLIGHT // READS_IN_FLIGHT)
+        try:
+            return (await self._multi_read(paths)).nodes
+        except UnimplementedError:
+            log.info("zookeeper server does not know MultiRead, reading one by one")
+            self._knows_multi_read = False
+            return await self._read_chunk(paths)
+
+    async def _read_chunk_and_watch(self, paths: Sequence[str], *, absent_too: bool) -> list[Node | None]:
+        try:
+            zxid, nodes = await self._multi_read(paths)
+        except UnimplementedError:
+            self._knows_multi_read = False
+            return await self.read_and_watch(paths, absent_too=absent_too)
+        found = list(zip(paths, nodes, strict=True))
+        await self._ask(
+            SetWatches(
+                self._session.client,
+                self._watcher(),
+                zxid,
+                existing=[self._full(path) for path, node in found if node is not None],
+                missing=[self._full(path) for path, node in found if node is None and absent_too],
+            )
+        )
+        return nodes
+
+    async def _multi_read(self, paths: Sequence[str]) -> Nodes:
+        nodes: Nodes = await self._ask(MultiRead([self._full(path) for path in paths]))
+        return nodes
+
+    async def _get(self, path: str, *, watch: bool = False, absent_too: bool = False) -> Node | None:
+        watcher = self._watcher() if watch else None
+        while True:
+            try:
+                data, stat = await self._ask(GetData(self._full(path), watcher))
+                return node_of(data, stat)
+            except NoNodeError:
+                if not absent_too or await self._ask(Exists(self._full(path), watcher)) is None:
+                    return None
+            except ZookeeperError as error:
+                log.warning("znode cannot be read", path=path, error=type(error).__name__)
+                return Node(None, UNREADABLE_VERSION, 0)
+
+    async def _commit(self, transaction: Transaction) -> Outcome:
+        try:
+            (outcome,) = await self._session.ask(Multi(transaction, self._session.chroot))
+        except ConnectionBroken:
+            return ReplyLost()
+        except ZookeeperError as error:
+            return Aborted(0, -1, error.code)
+        committed_or_aborted: Outcome = outcome
+        return committed_or_aborted
+
+    async def _everybody_may(self, path: str) -> bool | None:
+        try:
+            acls, _ = await self._ask(GetACL(self._full(path)))
+        except NoNodeError:
+            return None
+        return any(acl.perms == Permissions.ALL and acl.id == ("world", "anyone") for acl in acls)
+
+    async def _ask(self, request: object) -> Any:
+        """Send a read until it is answered: it does no harm to ask twice."""
+        while True:
+            try:
+                return await self._session.ask(request)
+            except ConnectionBroken:
+                log.debug("read repeated after a lost connection", request=type(request).__name__)
+
+    async def _in_chunks(
+        self, paths: Sequence[str], read: Callable[[Sequence[str]], Coroutine[Any, Any, list[Node | None]]]
+    ) -> list[Node | None]:
+        chunks = [paths[start : start + READ_CHUNK] for start in range(0, len(paths), READ_CHUNK)]
+        answers = await self._windowed([partial(read, chunk) for chunk in chunks], READS_IN_FLIGHT)
+        return [node for answer in answers for node in answer]
+
+    @staticmethod
+    async def _windowed(calls: Sequence[Callable[[], Coroutine[Any, Any, T]]], in_flight: int) -> list[T]:
+        """The results in order; at most ``in_flight`` at a time, begun in order. A failure is raised at the end."""
+        if len(calls) == 1:
+            return [await calls[0]()]
+        window = asyncio.Semaphore(in_flight)
+
+        async def one(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+            async with window:
+                return await call()
+
+        results = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
+
+    def _full(self, path: str) -> str:
+        return self._session.chroot + path if path != "/" else self._session.chroot or "/"
+
+    def _watcher(self) -> Callable[[WatchedEvent], None]:
+        """One and the same callable for a generation: kazoo keeps watchers in sets."""
+        generation = self._session.generation
+        if generation not in self._watchers:
+            self._watchers = {generation: partial(self._from_kazoo, generation)}
+        return self._watchers[generation]
+
+    def _from_kazoo(self, generation: int, event: WatchedEvent) -> None:
+        """Runs in kazoo's thread: hop, and nothing else. NONE means a broken connection, which ``Resync`` is for."""
+        fired = _FIRED.get(event.type)
+        if fired is not None:
+            hop(self._loop, self._fired, generation, event.path, fired)
+
+    def _fired(self, generation: int, path: str, fired: Fired) -> None:
+        if generation == self._session.generation:
+            self._on_watch(path, fired)
+
+
+def _ignore(_path: str, _fired: Fired, /) -> None:
+    """Nobody listens yet."""
+
+
+async def _until_lost(work: Coroutine[object, object, None]) -> None:
+    try:
+        await work
+    except StoreUnavailable as error:
+        log.info("background work ended with the session", reason=str(error))

@@ -1,0 +1,234 @@
+"""The role: ``/controller`` and ``/controller_epoch``, always changed together in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controllerd.core.model import BrokerId
+from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUnavailable
+from controllerd.ports import AuditLog, Clock, Held, Won
+from controllerd.snapshot import Holder
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import (
+    CONFLICT_CODES,
+    Aborted,
+    Check,
+    Committed,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    ReplyLost,
+    SetData,
+    ZooKeeper,
+    code_name,
+)
+from controllerd.zk.eligibility import Epoch, read_epoch, refuse_unless_eligible
+from controllerd.zk.journal import UNFENCED, Journal
+from controllerd.zk.writer import FencedWriter
+from replay.records import TermRecord
+
+_ATTEMPTS: Final = 10
+_NOBODY: Final = "nobody"
+UNREADABLE: Final = Holder(node_id=-1, instance=None, since_ms=0)
+"""Who holds a ``/controller`` that cannot be understood: somebody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who we are in an election, and from whom we take the role."""
+
+    node_id: int
+    instance: str
+    """The uuid of this instance, kept across restarts: what makes an old ``/controller`` ours."""
+    takes_from_brokers: bool = False
+    """``when_broker_holds = takeover``."""
+
+
+class ZooKeeperElector:
+    """``ports.Elector`` over ZooKeeper. We lead if and only if ``/controller`` is owned by our session."""
+
+    def __init__(
+        self, zk: ZooKeeper, writer: FencedWriter, contender: Contender, audit: AuditLog, clock: Clock
+    ) -> None:
+        self._zk = zk
+        self._writer = writer
+        self._contender = contender
+        self._audit = audit
+        self._clock = clock
+        self._journal = Journal(zk, audit, clock)
+        self._epoch = 0
+
+    async def elect(self, *, takeover: bool = False) -> Won | Held:
+        """Try to get the role, if need be again and again while others try too.
+
+        :raises RefusedToLead: this cluster must not be led by us.
+        :raises StoreUnavailable: the session is gone, or ZooKeeper answers with nothing but conflicts.
+        """
+        self._writer.unbind_term()
+        for _ in range(_ATTEMPTS):
+            (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+            holder = holder_of(node)
+            epoch = await self._eligible_epoch(node)
+            if holder is not None and (reason := self._reason_to_stand_by(holder, takeover=takeover)) is not None:
+                return self._held(holder, reason)
+            if (won := await self._contend(node, holder, epoch)) is not None:
+                return won
+        raise StoreUnavailable(f"no election in {_ATTEMPTS} attempts: others keep winning and giving up")
+
+    async def read_holder(self) -> Holder | None:
+        """Who holds ``/controller``; one that cannot be understood is held by ``UNREADABLE``."""
+        (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+        return holder_of(node)
+
+    async def is_ours(self) -> bool:
+        """Whether ``/controller`` belongs to our present session."""
+        (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+        return self._owns(node)
+
+    async def renew(self) -> Won:
+        """Begin a new term in one transaction, so that nobody slips in.
+
+        :raises ControllerMoved: the role is no longer ours.
+        """
+        while (term := self._writer.term) is not None:
+            (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+            if node is None or not self._owns(node):
+                break
+            won = await self._try(node, holder_of(node), self._epoch, term, change="renewed")
+            if won is not None:
+                return won
+            if await self._epoch_moved(term):
+                break
+        self._writer.unbind_term()
+        raise ControllerMoved("the role is no longer ours")
+
+    async def resign(self) -> None:
+        """Delete our ``/controller`` under the epoch check. Afterwards every write raises ``ControllerMoved``."""
+        term = self._writer.term
+        self._writer.unbind_term()
+        if term is None:
+            return
+        (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+        if node is not None and self._owns(node):
+            await self._delete(node, term)
+        self._record("resigned", self._epoch, term, holder_of(node), "gave the role back")
+
+    def forget_term(self) -> None:
+        """From now on every write raises ``ControllerMoved``. Does not touch ZooKeeper."""
+        if self._writer.term is not None:
+            self._record("fenced", self._epoch, self._writer.term, None, "the term is over")
+        self._writer.unbind_term()
+
+    async def _eligible_epoch(self, node: Node | None) -> Epoch | None:
+        try:
+            return await refuse_unless_eligible(self._zk, self._contender.node_id, node)
+        except RefusedToLead as error:
+            self._record("refused", self._epoch, -1, holder_of(node), str(error))
+            raise
+
+    def _reason_to_stand_by(self, holder: Holder, *, takeover: bool) -> str | None:
+        """Why a present holder keeps the role; None if we replace it."""
+        if holder is UNREADABLE:
+            return "/controller cannot be understood and is never deleted by us"
+        if holder.instance == self._contender.instance or takeover:
+            return None
+        if holder.is_controllerd:
+            return f"{holder} holds the role"
+        return (
+            None if self._contender.takes_from_brokers else f"{holder} holds the role and when_broker_holds = standby"
+        )
+
+    async def _contend(self, node: Node | None, holder: Holder | None, epoch: Epoch | None) -> Won | None:
+        if epoch is None:
+            first = Create(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(0))
+            await self._journal.commit([[first]])
+            return None
+        return await self._try(node, holder, epoch.value, epoch.version, change="elected")
+
+    async def _try(
+        self, node: Node | None, holder: Holder | None, epoch: int, version: int, *, change: str
+    ) -> Won | None:
+        """One transaction that makes us the controller with the next epoch; None if somebody was faster."""
+        data = self._payload()
+        operations = _election(node, data, epoch + 1, version)
+        (outcome,) = await self._journal.commit([operations])
+        if isinstance(outcome, Aborted):
+            _raise_unless_conflict(outcome)
+            return None
+        if isinstance(outcome, ReplyLost) and not await self._took_effect(operations, data, epoch + 1):
+            return None
+        written = outcome.versions[_index_of_epoch(operations)] if isinstance(outcome, Committed) else version + 1
+        self._epoch = epoch + 1
+        self._writer.bind_term(written)
+        self._record(change, self._epoch, written, holder, "")
+        return Won(self._epoch, written, holder)
+
+    async def _took_effect(self, operations: Sequence[Operation], data: bytes, epoch: int) -> bool:
+        """After a lost answer: we won if and only if the znode is our session's and the epoch is the one we wrote."""
+        with self._journal.settling([operations]):
+            await self._zk.sync()
+            node, epoch_node = await self._zk.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+        is_ours = self._owns(node) and node is not None and node.data == data
+        won = is_ours and epoch_node is not None and epoch_node.data == codecs.encode_controller_epoch(epoch)
+        self._journal.read_back(operations, [None] * len(operations), UNFENCED, took_effect=won)
+        return won
+
+    async def _delete(self, node: Node, term: int) -> None:
+        delete: list[Operation] = [Check(paths.CONTROLLER_EPOCH, term), Delete(paths.CONTROLLER, node.version)]
+        (outcome,) = await self._journal.commit([delete], fence=term)
+        if isinstance(outcome, ReplyLost):
+            with self._journal.settling([delete], fence=term):
+                await self._zk.sync()
+                (left,) = await self._zk.read([paths.CONTROLLER])
+            self._journal.read_back(delete, [None, None], term, took_effect=not self._owns(left))
+            if self._owns(left):
+                await self._journal.commit([delete], fence=term)
+
+    async def _epoch_moved(self, term: int) -> bool:
+        epoch = await read_epoch(self._zk)
+        return epoch is None or epoch.version != term
+
+    def _owns(self, node: Node | None) -> bool:
+        return node is not None and node.ephemeral_owner == self._zk.session_id
+
+    def _payload(self) -> bytes:
+        mine = codecs.ControllerZnode(self._contender.node_id, self._clock.now_ms(), self._contender.instance)
+        return codecs.encode_controller(mine)
+
+    def _held(self, holder: Holder, reason: str) -> Held:
+        self._record("held", 0, -1, holder, reason)
+        return Held(holder, reason)
+
+    def _record(self, change: str, epoch: int, version: int, holder: Holder | None, reason: str) -> None:
+        name = str(holder) if holder is not None else _NOBODY
+        self._audit.record(TermRecord(change, epoch, version, name, reason))
+
+
+def holder_of(node: Node | None) -> Holder | None:
+    """Who a ``/controller`` znode names; ``UNREADABLE`` when that cannot be understood."""
+    if node is None:
+        return None
+    try:
+        found = codecs.decode_controller(node.data)
+    except BadZnode:
+        return UNREADABLE
+    return Holder(BrokerId(found.broker_id), found.instance, found.timestamp_ms or 0)
+
+
+def _election(node: Node | None, data: bytes, epoch: int, version: int) -> list[Operation]:
+    """The first election as Kafka does it; a takeover with the epoch first, which tells a lost race from any other."""
+    raised = SetData(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch), version)
+    create = Create(paths.CONTROLLER, data, ephemeral=True)
+    if node is None:
+        return [create, raised]
+    return [raised, Delete(paths.CONTROLLER, node.version), create]
+
+
+def _index_of_epoch(operations: Sequence[Operation]) -> int:
+    return next(index for index, operation in enumerate(operations) if isinstance(operation, SetData))
+
+
+def _raise_unless_conflict(outcome: Aborted) -> None:
+    if outcome.code not in CONFLICT_CODES:
+        raise RefusedToLead(f"ZooKeeper refuses to give us the role: {code_name(outcome.code)}")

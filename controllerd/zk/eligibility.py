@@ -1,0 +1,95 @@
+"""When a cluster must not be led by us, whoever holds the role: found out before every election."""
+
+from typing import Final, NamedTuple
+
+from controllerd.errors import BadZnode, RefusedToLead
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Node, ZooKeeper
+
+MIRROR: Final = 2**31 - 1
+"""Brokers reserve the ids counted down from here: coordinators are connected to as 2147483647 minus their id."""
+
+
+class Epoch(NamedTuple):
+    """What ``/controller_epoch`` says, and its data version."""
+
+    value: int
+    version: int
+
+
+async def read_epoch(zk: ZooKeeper) -> Epoch | None:
+    """The controller epoch, None if the znode is missing. :raises RefusedToLead: it is not a number."""
+    (node,) = await zk.read([paths.CONTROLLER_EPOCH])
+    return _decode_epoch(node)
+
+
+def _decode_epoch(node: Node | None) -> Epoch | None:
+    if node is None:
+        return None
+    try:
+        return Epoch(codecs.decode_controller_epoch(node.data), node.version)
+    except BadZnode as error:
+        raise RefusedToLead(f"{error}. Repair the znode: it must hold the epoch of the last controller") from error
+
+
+async def refuse_unless_eligible(zk: ZooKeeper, node_id: int, controller: Node | None) -> Epoch | None:
+    """Refuse clusters in migration, secured ones, those with a broker of our id, and those without a usable epoch.
+
+    Returns the present epoch, None where the znode may be created. Few round trips: brokers are in the race, too.
+
+    :raises RefusedToLead: the message says why and what to do.
+    """
+    migration, epoch_node = await zk.read([paths.MIGRATION, paths.CONTROLLER_EPOCH])
+    _refuse_migration(migration, controller)
+    epoch = _decode_epoch(epoch_node)
+    if epoch is None:
+        await _refuse_missing_epoch(zk, controller)
+    brokers = await zk.children(paths.BROKER_IDS) or []
+    _refuse_id_clash(node_id, brokers)
+    await _refuse_secured(zk, brokers)
+    return epoch
+
+
+def _refuse_migration(migration: Node | None, controller: Node | None) -> None:
+    if migration is not None or _kraft_epoch(controller) >= 0:
+        raise RefusedToLead("the cluster is being migrated to KRaft; finish or roll back the migration first")
+
+
+def _kraft_epoch(controller: Node | None) -> int:
+    if controller is None:
+        return codecs.ControllerZnode(0).kraft_controller_epoch
+    try:
+        return codecs.decode_controller(controller.data).kraft_controller_epoch
+    except BadZnode:
+        # Held by somebody we do not understand: the election stands by, which is no reason to refuse the cluster.
+        return codecs.ControllerZnode(0).kraft_controller_epoch
+
+
+async def _refuse_missing_epoch(zk: ZooKeeper, controller: Node | None) -> None:
+    if controller is not None:
+        raise RefusedToLead(f"{paths.CONTROLLER_EPOCH} is missing though a controller is there; restore it")
+    topics = await zk.children(paths.BROKER_TOPICS) or []
+    led = [node for node in await zk.read([paths.topic_partitions(topic) for topic in topics]) if node is not None]
+    if led:
+        raise RefusedToLead(
+            f"{paths.CONTROLLER_EPOCH} is missing though partitions have leaders; restore it to at least the highest "
+            "controller_epoch of their state znodes"
+        )
+
+
+def _refuse_id_clash(node_id: int, brokers: list[str]) -> None:
+    for clash in (node_id, MIRROR - node_id):
+        if str(clash) in brokers:
+            raise RefusedToLead(f"our node id {node_id} clashes with the registered broker {clash}; choose another")
+
+
+async def _refuse_secured(zk: ZooKeeper, brokers: list[str]) -> None:
+    """Brokers with ``zookeeper.set.acl`` secure what they create, their own registration first of all."""
+    suspects = [paths.BROKERS, paths.BROKER_IDS, paths.BROKER_TOPICS]
+    suspects += [f"{paths.BROKER_IDS}/{broker}" for broker in brokers]
+    for path, is_open in zip(suspects, await zk.everybody_may(suspects), strict=True):
+        if is_open is False:
+            raise RefusedToLead(
+                f"the ACL of {path} does not give everybody every right; a secured ZooKeeper is not supported yet, "
+                "and open znodes are never created in one"
+            )

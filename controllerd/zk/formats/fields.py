@@ -1,0 +1,72 @@
+"""What every znode codec shares: strict types, precise reasons, and the fields that we do not know."""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from controllerd.errors import BadZnode, NewerZnode
+
+T = TypeVar("T")
+
+MAX_INT32: Final = 2**31 - 1
+BrokerInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
+EpochInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
+VersionInt = Annotated[int, msgspec.Meta(ge=0)]
+
+
+def decode_json(path: str, data: bytes | None, decoder: "msgspec.json.Decoder[T]") -> T:
+    """Decode with this decoder; ``BadZnode`` says what is wrong, and where in the document."""
+    if not data:
+        raise BadZnode(path, "empty")
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise BadZnode(path, str(error)) from error
+    except msgspec.DecodeError as error:
+        raise BadZnode(path, f"not JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise BadZnode(path, "not UTF-8") from error
+    except RecursionError as error:
+        raise BadZnode(path, "nested too deep") from error
+
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def decode_object(path: str, data: bytes | None) -> dict[str, Any]:
+    """Decode a JSON object whose fields are not judged yet."""
+    return decode_json(path, data, _OBJECT)
+
+
+def convert(path: str, raw: Mapping[str, Any], kind: type[T]) -> T:
+    """Judge the fields of a decoded object by a struct type."""
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise BadZnode(path, str(error)) from error
+
+
+def unknown_fields(raw: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, object]:
+    """The fields that the struct type does not have, to be written back unchanged."""
+    known = kind.__struct_encode_fields__
+    return {name: value for name, value in raw.items() if name not in known}
+
+
+def check_version(path: str, version: int, known: Collection[int]) -> None:
+    """``NewerZnode`` for a format newer than all we know, ``BadZnode`` for any other that we do not know."""
+    if version > max(known):
+        raise NewerZnode(path, f"format version {version} is newer than {max(known)}")
+    if version not in known:
+        raise BadZnode(path, f"format version {version} does not exist")
+
+
+def decode_number(path: str, data: bytes | None) -> int:
+    """Decode a non-negative decimal number within 32 bits."""
+    text = data or b""
+    if not text.isdigit() or len(text) > 10 or int(text) > MAX_INT32:
+        raise BadZnode(path, "not a number" if text else "empty")
+    return int(text)
+
+
+encode_json = msgspec.json.encode

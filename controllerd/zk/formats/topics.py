@@ -1,0 +1,109 @@
+"""Topic znodes: assignments and topic id, formats 1 to 3, with every unknown field kept for the rewrite."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
+from controllerd.core.soundness import topic_name_problem
+from controllerd.errors import BadZnode, NewerZnode
+from controllerd.zk import paths
+from controllerd.zk.formats.fields import MAX_INT32, BrokerInt, convert, decode_object, encode_json, unknown_fields
+
+NEWEST_TOPIC_FORMAT: Final = 3
+_FIRST_FORMAT_WITH_REASSIGNMENT: Final = 2
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_RESERVED_TOPIC_IDS: Final = frozenset({"A" * 22, "A" * 21 + "Q"})
+
+
+class _Topic(msgspec.Struct):
+    partitions: dict[str, tuple[BrokerInt, ...]]
+    version: int = 1
+    adding_replicas: dict[str, tuple[BrokerInt, ...]] = msgspec.field(default_factory=dict)
+    removing_replicas: dict[str, tuple[BrokerInt, ...]] = msgspec.field(default_factory=dict)
+    topic_id: str | None = None
+
+
+def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0) -> TopicImage:
+    """Decode a topic znode whose data version is ``version``; a format newer than 3 is read, but must not be rewritten.
+
+    Raises ``BadZnode`` for what makes the whole topic unusable. Flaws of a single partition (duplicate replicas, ...)
+    are in the image as they are: ``core.soundness.assignment_flaw`` judges them one by one.
+    """
+    path = paths.topic(name)
+    if (problem := topic_name_problem(name)) is not None:
+        raise BadZnode(path, problem)
+    raw = decode_object(path, data)
+    topic = convert(path, raw, _Topic)
+    if topic.version < 1:
+        raise BadZnode(path, f"format version {topic.version} does not exist")
+    return TopicImage(
+        name=name,
+        assignments=_assignments(path, topic),
+        topic_id=_checked_topic_id(path, topic.topic_id),
+        znode_version=version,
+        format_version=topic.version,
+        extra=unknown_fields(raw, _Topic),
+        czxid=czxid,
+    )
+
+
+def _assignments(path: str, topic: _Topic) -> dict[int, ReplicaAssignment]:
+    adding, removing = topic.adding_replicas, topic.removing_replicas
+    for field, partitions in (("adding_replicas", adding), ("removing_replicas", removing)):
+        if stray := partitions.keys() - topic.partitions.keys():
+            raise BadZnode(path, f"{field} names the unknown partition {min(stray)!r}")
+    return {
+        _partition(path, key): ReplicaAssignment(_ids(replicas), _ids(adding.get(key, ())), _ids(removing.get(key, ())))
+        for key, replicas in topic.partitions.items()
+    }
+
+
+def _ids(replicas: tuple[int, ...]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, replicas))
+
+
+def _partition(path: str, key: str) -> int:
+    if _PARTITION.fullmatch(key) is None or (number := int(key)) > MAX_INT32:
+        raise BadZnode(path, f"{key!r} is not a partition")
+    return number
+
+
+def _checked_topic_id(path: str, topic_id: str | None) -> str | None:
+    if topic_id is not None and not is_topic_id(topic_id):
+        raise BadZnode(path, f"topic id {topic_id!r} is not a base64url uuid")
+    return topic_id
+
+
+def is_topic_id(text: str) -> bool:
+    """Whether this is a uuid in base64url without padding, and none of the two that Kafka reserves (KIP-516)."""
+    return _TOPIC_ID.fullmatch(text) is not None and text not in _RESERVED_TOPIC_IDS
+
+
+def encode_topic(image: TopicImage) -> bytes:
+    """Encode in format 3 if the topic has an id, else in the format it had (at least 2 while it is being reassigned).
+
+    Raises ``NewerZnode`` for a topic that was read in a newer format: a rewrite would lose what we do not know of it.
+    """
+    if image.format_version > NEWEST_TOPIC_FORMAT:
+        reason = f"format version {image.format_version} is newer than {NEWEST_TOPIC_FORMAT} and must not be rewritten"
+        raise NewerZnode(paths.topic(image.name), reason)
+    version = _format_of(image)
+    document: dict[str, Any] = {"version": version}
+    document["partitions"] = {str(p): assignment.replicas for p, assignment in image.assignments.items()}
+    if version >= _FIRST_FORMAT_WITH_REASSIGNMENT:
+        document["adding_replicas"] = {str(p): a.adding for p, a in image.assignments.items() if a.adding}
+        document["removing_replicas"] = {str(p): a.removing for p, a in image.assignments.items() if a.removing}
+    if image.topic_id is not None:
+        document["topic_id"] = image.topic_id
+    return encode_json(document | dict(image.extra))
+
+
+def _format_of(image: TopicImage) -> int:
+    if image.topic_id is not None:
+        return NEWEST_TOPIC_FORMAT
+    if any(assignment.is_being_reassigned for assignment in image.assignments.values()):
+        return max(image.format_version, _FIRST_FORMAT_WITH_REASSIGNMENT)
+    return image.format_version

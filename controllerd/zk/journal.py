@@ -1,0 +1,128 @@
+"""Every transaction goes through here and into the audit log, whoever sends it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from controllerd.errors import StoreUnavailable
+from controllerd.ports import AuditLog, Clock, WriteResult, Written
+from controllerd.zk.access import (
+    Aborted,
+    Check,
+    Committed,
+    Create,
+    Operation,
+    Outcome,
+    ReplyLost,
+    Transaction,
+    ZooKeeper,
+    code_name,
+    operation_name,
+)
+from replay.records import ZkWriteRecord
+
+UNFENCED: Final = -1
+_NO_VERSION: Final = -1
+
+
+class Journal:
+    """Commits transactions and records each with its outcome."""
+
+    def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock) -> None:
+        self._zk = zk
+        self._audit = audit
+        self._clock = clock
+
+    async def commit(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> list[Outcome]:
+        """Commit and record. A transaction whose answer was lost is recorded by ``read_back`` only."""
+        started = self._clock.monotonic()
+        with self.settling(transactions, fence=fence):
+            outcomes = await self._zk.commit(transactions)
+        for transaction, outcome in zip(transactions, outcomes, strict=True):
+            self._record_outcome(transaction, outcome, fence, started)
+        return outcomes
+
+    @contextmanager
+    def settling(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> Iterator[None]:
+        """Around whatever finds out what became of transactions: if the session is lost meanwhile, nobody knows."""
+        started = self._clock.monotonic()
+        try:
+            yield
+        except StoreUnavailable:
+            for transaction in transactions:
+                self._record(transaction, fence, started, ["unknown"] * len(transaction), ambiguous=True)
+            raise
+
+    def read_back(
+        self,
+        operations: Sequence[Operation],
+        results: Sequence[WriteResult | None],
+        fence: int = UNFENCED,
+        *,
+        took_effect: bool = False,
+    ) -> None:
+        """Record a transaction whose answer was lost, with what its znodes look like now.
+
+        ``took_effect`` speaks for the operations without a result of their own.
+        """
+        otherwise = "ok" if took_effect else "not written"
+        names = [otherwise if result is None else _result_name(result) for result in results]
+        versions = [result.version if isinstance(result, Written) else _NO_VERSION for result in results]
+        self._record(operations, fence, self._clock.monotonic(), names, versions=versions, ambiguous=True)
+
+    def _record_outcome(self, transaction: Transaction, outcome: Outcome, fence: int, started: float) -> None:
+        if isinstance(outcome, ReplyLost):
+            return
+        versions = outcome.versions if isinstance(outcome, Committed) else None
+        results = _results(transaction, outcome)
+        self._record(transaction, fence, started, results, versions=versions, zxid=outcome.zxid)
+
+    def _record(
+        self,
+        transaction: Transaction,
+        fence: int,
+        started: float,
+        results: Sequence[str],
+        *,
+        versions: Sequence[int] | None = None,
+        zxid: int = 0,
+        ambiguous: bool = False,
+    ) -> None:
+        rows = [
+            (operation, result, version)
+            for operation, result, version in zip(
+                transaction, results, versions or [_NO_VERSION] * len(transaction), strict=True
+            )
+            if not isinstance(operation, Check)
+        ]
+        self._audit.record(
+            ZkWriteRecord(
+                fence=fence,
+                zxid=zxid,
+                took_ms=round((self._clock.monotonic() - started) * 1000, 3),
+                operations=[operation_name(operation) for operation, _, _ in rows],
+                paths=[operation.path for operation, _, _ in rows],
+                expected=[
+                    _NO_VERSION if isinstance(operation, Create) else operation.version for operation, _, _ in rows
+                ],
+                results=[result for _, result, _ in rows],
+                versions=[version for _, _, version in rows],
+                ambiguous=ambiguous,
+            )
+        )
+
+
+def _results(transaction: Transaction, outcome: Committed | Aborted) -> list[str]:
+    if isinstance(outcome, Committed):
+        return ["ok"] * len(transaction)
+    results = ["rolled back"] * len(transaction)
+    if outcome.failed < 0:
+        return [code_name(outcome.code)] * len(transaction)
+    if outcome.failed == 0 and isinstance(transaction[0], Check):
+        return ["fenced"] * len(transaction)
+    results[outcome.failed] = code_name(outcome.code)
+    return results
+
+
+def _result_name(result: WriteResult) -> str:
+    return "ok" if isinstance(result, Written) else result.reason

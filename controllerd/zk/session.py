@@ -1,0 +1,298 @@
+"""The ZooKeeper session: kazoo's threads on one side, the event loop on the other, and what a lost session means.
+
+kazoo opens a new session by itself after the old one expired. Nothing of it is used before the loop has handled
+``Expire``: every operation raises ``StoreUnavailable`` until then. Each session that is used counts as a generation.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, Protocol
+
+import structlog
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, ConnectionLoss, NodeExistsError, SessionExpiredError
+from kazoo.protocol.serialization import Create as CreateRequest
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from controllerd.errors import ControllerdError, StoreUnavailable
+from controllerd.ports import AuditLog
+from events.base import Event
+from events.cluster import Expire, RegisterBrokerAndReelect, Resync
+from replay.records import SessionRecord
+
+log = structlog.get_logger(__name__)
+
+_RECONNECT_DELAY_S: Final = 0.1
+_LONGEST_RECONNECT_DELAY_S: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 2.0
+
+
+class SessionState(Enum):
+    """What the session is good for."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """The connection is broken, the session may still live: operations wait."""
+    LOST = "lost"
+    """The session is over, or has been out of reach for as long as it lives: every operation fails."""
+    CLOSED = "closed"
+
+
+class EventSink(Protocol):
+    """The queue, as far as the session needs it."""
+
+    def put(self, event: Event) -> None:
+        """Append."""
+        ...
+
+    def clear_and_put(self, event: Event) -> None:
+        """Preempt everything, then append."""
+        ...
+
+
+class ConnectionBroken(ControllerdError):
+    """The answer to a request got lost with the connection."""
+
+
+class _Answer:
+    """What kazoo puts the answer into: it resolves a future of the loop, without kazoo's completion thread."""
+
+    __slots__ = ("_future", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
+        self._loop = loop
+        self._future = future
+
+    def set(self, value: object = None) -> None:
+        """kazoo has the answer (called in its thread)."""
+        hop(self._loop, _resolve, self._future, value)
+
+    def set_exception(self, error: Exception) -> None:
+        """The request failed (called in kazoo's thread, or at once in ours)."""
+        hop(self._loop, _fail, self._future, error)
+
+
+def hop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
+    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: nobody waits any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _resolve(future: asyncio.Future[Any], value: object) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+class ZooKeeperSession:
+    """One KazooClient for the life of the daemon. All methods belong to the loop's thread."""
+
+    def __init__(self, hosts: str, session_timeout_ms: int, queue: EventSink, audit: AuditLog) -> None:
+        """``hosts`` is ``zookeeper.connect``: ``host:port`` of several servers, then perhaps a chroot."""
+        self._hosts = hosts
+        self._timeout_s = session_timeout_ms / 1000
+        self._queue = queue
+        self._audit = audit
+        self._state = SessionState.CONNECTING
+        self._generation = 0
+        self._session_id = 0
+        self._link_is_up = False
+        self._expire_is_handled = True
+        self._settled = asyncio.Event()
+        self._pending: set[asyncio.Future[Any]] = set()
+        self._lost_listeners: list[Callable[[], None]] = []
+        self._give_up: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._client = KazooClient(
+            hosts,
+            timeout=self._timeout_s,
+            connection_retry=KazooRetry(
+                max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S
+            ),
+        )
+        self._client.add_listener(self._from_kazoo)
+
+    @property
+    def state(self) -> SessionState:
+        """What the session is good for."""
+        return self._state
+
+    @property
+    def generation(self) -> int:
+        """Counts the sessions that were used, from 1; 0 before the first."""
+        return self._generation
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session, as ``ephemeralOwner`` shows it."""
+        return self._session_id
+
+    @property
+    def client(self) -> KazooClient:
+        """kazoo's client, for the requests in this package."""
+        return self._client
+
+    @property
+    def chroot(self) -> str:
+        """The prefix of all paths, empty or beginning with a slash."""
+        return str(self._client.chroot)
+
+    def when_lost(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` in the very tick in which the session is found lost, before ``Expire`` is enqueued."""
+        self._lost_listeners.append(listener)
+
+    async def open(self, timeout_s: float | None = None) -> None:
+        """Connect, for the first time, and create the chroot if it is missing.
+
+        :raises StoreUnavailable: no server answered within ``timeout_s``; without one it goes on trying.
+        """
+        self._client.start_async()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._settled.wait()
+        except TimeoutError as error:
+            await self.close()
+            raise StoreUnavailable(f"no ZooKeeper server of {self._hosts} answered in {timeout_s} s") from error
+        await self._ensure_chroot()
+
+    async def close(self) -> None:
+        """End the session: its ephemeral znodes go at once."""
+        if self._state is SessionState.CLOSED:
+            return
+        self._enter(SessionState.CLOSED)
+        self._fail_pending("the session is closed")
+        stopped = asyncio.Event()
+        # Not a worker of the default executor: those are waited for at exit, and a connection attempt may take long.
+        threading.Thread(target=self._stop_client, args=(stopped,), daemon=True).start()
+        try:
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await stopped.wait()
+        except TimeoutError:
+            log.warning("zookeeper connection does not close in time", timeout_s=_CLOSE_TIMEOUT_S)
+
+    def declare_lost(self, reason: str) -> None:
+        """Treat the session as lost, though kazoo has not said so: out of reach, or the process itself was suspended.
+
+        Calls the listeners and enqueues ``Expire`` at once. If the session turns out to live, it is used again after
+        ``expire_handled``, as a new generation.
+        """
+        if self._state not in {SessionState.CONNECTED, SessionState.SUSPENDED}:
+            return
+        self._enter(SessionState.LOST)
+        log.warning("zookeeper session lost", reason=reason, generation=self._generation)
+        for listener in self._lost_listeners:
+            listener()
+        self._fail_pending(f"the ZooKeeper session is lost: {reason}")
+        self._expire_is_handled = False
+        self._queue.clear_and_put(Expire(self._generation))
+
+    def expire_handled(self) -> None:
+        """The loop has handled ``Expire``: ``RegisterBrokerAndReelect`` follows as soon as a new session is there."""
+        self._expire_is_handled = True
+        self._begin_generation_if_possible()
+
+    async def ask(self, request: object) -> Any:
+        """Send a request of kazoo's protocol, once, and wait for the answer.
+
+        :raises ConnectionBroken: it may have been carried out, the answer got lost.
+        :raises StoreUnavailable: the session is lost.
+        """
+        await self.until_connected()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._pending.add(future)
+        try:
+            self._client._call(request, _Answer(self._loop, future))  # noqa: SLF001  # kazoo has no public way in
+            return await future
+        except ConnectionLoss as error:
+            raise ConnectionBroken from error
+        except (SessionExpiredError, AuthFailedError) as error:
+            raise StoreUnavailable(f"the ZooKeeper session is over: {type(error).__name__}") from error
+        finally:
+            self._pending.discard(future)
+
+    async def until_connected(self) -> None:
+        """Wait while the session is suspended, at most for the session time-out.
+
+        :raises StoreUnavailable: the session is lost.
+        """
+        await self._settled.wait()
+        if self._state is not SessionState.CONNECTED:
+            raise StoreUnavailable(f"the ZooKeeper session is {self._state.value}")
+
+    async def _ensure_chroot(self) -> None:
+        names = self.chroot.split("/")[1:]
+        for depth in range(len(names)):
+            path = "/" + "/".join(names[: depth + 1])
+            try:
+                await self.ask(CreateRequest(path, b"", OPEN_ACL_UNSAFE, 0))
+            except NodeExistsError:
+                continue
+
+    def _stop_client(self, stopped: asyncio.Event) -> None:
+        self._client.stop()
+        self._client.close()
+        hop(self._loop, stopped.set)
+
+    def _from_kazoo(self, state: str) -> None:
+        """Runs in kazoo's thread: hop, and nothing else."""
+        hop(self._loop, self._changed, state, self._client._session_id)  # noqa: SLF001  # client_id is None when lost
+
+    def _changed(self, state: str, session_id: int | None) -> None:
+        self._link_is_up = state == KazooState.CONNECTED
+        if self._state is SessionState.CLOSED:
+            return
+        if state == KazooState.LOST:
+            self.declare_lost("expired")
+        elif state == KazooState.SUSPENDED:
+            self._suspend()
+        else:
+            self._connected(session_id or 0)
+
+    def _suspend(self) -> None:
+        if self._state is SessionState.CONNECTED:
+            self._enter(SessionState.SUSPENDED)
+            self._give_up = self._loop.call_later(
+                self._timeout_s, self.declare_lost, "out of reach for a session time-out"
+            )
+
+    def _connected(self, session_id: int) -> None:
+        if self._state is SessionState.LOST:
+            self._session_id = session_id
+            self._begin_generation_if_possible()
+        elif self._state is SessionState.CONNECTING:
+            self._session_id = session_id
+            self._generation = 1
+            self._enter(SessionState.CONNECTED)
+        elif self._state is SessionState.SUSPENDED:
+            self._enter(SessionState.CONNECTED, record="reconnected")
+            self._queue.put(Resync())
+
+    def _begin_generation_if_possible(self) -> None:
+        if self._state is SessionState.LOST and self._link_is_up and self._expire_is_handled:
+            self._generation += 1
+            self._enter(SessionState.CONNECTED)
+            self._queue.put(RegisterBrokerAndReelect())
+
+    def _fail_pending(self, reason: str) -> None:
+        for future in list(self._pending):
+            _fail(future, StoreUnavailable(reason))
+
+    def _enter(self, state: SessionState, *, record: str = "") -> None:
+        self._state = state
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        if state is SessionState.SUSPENDED:
+            self._settled.clear()
+        else:
+            self._settled.set()
+        self._audit.record(SessionRecord(record or state.value, self._session_id, self._generation))

@@ -1,0 +1,31 @@
+"""An audit log in memory, so that a test can ask what was written down and when it was waited for."""
+
+from typing import TypeVar
+
+from replay.records import Record
+
+R = TypeVar("R", bound=Record)
+
+
+class RecordingAudit:
+    """Keeps every record in order; ``accepted_at`` holds the number of records present at each wait."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.accepted_at: list[int] = []
+
+    def record(self, *records: Record) -> None:
+        """Append records."""
+        self.records.extend(records)
+
+    async def accepted(self) -> None:
+        """Remember that somebody waited for what is recorded so far."""
+        self.accepted_at.append(len(self.records))
+
+    def of(self, kind: type[R]) -> list[R]:
+        """The records of one type, in order."""
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def kinds(self) -> list[str]:
+        """The kinds of all records, in order."""
+        return [record.kind for record in self.records]

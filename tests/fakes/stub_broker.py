@@ -1,0 +1,154 @@
+"""A broker's socket that thinks nothing: it keeps every control request, as kio decodes it, and answers by a script."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, get_args, get_type_hints
+
+from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i16, i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from wire.errors import WireError
+from wire.framing import RequestHeader, encode_frame, read_frame
+from wire.kio_codec import decode_request, encode_response, response_type
+from wire.versions import ApiKey
+
+HOST: Final = "127.0.0.1"
+_SPOKEN: Final = {ApiKey.LEADER_AND_ISR: 7, ApiKey.STOP_REPLICA: 4, ApiKey.UPDATE_METADATA: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to answer: errors by name, top-level and per (topic, partition); or to close the connection instead."""
+
+    error: str = "NONE"
+    partitions: Mapping[tuple[str, int], str] | None = None
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """A control request as it arrived."""
+
+    header: RequestHeader
+    entity: RequestPayload
+
+
+class StubBroker:
+    """A stub with two listening sockets, so that it can move from one to the other.
+
+    ``script`` says how the requests from now on are answered, in order; then everything is answered NONE.
+    """
+
+    def __init__(self, broker: int, changed: Callable[[], None]) -> None:
+        """``changed`` is called after each request."""
+        self.id = broker
+        self.got: list[Got] = []
+        self.script: list[Answer] = []
+        self.failures: list[WireError] = []
+        """Requests that could not be understood."""
+        self._changed = changed
+        self._servers: list[asyncio.Server] = []
+        self._talks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Listen."""
+        for _ in range(2):
+            self._servers.append(await asyncio.start_server(self._accept, HOST, 0))
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """Where it listens."""
+        return [server.sockets[0].getsockname()[1] for server in self._servers]
+
+    async def close(self) -> None:
+        """Close every socket and wait until that is done."""
+        for server in self._servers:
+            server.close()
+        for talk in self._talks:
+            talk.cancel()
+        await asyncio.gather(*self._talks, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = asyncio.create_task(self._talk(reader, writer))
+        self._talks.add(talk)
+        talk.add_done_callback(self._talks.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (frame := await read_frame(reader)) is not None:
+                answer = self._answer(frame)
+                if answer is None:
+                    return
+                writer.write(encode_frame(answer))
+        except WireError as error:
+            self.failures.append(error)
+        except ConnectionError:
+            return  # the controller aborts connections that it does not need any more
+        finally:
+            writer.transport.abort()
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        header, entity = decode_request(frame)
+        if header.api_key == ApiKey.API_VERSIONS:
+            return encode_response(header.correlation_id, _versions())
+        self.got.append(Got(header, entity))
+        answer = self.script.pop(0) if self.script else Answer()
+        self._changed()
+        return None if answer.closes else encode_response(header.correlation_id, _response(header, entity, answer))
+
+
+def _versions() -> ApiVersionsResponse:
+    keys = tuple(
+        ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(highest)) for key, highest in _SPOKEN.items()
+    )
+    throttle = i32Timedelta.parse(timedelta(0))
+    return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=keys, throttle_time=throttle)
+
+
+def _response(header: RequestHeader, entity: RequestPayload, answer: Answer) -> ResponsePayload:
+    """The answer in the version of the request; partitions that the script does not name got NONE and are left out."""
+    kind: Any = response_type(header.api_key, header.version)
+    error = ErrorCode[answer.error.lower()]
+    named = answer.partitions or {}
+    if "topics" in kind.__dataclass_fields__:
+        return kind(error_code=error, topics=_by_topic(header, entity, named))  # type: ignore[no-any-return]
+    if "partition_errors" in kind.__dataclass_fields__:
+        return kind(error_code=error, partition_errors=_flat(header, named))  # type: ignore[no-any-return]
+    return kind(error_code=error)  # type: ignore[no-any-return]
+
+
+def _flat(header: RequestHeader, named: Mapping[tuple[str, int], str]) -> tuple[Any, ...]:
+    kind = _inner(response_type(header.api_key, header.version), "partition_errors")
+    return tuple(
+        kind(topic_name=topic, partition_index=partition, error_code=ErrorCode[code.lower()])
+        for (topic, partition), code in named.items()
+    )
+
+
+def _by_topic(header: RequestHeader, entity: RequestPayload, named: Mapping[tuple[str, int], str]) -> tuple[Any, ...]:
+    per_topic = _inner(response_type(header.api_key, header.version), "topics")
+    per_partition = _inner(per_topic, "partition_errors")
+    states: Any = entity
+    return tuple(
+        per_topic(
+            topic_id=state.topic_id,
+            partition_errors=tuple(
+                per_partition(partition_index=partition, error_code=ErrorCode[code.lower()])
+                for (topic, partition), code in named.items()
+                if topic == state.topic_name
+            ),
+        )
+        for state in states.topic_states
+        if any(topic == state.topic_name for topic, _ in named)
+    )
+
+
+def _inner(kind: Any, name: str) -> Any:
+    """The class of the elements of a repeated field."""
+    return get_args(get_type_hints(kind)[name])[0]

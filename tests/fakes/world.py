@@ -1,0 +1,328 @@
+"""A whole controller over a ZooKeeper in memory: real queue, handlers, machines and store; no sockets, no threads.
+
+Events are handled one by one (``settle``), as the loop does, until nothing is left to do.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from channel_manager.batch import RequestBatch
+from controllerd.controller import Controller
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import Broker, BrokerId, Endpoint, Features, TopicPartition
+from controllerd.core.requests import (
+    ControlRequest,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    api_name,
+)
+from controllerd.core.sanitizer import our_rack
+from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.zk.access import Create, Fired
+from controllerd.zk.elector import Contender, ZooKeeperElector
+from controllerd.zk.store import ZooKeeperStore
+from events.base import Call, Event, Reply
+from events.cluster import Startup
+from events.queue import EventQueue
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.zookeeper import FakeZooKeeper, Tree
+
+NODE_ID = 2_000_000_000
+INSTANCE = "5c0ffee0-0000-4000-8000-000000000001"
+Json = Mapping[str, object]
+
+
+class ManualClock:
+    """Time that a test sets; both clocks run together."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def now_ms(self) -> int:
+        """Wall clock."""
+        return int(self.now * 1000)
+
+    def monotonic(self) -> float:
+        """Monotonic clock."""
+        return self.now
+
+
+@dataclass
+class RecordedChannels:
+    """Channels that keep what was sent, per broker in order, and which brokers have one."""
+
+    open: set[BrokerId] = field(default_factory=set)
+    calls: list[tuple[str, int]] = field(default_factory=list)
+    sent: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
+    dropped: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
+
+    def add_broker(self, broker: Broker) -> None:
+        """Open a channel."""
+        self.calls.append(("add", broker.id))
+        self.open.add(broker.id)
+
+    def remove_broker(self, broker: BrokerId) -> None:
+        """Close it."""
+        self.calls.append(("remove", broker))
+        self.open.discard(broker)
+
+    def send(self, broker: BrokerId, request: ControlRequest) -> None:
+        """Keep a request, if the broker has a channel."""
+        (self.sent if broker in self.open else self.dropped).append((broker, request))
+
+    def shutdown(self) -> None:
+        """Close all."""
+        self.open.clear()
+
+    def to(self, broker: int) -> list[ControlRequest]:
+        """What one broker was sent, in order."""
+        return [request for to, request in self.sent if to == broker]
+
+
+@dataclass
+class ManualTimers:
+    """Events put for later, which a test fires by itself."""
+
+    later: list[tuple[float, Event]] = field(default_factory=list)
+
+    def put_later(self, delay_s: float, event: Event) -> None:
+        """Keep an event."""
+        self.later.append((delay_s, event))
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.later.clear()
+
+
+@dataclass
+class CountedMetrics:
+    """Metrics as numbers."""
+
+    events: list[str] = field(default_factory=list)
+    unclean: int = 0
+
+    def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
+        """An event was handled."""
+        self.events.append(event)
+
+    def count_unclean_elections(self, elections: int) -> None:
+        """Unclean leaders were decided on."""
+        self.unclean += elections
+
+
+@dataclass
+class FixedConfigs:
+    """The cluster's default of unclean elections."""
+
+    unclean: bool = False
+
+    def unclean_by_default(self) -> bool:
+        """The default."""
+        return self.unclean
+
+
+class World:
+    """One controller and its surroundings."""
+
+    def __init__(
+        self,
+        *,
+        tree: Tree | None = None,
+        session_id: int = 1,
+        features: Features | None = None,
+        node_id: int = NODE_ID,
+        takes_from_brokers: bool = False,
+        instance: str = INSTANCE,
+    ) -> None:
+        self.tree = tree or Tree()
+        self.zk = FakeZooKeeper(self.tree, session_id)
+        self.clock, self.audit, self.channels = ManualClock(), RecordingAudit(), RecordedChannels()
+        self.timers, self.metrics, self.configs = ManualTimers(), CountedMetrics(), FixedConfigs()
+        self.queue = EventQueue(self.clock.monotonic)
+        self.watch = WriteWatch(self.audit)
+        self.context = ControllerContext(features)
+        self.snapshot = ClusterSnapshot(node_id)
+        self.expired = 0
+        store = ZooKeeperStore(self.zk, self.watch, self.clock, self.queue.put)
+        contender = Contender(node_id, instance, takes_from_brokers)
+        elector = ZooKeeperElector(self.zk, store.writer, contender, self.watch, self.clock)
+        self.zk.on_watch = store.fired
+        outbox = Outbox(self.context, self.channels, self.watch, self._new_batch)
+        self.c = Controller(
+            node_id=node_id,
+            context=self.context,
+            store=store,
+            elector=elector,
+            channels=self.channels,
+            queue=self.queue,
+            outbox=outbox,
+            partitions=PartitionStateMachine(self.context, store, outbox, self.watch, self.configs, self.metrics),
+            replicas=ReplicaStateMachine(self.context, store, outbox, self.watch),
+            audit=self.watch,
+            timers=self.timers,
+            clock=self.clock,
+            snapshot=self.snapshot,
+            new_topic_id=self._new_topic_id,
+            session_expired=self._session_expired,
+        )
+        self.loop = EventLoop(self.c, self.watch, self.metrics)
+        self._ids = 0
+
+    def _new_batch(self, context: ControllerContext) -> RequestBatch:
+        entry = Broker(
+            BrokerId(self.c.node_id),
+            -1,
+            (Endpoint("PLAINTEXT", "127.0.0.1", 7),),
+            our_rack(context.brokers.values()),
+        )
+        return RequestBatch(self.c.node_id, context, inter_broker_listener="PLAINTEXT", our_entry=entry)
+
+    def _new_topic_id(self) -> str:
+        self._ids += 1
+        return topic_id_of(f"new {self._ids}")
+
+    def _session_expired(self) -> None:
+        self.expired += 1
+
+    # -- driving -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> "World":
+        """Contend for the role and handle everything that follows."""
+        self.queue.put(Startup())
+        return await self.settle()
+
+    async def settle(self) -> "World":
+        """Handle events until the queue is empty."""
+        while len(self.queue):
+            await self.loop.handle(await self.queue.take())
+        return self
+
+    async def call(self, event: Call[Reply]) -> Reply:
+        """Make a call and wait for its reply."""
+        reply = self.queue.call(event)
+        await self.settle()
+        return await reply
+
+    # -- the cluster -------------------------------------------------------------------------------------------------
+
+    def register(self, broker: int, *, port: int | None = None, rack: str | None = None) -> int:
+        """A broker registers; returns its broker epoch."""
+        path = f"/brokers/ids/{broker}"
+        if "/brokers/ids" not in self.tree.nodes:
+            self.tree.put("/brokers/ids")
+        self.tree.outsider(Create(path, registration(broker, port or 9000 + broker, rack)))
+        return self.tree.nodes[path].czxid
+
+    def die(self, broker: int) -> None:
+        """The broker's session ends."""
+        self.tree.remove(f"/brokers/ids/{broker}")
+
+    def bounce(self, broker: int) -> int:
+        """The broker's registration is replaced by one of a new session without being seen absent."""
+        watches, self.zk.on_watch = self.zk.on_watch, lambda _path, _fired: None
+        self.die(broker)
+        self.zk.on_watch = watches
+        epoch = self.register(broker)
+        self.zk.on_watch("/brokers/ids", Fired.CHILD)
+        return epoch
+
+    def put_topic(self, name: str, partitions: Mapping[int, Sequence[int]], topic_id: str | None = "") -> None:
+        """Create or rewrite a topic znode; by default with an id made from its name."""
+        body: dict[str, object] = {
+            "version": 3,
+            "partitions": {str(partition): list(replicas) for partition, replicas in partitions.items()},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+        if topic_id is not None:
+            body["topic_id"] = topic_id or topic_id_of(name)
+        self.tree.put(f"/brokers/topics/{name}", json.dumps(body).encode())
+
+    def state(self, topic: str, partition: int = 0) -> tuple[int, int, list[int], int]:
+        """(leader, leader epoch, ISR, partition epoch) of a state znode."""
+        node = self.tree.nodes[f"/brokers/topics/{topic}/partitions/{partition}/state"]
+        assert node.data is not None
+        data = json.loads(node.data)
+        return data["leader"], data["leader_epoch"], data["isr"], node.version
+
+    # -- what was sent -----------------------------------------------------------------------------------------------
+
+    def brief(self, broker: int) -> list[str]:
+        """What a broker was sent, each request as a short sentence."""
+        return [in_brief(request) for request in self.channels.to(broker)]
+
+    def forget(self) -> None:
+        """Forget what was sent and recorded so far."""
+        self.channels.sent.clear()
+        self.channels.dropped.clear()
+        self.channels.calls.clear()
+        self.audit.records.clear()
+        self.zk.writes.clear()
+        self.zk.transactions.clear()
+        self.metrics.events.clear()
+
+
+def topic_id_of(name: str) -> str:
+    """A topic id made from a name, the same each time."""
+    return base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes).rstrip(b"=").decode()
+
+
+def registration(broker: int, port: int, rack: str | None = None) -> bytes:
+    """A registration as a 3.9 broker writes it."""
+    body: dict[str, object] = {
+        "version": 5,
+        "host": "127.0.0.1",
+        "port": port,
+        "jmx_port": -1,
+        "timestamp": "1",
+        "endpoints": [f"PLAINTEXT://127.0.0.1:{port}"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "features": {},
+    }
+    if rack is not None:
+        body["rack"] = rack
+    return json.dumps(body).encode()
+
+
+def in_brief(request: ControlRequest) -> str:
+    """A request as a short sentence: api, then each partition with what matters."""
+    return f"{api_name(request)}({'; '.join(_rows(request))})"
+
+
+def _rows(request: ControlRequest) -> list[str]:
+    match request:
+        case LeaderAndIsrRequest():
+            return [
+                f"{tp} {entry.state.leader}/{entry.state.leader_epoch} {list(entry.state.isr)}"
+                + (" new" if entry.is_new else "")
+                for tp, entry in sorted(request.partitions.items())
+            ]
+        case UpdateMetadataRequest():
+            return [
+                f"{tp} {entry.state.leader}/{entry.state.leader_epoch} {list(entry.state.isr)}"
+                + (f" offline {list(entry.offline_replicas)}" if entry.offline_replicas else "")
+                for tp, entry in sorted(request.body.partitions.items())
+            ]
+        case StopReplicaRequest():
+            return [
+                f"{tp} {entry.leader_epoch}" + (" delete" if entry.delete else "")
+                for tp, entry in sorted(request.partitions.items())
+            ]
+
+
+def tp(topic: str, partition: int = 0) -> TopicPartition:
+    """A partition."""
+    return TopicPartition(topic, partition)
+
+
+def ids(*brokers: int) -> tuple[BrokerId, ...]:
+    """Broker ids."""
+    return tuple(BrokerId(broker) for broker in brokers)

@@ -1,0 +1,280 @@
+"""Who gets the role, from whom, and how: the same on the fake and on a real server."""
+
+import asyncio
+import json
+
+import pytest
+
+from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.errors import ControllerMoved, RefusedToLead
+from controllerd.ports import Held, Won
+from controllerd.snapshot import Holder
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Check, Create, Delete, SetData
+from controllerd.zk.elector import UNREADABLE, Contender, ZooKeeperElector
+from events.cluster import ControllerChange, Reelect
+from replay.records import TermRecord
+from tests.zk.world import OURS, THEIRS, MonotonicClock, Peer, World, states_of
+
+BROKER_HOLDS = b'{"version":2,"brokerid":3,"timestamp":"1700000000000","kraftControllerEpoch":-1}'
+
+
+def contending(peer: Peer, contender: Contender) -> ZooKeeperElector:
+    return ZooKeeperElector(peer.zk, peer.store.writer, contender, peer.audit, MonotonicClock())
+
+
+async def test_the_first_election_of_a_cluster_has_epoch_1(world: World) -> None:
+    await world.ours.store.ensure_paths()
+
+    assert await world.ours.elector.elect() == Won(1, 1, None)
+
+    node, epoch = await world.ours.zk.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    assert node is not None
+    assert epoch is not None
+    assert node.ephemeral_owner == world.ours.zk.session_id
+    assert epoch.data == b"1"
+    assert json.loads(node.data or b"") | {"timestamp": ""} == {
+        "version": 2,
+        "brokerid": OURS.node_id,
+        "timestamp": "",
+        "kraftControllerEpoch": -1,
+        "instance": OURS.instance,
+    }
+
+
+async def test_another_controllerd_keeps_the_role(world: World) -> None:
+    await world.theirs.lead()
+
+    held = await world.ours.elector.elect()
+
+    assert isinstance(held, Held)
+    assert (held.holder.node_id, held.holder.instance) == (THEIRS.node_id, THEIRS.instance)
+    assert await world.theirs.elector.is_ours()
+    assert not await world.ours.elector.is_ours()
+
+
+async def test_a_takeover_leaves_no_moment_without_a_controller(world: World) -> None:
+    before = await world.theirs.lead()
+    world.theirs.events.all.clear()
+    await world.theirs.elector.is_ours()
+
+    won = await world.ours.elector.elect(takeover=True)
+
+    assert isinstance(won, Won)
+    assert won.epoch == before.epoch + 1
+    assert won.previous is not None
+    assert won.previous.instance == THEIRS.instance
+    assert world.ours.transactions()[-1].operations == ["setData", "delete", "create"]
+    assert len(set(world.ours.transactions()[-1].results)) == 1
+    await world.theirs.saw(Reelect())
+    holder = await world.theirs.elector.read_holder()
+    assert holder is not None
+    assert holder.instance == OURS.instance
+
+
+async def test_our_own_znode_of_an_earlier_run_is_replaced_at_once(world: World) -> None:
+    await world.theirs.lead()
+
+    won = await contending(world.ours, THEIRS).elect()
+
+    assert isinstance(won, Won)
+    assert won.previous is not None
+    assert won.previous.instance == THEIRS.instance
+
+
+async def test_a_broker_keeps_the_role_by_default(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
+
+    held = await world.ours.elector.elect()
+
+    assert isinstance(held, Held)
+    assert held.holder == Holder(3, None, 1_700_000_000_000)
+    assert "standby" in held.reason
+
+
+async def test_the_role_is_taken_from_a_broker_if_configured(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
+
+    won = await contending(world.ours, Contender(OURS.node_id, OURS.instance, takes_from_brokers=True)).elect()
+
+    assert won == Won(5, 1, Holder(3, None, 1_700_000_000_000))
+
+
+async def test_a_controller_that_cannot_be_understood_is_never_deleted(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, b"\xff?", ephemeral=True))
+
+    held = await world.ours.elector.elect(takeover=True)
+
+    assert isinstance(held, Held)
+    assert held.holder is UNREADABLE
+    assert await world.ours.elector.read_holder() is UNREADABLE
+    node = await world.ours.node(paths.CONTROLLER)
+    assert node is not None
+    assert node.data == b"\xff?"
+
+
+async def test_of_two_that_race_one_wins_each_round(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    for epoch in range(1, 6):
+        first, second = await asyncio.gather(world.ours.elector.elect(), world.theirs.elector.elect())
+        winners = [result for result in (first, second) if isinstance(result, Won)]
+        assert len(winners) == 1
+        assert winners[0].epoch == epoch
+        await world.ours.elector.resign()
+        await world.theirs.elector.resign()
+
+
+async def test_a_renewed_term_fences_what_was_written_in_the_old_one(world: World) -> None:
+    won = await world.ours.lead()
+
+    renewed = await world.ours.elector.renew()
+
+    assert (renewed.epoch, renewed.epoch_zk_version) == (won.epoch + 1, won.epoch_zk_version + 1)
+    assert await world.ours.elector.is_ours()
+    outcomes = await world.theirs.zk.commit([[Check(paths.CONTROLLER_EPOCH, won.epoch_zk_version)]])
+    assert getattr(outcomes[0], "code", None) == -103
+
+
+async def test_a_term_that_was_lost_cannot_be_renewed(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.lead()
+
+    with pytest.raises(ControllerMoved):
+        await world.ours.elector.renew()
+
+    assert await world.theirs.elector.is_ours()
+
+
+async def test_a_term_whose_epoch_somebody_else_raised_cannot_be_renewed(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.put(paths.CONTROLLER_EPOCH, b"9")
+    with pytest.raises(ControllerMoved):
+        await world.ours.elector.renew()
+
+
+async def test_resigning_deletes_the_znode_and_ends_the_term(world: World) -> None:
+    await world.ours.lead()
+
+    await world.ours.elector.resign()
+
+    assert await world.ours.node(paths.CONTROLLER) is None
+    with pytest.raises(ControllerMoved):
+        await world.ours.store.update_states(states_of("t", 1))
+
+
+async def test_resigning_leaves_the_znode_of_somebody_else(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.lead()
+
+    await world.ours.elector.resign()
+    await world.ours.elector.resign()
+
+    assert await world.theirs.elector.is_ours()
+
+
+async def test_forgetting_the_term_ends_it_without_touching_the_znode(world: World) -> None:
+    await world.ours.lead()
+
+    world.ours.elector.forget_term()
+
+    assert await world.ours.node(paths.CONTROLLER) is not None
+    with pytest.raises(ControllerMoved):
+        await world.ours.store.update_states(states_of("t", 1))
+
+
+async def test_creation_change_and_deletion_of_the_znode_are_events(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    assert await world.ours.elector.read_holder() is None
+
+    await world.theirs.put(paths.CONTROLLER, BROKER_HOLDS)
+    await world.ours.saw(ControllerChange())
+    await world.ours.elector.read_holder()
+    await world.theirs.put(paths.CONTROLLER, BROKER_HOLDS)
+    await world.ours.saw(ControllerChange(), times=2)
+    await world.ours.elector.is_ours()
+    await world.theirs.remove(paths.CONTROLLER)
+    await world.ours.saw(Reelect())
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "because"),
+    [
+        ("/migration", b"{}", "KRaft"),
+        ("/controller", b'{"version":2,"brokerid":3,"timestamp":"1","kraftControllerEpoch":5}', "KRaft"),
+        ("/brokers/ids/2000000000", b"{}", "clashes"),
+        ("/brokers/ids/147483647", b"{}", "clashes"),
+        ("/controller_epoch", b"many", "not a number"),
+    ],
+)
+async def test_a_cluster_that_must_not_be_led_is_refused(world: World, path: str, data: bytes, because: str) -> None:
+    await world.ours.lead()
+    await world.ours.elector.resign()
+    await world.theirs.put(path, data)
+
+    with pytest.raises(RefusedToLead, match=because):
+        await world.ours.elector.elect(takeover=True)
+
+    assert world.ours.audit.of(TermRecord)[-1].change == "refused"
+
+
+async def test_a_missing_epoch_is_not_created_beside_a_controller(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.theirs.put(paths.CONTROLLER, BROKER_HOLDS)
+    with pytest.raises(RefusedToLead, match="restore"):
+        await world.ours.elector.elect(takeover=True)
+    assert await world.ours.node(paths.CONTROLLER_EPOCH) is None
+
+
+async def test_a_missing_epoch_is_not_created_where_partitions_have_leaders(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.add_topic("t", [[1, 2]])
+    await world.ours.store.create_states(states_of("t", 1))
+    await world.ours.elector.resign()
+    await world.theirs.remove(paths.CONTROLLER_EPOCH)
+
+    with pytest.raises(RefusedToLead, match="restore"):
+        await world.ours.elector.elect()
+
+
+async def test_every_change_of_the_role_is_recorded(world: World) -> None:
+    await world.theirs.lead()
+    await world.ours.elector.elect()
+    await world.ours.elector.elect(takeover=True)
+    await world.ours.elector.renew()
+    await world.ours.elector.resign()
+
+    terms = world.ours.audit.of(TermRecord)
+
+    assert [(term.change, term.controller_epoch) for term in terms] == [
+        ("held", 0),
+        ("elected", 2),
+        ("renewed", 3),
+        ("resigned", 3),
+    ]
+    assert terms[0].holder == f"controllerd {THEIRS.node_id}"
+
+
+async def test_a_live_broker_does_not_hinder_the_election(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    broker = Broker(BrokerId(1), 0, (Endpoint("PLAINTEXT", "host", 9092),))
+    await world.theirs.put(paths.broker(BrokerId(1)), codecs.encode_broker(broker))
+    assert isinstance(await world.ours.elector.elect(), Won)
+
+
+async def test_a_session_that_owns_the_znode_already_begins_a_new_term(world: World) -> None:
+    await world.ours.lead()
+    won = await world.ours.elector.elect()
+    assert isinstance(won, Won)
+    assert won.epoch == 2
+
+
+async def test_an_epoch_that_moved_without_a_controller_is_counted_on_from(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"0"))
+    await world.theirs.act(SetData(paths.CONTROLLER_EPOCH, b"41", 0))
+    await world.theirs.act(Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
+    await world.theirs.act(Delete(paths.CONTROLLER))
+    assert await world.ours.elector.elect() == Won(42, 2, None)

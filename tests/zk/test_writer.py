@@ -1,0 +1,172 @@
+"""The fenced writer where others interfere at the worst moment; in memory, where the moment can be chosen."""
+
+import pytest
+
+from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.errors import ControllerMoved
+from controllerd.ports import Conflict, Written
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, SetData
+from controllerd.zk.writer import conflict_of, effect_of
+from replay.records import ZkWriteRecord
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.store import FakeElector, FakeStore
+from tests.fakes.zookeeper import run
+from tests.zk.world import states_of
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    """A leading store with one topic of 1,200 partitions, each with a state."""
+    store = FakeStore()
+    store.lead()
+    store.add_topic("t", {p: [1, 2] for p in range(1_200)})
+    for tp, state in states_of("t", 1_200).items():
+        store.set_state(tp, state)
+    return store
+
+
+async def test_a_foreign_write_between_two_rounds_is_a_conflict_of_its_partition(store: FakeStore) -> None:
+    states = states_of("t", 1_200)
+    last = TopicPartition("t", 1_199)
+    store.tree.put(paths.partition_state(T0), b"{}")
+    store.before_write(4, lambda: store.tree.put(paths.partition_state(last), b"{}"))
+
+    results = await store.update_states(states)
+
+    assert {tp for tp, result in results.items() if isinstance(result, Conflict)} == {T0}
+    assert results[last] == Written(1)
+
+
+async def test_a_deposition_between_two_transactions_ends_the_writing(store: FakeStore) -> None:
+    store.before_write(2, store.depose)
+
+    with pytest.raises(ControllerMoved):
+        await store.update_states(states_of("t", 1_200))
+
+    assert len(store.writes) == 500
+
+
+async def test_a_term_that_ends_while_it_writes_writes_nothing_more(store: FakeStore) -> None:
+    elector = FakeElector(store)
+    store.tree.put(paths.partition_state(T0), b"{}")
+    store.before_write(1, elector.forget_term)
+    with pytest.raises(ControllerMoved):
+        await store.update_states(states_of("t", 400))
+    assert store.writes == []
+
+
+async def test_what_keeps_failing_is_found_by_halving(store: FakeStore) -> None:
+    """A parent that vanishes again and again fails its children without any of their znodes having moved."""
+    states = states_of("t", 8) | states_of("gone", 1)
+    for tp in states_of("t", 8):
+        store.tree.remove(paths.partition_state(tp))
+
+    results = dict(await store.create_states(states))
+
+    assert isinstance(results.pop(TopicPartition("gone", 0)), Conflict)
+    assert set(results.values()) == {Written(0)}
+
+
+async def test_a_lost_answer_to_a_transaction_that_was_refused_is_sent_again(store: FakeStore) -> None:
+    states = states_of("t", 3)
+    store.tree.put(paths.partition_state(T0), b"{}")
+    store.zk.lose_reply_of.add(1)
+
+    results = await store.update_states(states)
+
+    assert isinstance(results[T0], Conflict)
+    assert results[TopicPartition("t", 1)] == Written(1)
+
+
+async def test_our_own_write_with_a_lost_answer_that_others_wrote_over_is_a_conflict(store: FakeStore) -> None:
+    store.zk.lose_reply_of.add(1)
+    store.zk.after_transaction[1] = lambda: store.tree.put(paths.partition_state(T0), b"{}")
+
+    results = await store.update_states(states_of("t", 2))
+
+    assert isinstance(results[T0], Conflict)
+    assert results[TopicPartition("t", 1)] == Written(1)
+
+
+async def test_a_lost_answer_leaves_one_record_that_says_so(store: FakeStore) -> None:
+    store.zk.lose_reply_of.add(1)
+    await store.update_states(states_of("t", 2))
+    assert isinstance(store.audit, RecordingAudit)
+    records = store.audit.of(ZkWriteRecord)
+    assert [(record.ambiguous, record.results) for record in records] == [(True, ["ok", "ok"])]
+
+
+def test_nothing_suspends_over_the_fake(store: FakeStore) -> None:
+    seen: list[int] = []
+
+    async def everything() -> None:
+        seen.append(len(await store.update_states(states_of("t", 1_200))))
+
+    run(everything())
+    assert seen == [1_200]
+
+
+def test_a_bounced_broker_has_a_larger_epoch(store: FakeStore) -> None:
+    first = store.add_broker(1)
+    assert store.add_broker(1).epoch > first.epoch
+
+
+def test_the_fake_tells_what_a_topic_and_a_state_say_now(store: FakeStore) -> None:
+    topic, state = store.topic("t"), store.state(T0)
+    assert topic is not None
+    assert topic.assignments[0].replicas == (1, 2)
+    assert state == states_of("t", 1)[T0]
+    assert store.topic("none") is None
+
+
+NODE = Node(b"data", 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "node", "effect"),
+    [
+        (SetData("/a", b"data", 2), NODE, Written(3)),
+        (SetData("/a", b"data", ANY_VERSION), NODE, Written(3)),
+        (SetData("/a", b"data", 1), NODE, None),
+        (SetData("/a", b"other", 2), NODE, None),
+        (SetData("/a", b"data", 2), None, None),
+        (Create("/a", b"data"), NODE, None),
+        (Delete("/a"), None, None),
+    ],
+)
+def test_when_a_znode_shows_that_our_write_took_effect(
+    operation: SetData | Create | Delete, node: Node | None, effect: Written | None
+) -> None:
+    assert effect_of(operation, node) == effect
+
+
+@pytest.mark.parametrize(
+    ("operation", "node", "result"),
+    [
+        (SetData("/a", b"x", 3), NODE, None),
+        (SetData("/a", b"x", ANY_VERSION), NODE, None),
+        (SetData("/a", b"x", 2), NODE, Conflict("version 3 instead of 2")),
+        (SetData("/a", b"x", 2), None, Conflict("the znode is gone")),
+        (Create("/a", b"data"), NODE, Written(3)),
+        (Create("/a", b"data", ephemeral=True), NODE, Conflict("the znode exists already")),
+        (Create("/a", b"x"), NODE, Conflict("the znode exists already")),
+        (Create("/a", b"x"), None, None),
+        (Delete("/a"), None, Written(-1)),
+        (Delete("/a"), NODE, None),
+        (Delete("/a", 2), NODE, Conflict("version 3 instead of 2")),
+    ],
+)
+def test_what_a_znode_means_for_an_operation_that_failed(
+    operation: SetData | Create | Delete, node: Node | None, result: Written | Conflict | None
+) -> None:
+    assert conflict_of(operation, node) == result
+
+
+async def test_the_fake_can_start_with_another_controller(store: FakeStore) -> None:
+    other = FakeStore(store.tree, session_id=2)
+    other.tree.put(paths.broker(BrokerId(1)), codecs.encode_broker(store.add_broker(2)))
+    assert not await FakeElector(other).is_ours()
+    assert await FakeElector(store).is_ours()
