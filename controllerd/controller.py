@@ -1,0 +1,45 @@
+"""The record of collaborators that every handler gets. No behaviour lives here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controllerd.core.context import ControllerContext
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.ports import AuditLog, Channels, Clock, Elector, MetadataStore, Timers
+from controllerd.snapshot import ClusterSnapshot
+from events.queue import EventQueue
+
+
+@dataclass(slots=True)
+class Controller:
+    """Everything a handler may touch. ``stand_by_until`` is monotonic seconds: no contending before then."""
+
+    node_id: int
+    context: ControllerContext
+    store: MetadataStore
+    elector: Elector
+    channels: Channels
+    queue: EventQueue
+    outbox: Outbox
+    partitions: PartitionStateMachine
+    replicas: ReplicaStateMachine
+    audit: AuditLog
+    timers: Timers
+    clock: Clock
+    snapshot: ClusterSnapshot
+    new_topic_id: Callable[[], str]
+    """A fresh random topic id: base64url without padding, not a reserved one, not beginning with a dash."""
+    session_expired: Callable[[], None]
+    """Tells the session that Expire was handled, so that a new one may contend."""
+    stand_by_s: float = 30.0
+    """How long an operator's resignation keeps us from contending, in seconds."""
+    stand_by_until: float = 0.0
+    has_given_up: bool = False
+    """Too many failures of one cause: no contending until an operator asks for a takeover."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this instance is the active controller: it won an election and has not resigned since."""
+        return self.context.epoch > 0

@@ -1,0 +1,189 @@
+"""The one consumer of the queue: take, dispatch, answer once, write down, publish, and decide what a failure means.
+
+This is one of the two supervisors where a broad ``except`` is allowed: whatever a handler raises, the caller is
+answered, and the context never goes on differing from ZooKeeper.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Final, cast
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed, RefusedToLead, StoreUnavailable
+from controllerd.ports import AuditLog, Metrics
+from controllerd.snapshot import publish
+from events.base import ControllerState, Event
+from events.cluster import Reelect, ShutdownEventThread
+from events.queue import QueuedEvent
+from events.registry import AnyEvent
+from handlers.dispatch import dispatch
+from handlers.role import begin_new_term, end_term, give_up_role
+from replay.records import AlarmRecord, EventBegin, EventEnd, Record, ReplyRecord, ZkWriteRecord
+
+log = structlog.get_logger(__name__)
+
+FAILURE_WINDOW_S: Final = 600.0
+FAILURES_UNTIL_GIVING_UP: Final = 3
+_DETAIL_FIELDS: Final = 8
+_SUMMARY_LENGTH: Final = 400
+
+
+class WriteWatch:
+    """An audit log that notices whether the event in work has written to ZooKeeper."""
+
+    def __init__(self, audit: AuditLog) -> None:
+        self._audit = audit
+        self.has_written = False
+
+    def record(self, *records: Record) -> None:
+        """Pass records on."""
+        self.has_written = self.has_written or any(isinstance(record, ZkWriteRecord) for record in records)
+        self._audit.record(*records)
+
+    async def accepted(self) -> None:
+        """Wait until the writer took them."""
+        await self._audit.accepted()
+
+
+class EventLoop:
+    """Drains the queue until ``ShutdownEventThread`` was handled."""
+
+    def __init__(
+        self,
+        c: Controller,
+        watch: WriteWatch,
+        metrics: Metrics,
+        on_published: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_published`` is called after each event, when the snapshot is up to date; it must not block."""
+        self._on_published = on_published
+        self._c = c
+        self._watch = watch
+        self._metrics = metrics
+        self._failures: deque[tuple[float, str]] = deque()
+        self.current: QueuedEvent | None = None
+        self.state = ControllerState.IDLE
+        self.progressed_at = c.clock.monotonic()
+        """Monotonic seconds at which an event began or ended, or the loop was idle: feeds the watchdog."""
+
+    async def run(self) -> None:
+        """Serve until shutdown."""
+        while True:
+            queued = await self._c.queue.take()
+            await self.handle(queued)
+            if isinstance(queued.event, ShutdownEventThread):
+                self._c.queue.close()
+                return
+
+    async def handle(self, queued: QueuedEvent) -> None:
+        """One event, from its first record to its last."""
+        self.current, self.state = queued, queued.event.state
+        self._watch.has_written = False
+        started = self.progressed_at = self._c.clock.monotonic()
+        name = type(queued.event).__name__
+        waited = started - queued.enqueued_at
+        begin = EventBegin(queued.number, name, queued.event.state, waited * 1000, detail_of(queued.event))
+        self._c.audit.record(begin)
+        outcome, error = await self._run(queued)
+        self._c.outbox.write_down()
+        took = self._c.clock.monotonic() - started
+        self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
+        publish(self._c.context, self._c.snapshot)
+        self._on_published()
+        self._metrics.observe_event(queued.event.state, name, waited, took)
+        self.current, self.state = None, ControllerState.IDLE
+        self.progressed_at = self._c.clock.monotonic()
+
+    async def _run(self, queued: QueuedEvent) -> tuple[str, str | None]:
+        """Dispatch and answer; returns the outcome for the audit log and what went wrong."""
+        try:
+            result = await dispatch(cast("AnyEvent", queued.event), self._c)
+        except ControllerMoved as moved:
+            return await self._moved(queued, moved)
+        except StoreUnavailable as gone:
+            # Expire follows by itself and ends the term; until then nothing more is written or sent.
+            queued.fail(NotController(f"ZooKeeper is not reachable: {gone}"))
+            return "unavailable", str(gone)
+        except (NotController, NotServed, RefusedToLead) as refusal:
+            log.warning("event refused", event_name=type(queued.event).__name__, reason=str(refusal))
+            queued.fail(refusal)
+            return "refused", str(refusal)
+        except Exception as error:
+            return await self._failed(queued, error)
+        self._answer(queued, result)
+        return "done", None
+
+    def _answer(self, queued: QueuedEvent, result: object) -> None:
+        if queued.reply is not None:
+            summary = str(result)[:_SUMMARY_LENGTH]
+            self._c.audit.record(ReplyRecord(queued.number, type(queued.event).__name__, summary))
+            queued.answer(result)
+
+    async def _moved(self, queued: QueuedEvent, moved: ControllerMoved) -> tuple[str, str]:
+        log.warning("fenced: another controller has the epoch", reason=str(moved))
+        queued.fail(NotController(str(moved)))
+        end_term(self._c, "fenced", str(moved))
+        # The watch on /controller brings the next round; this one covers the case that it is still ours.
+        self._c.queue.put(Reelect())
+        return "moved", str(moved)
+
+    async def _failed(self, queued: QueuedEvent, error: Exception) -> tuple[str, str]:
+        """A defect. Before the first write or change: answer and go on. After it: begin a new term."""
+        name = type(queued.event).__name__
+        reason = f"{type(error).__name__}: {error}"
+        log.error("event failed", event_name=name, exc_info=error)
+        queued.fail(CallFailed(f"{name} failed, see the log: {reason}"))
+        self._c.audit.record(AlarmRecord("event failed", f"{name}: {reason}"))
+        if self._c.is_active and (self._watch.has_written or self._c.context.has_changes):
+            await self._recover(f"{name} {type(error).__name__}")
+        return "error", reason
+
+    async def _recover(self, cause: str) -> None:
+        """The context may differ from ZooKeeper now: reload everything, or give up when that keeps happening."""
+        if self._is_hopeless(cause):
+            log.critical("stopped contending after repeated failures", cause=cause)
+            self._c.audit.record(AlarmRecord("stopped contending", cause))
+            self._c.has_given_up = True
+            await self._retreat("the same failure came back again and again; an operator's takeover ends this")
+            return
+        try:
+            await begin_new_term(self._c)
+        except ControllerMoved as moved:
+            end_term(self._c, "fenced", str(moved))
+        except StoreUnavailable as gone:
+            end_term(self._c, "unavailable", str(gone))
+        except Exception as error:
+            log.exception("reload failed")
+            self._c.audit.record(AlarmRecord("reload failed", f"{type(error).__name__}: {error}"))
+            backoff = 2.0 ** len(self._failures)
+            self._c.stand_by_until = self._c.clock.monotonic() + backoff
+            await self._retreat(f"the reload failed: {error}")
+            self._c.timers.put_later(backoff, Reelect())
+
+    async def _retreat(self, reason: str) -> None:
+        try:
+            await give_up_role(self._c, reason)
+        except (ControllerMoved, StoreUnavailable) as gone:
+            log.warning("the role was gone already", reason=str(gone))
+            end_term(self._c, "fenced", str(gone))
+
+    def _is_hopeless(self, cause: str) -> bool:
+        now = self._c.clock.monotonic()
+        self._failures.append((now, cause))
+        while self._failures[0][0] < now - FAILURE_WINDOW_S:
+            self._failures.popleft()
+        return sum(1 for _, earlier in self._failures if earlier == cause) >= FAILURES_UNTIL_GIVING_UP
+
+
+def detail_of(event: Event) -> dict[str, object]:
+    """The fields of an event for the audit log; long ones only by their size."""
+    detail: dict[str, object] = {}
+    for name, value in asdict(event).items():
+        sized = isinstance(value, dict | frozenset | list | tuple)
+        detail[name] = len(value) if sized else value
+        if len(detail) == _DETAIL_FIELDS:
+            break
+    return detail

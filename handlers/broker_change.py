@@ -1,0 +1,141 @@
+"""Brokers come, bounce, change and die."""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.brokers import BrokerDiff, diff_brokers
+from controllerd.core.model import Broker, BrokerId, ReplicaState
+from controllerd.errors import BadZnode
+from events.base import Event
+from events.cluster import BrokerModifications, BrokerRefresh
+from handlers.replicas_offline import on_replicas_become_offline
+from handlers.topics import start_waiting_partitions
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+_IDS = "/brokers/ids/"
+
+
+async def on_broker_change(_event: Event, c: Controller) -> None:
+    """Compare the registered brokers with the known ones; a greater broker epoch is a bounce: dead, then new."""
+    if not c.is_active:
+        return
+    observed = await usable_brokers(c)
+    diff = diff_brokers(c.context.epochs(), {broker.id: broker.epoch for broker in observed.values()})
+    if not diff:
+        return
+    log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
+    _reconcile_channels(diff, observed, c)
+    await _apply(diff, observed, c)
+
+
+async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
+    """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
+    read = await c.store.read_brokers()
+    observed = dict(read.brokers)
+    for bad in read.broken:
+        c.context.put_in_quarantine(bad.path, bad.reason)
+        c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
+        known = c.context.brokers.get(_broker_id(bad.path))
+        if known is not None:
+            observed[known.id] = known
+    broken = {bad.path for bad in read.broken}
+    for path in [path for path in c.context.quarantine if path.startswith(_IDS) and path not in broken]:
+        c.context.release(path)
+    return dict(sorted(observed.items()))
+
+
+def _broker_id(path: str) -> BrokerId:
+    name = path.removeprefix(_IDS)
+    return BrokerId(int(name) if name.isdecimal() else -1)
+
+
+def _reconcile_channels(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+    for broker in diff.new:
+        c.channels.add_broker(observed[broker])
+    for broker in diff.bounced:
+        c.channels.remove_broker(broker)
+    for broker in diff.bounced:
+        c.channels.add_broker(observed[broker])
+    for broker in diff.dead:
+        c.channels.remove_broker(broker)
+
+
+async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+    if diff.new:
+        await _start(diff.new, observed, c)
+    if diff.bounced:
+        await _bury(diff.bounced, c)
+        await _start(diff.bounced, observed, c)
+    if diff.dead:
+        await _bury(diff.dead, c)
+
+
+async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+    """Brokers are live now.
+
+    They get everything that has a leader before their LeaderAndIsr, and that one names all their partitions at once,
+    because a broker starts to checkpoint high watermarks after the first. Everybody else learns first that they live.
+    """
+    started = list(brokers)
+    for broker in started:
+        c.context.add_broker(observed[broker])
+    await c.outbox.update_metadata(sorted(c.context.live_or_shutting_down - set(started)))
+    await _bring_up_to_date(started, c)
+    await start_waiting_partitions(c)
+    await c.partitions.trigger_online()
+
+
+async def _bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
+    """Everything that has a leader, then all replicas of these brokers at once."""
+    led = [
+        tp
+        for tp in c.context.partitions()
+        if c.context.leadership(tp) is not None and not c.context.is_queued_for_deletion(tp.topic)
+    ]
+    await c.outbox.update_metadata(brokers, led)
+    await c.replicas.handle(c.context.replicas_on(brokers), ReplicaState.ONLINE)
+
+
+async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
+    """A live broker missed requests that will never be sent: tell it everything again."""
+    known = c.context.brokers.get(event.broker)
+    if not c.is_active or known is None:
+        return
+    log.warning("bringing a broker up to date again", broker=event.broker, reopen=event.reopen)
+    if event.reopen:
+        c.channels.remove_broker(event.broker)
+        c.channels.add_broker(known)
+    await _bring_up_to_date([event.broker], c)
+
+
+async def _bury(brokers: Iterable[BrokerId], c: Controller) -> None:
+    """Brokers are dead: whatever they led is led by others, or by nobody."""
+    dead = list(brokers)
+    for broker in dead:
+        c.context.remove_broker(broker)
+    await on_replicas_become_offline(c.context.replicas_on(dead), c)
+
+
+async def on_broker_modifications(event: BrokerModifications, c: Controller) -> None:
+    """A registration changed in place: if endpoints or features differ, move our channel there and tell everybody."""
+    if not c.is_active:
+        return
+    try:
+        fresh = await c.store.read_broker(event.broker)
+    except BadZnode as bad:
+        c.context.put_in_quarantine(bad.path, bad.reason)
+        c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
+        return
+    known = c.context.brokers.get(event.broker)
+    if known is None or fresh is None or fresh.epoch != known.epoch:
+        return  # not registered, dead or bounced: BrokerChange has it
+    if (fresh.endpoints, fresh.features) == (known.endpoints, known.features):
+        return
+    log.info("broker changed its registration", broker=event.broker)
+    c.context.add_broker(fresh)
+    c.channels.add_broker(fresh)
+    await c.outbox.update_metadata(c.context.live_or_shutting_down)

@@ -1,0 +1,80 @@
+"""Every event and its handler; the type checker proves that none is missing."""
+
+from collections.abc import Awaitable
+from typing import assert_never
+
+from controllerd.controller import Controller
+from controllerd.errors import NotServed
+from events import admin, cluster, replicas, responses, topics
+from events.registry import AnyEvent, ClusterEvent, LaterEvent, RoleEvent
+from handlers import role
+from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
+from handlers.controlled_shutdown import on_controlled_shutdown
+from handlers.isr_change import on_alter_partition, on_isr_change_notification
+from handlers.producer_ids import on_allocate_producer_ids
+from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
+from handlers.topics import on_partition_modifications, on_topic_change
+
+
+async def dispatch(event: AnyEvent, c: Controller) -> object:
+    """Run the handler of an event; the result is the reply to whoever waits.
+
+    :raises NotServed: this version has no handler for the event.
+    """
+    if isinstance(event, RoleEvent):
+        return await _role_work(event, c)
+    if isinstance(event, ClusterEvent):
+        return await _cluster_work(event, c)
+    if isinstance(event, LaterEvent):
+        raise NotServed(f"{type(event).__name__} is not served yet")
+    assert_never(event)
+
+
+def _role_work(event: RoleEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case cluster.Startup():
+            return role.on_startup(event, c)
+        case cluster.ControllerChange():
+            return role.on_controller_change(event, c)
+        case cluster.Reelect() | cluster.RegisterBrokerAndReelect():
+            return role.on_reelect(event, c)
+        case cluster.Expire():
+            return role.on_expire(event, c)
+        case cluster.ShutdownEventThread():
+            return role.on_shutdown(event, c)
+        case cluster.Resync():
+            return role.on_resync(event, c)
+        case cluster.Takeover():
+            return role.on_takeover(event, c)
+        case cluster.Resign():
+            return role.on_resign(event, c)
+        case _:
+            assert_never(event)
+
+
+def _cluster_work(event: ClusterEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case cluster.BrokerChange():
+            return on_broker_change(event, c)
+        case cluster.BrokerModifications():
+            return on_broker_modifications(event, c)
+        case cluster.BrokerRefresh():
+            return on_broker_refresh(event, c)
+        case topics.TopicChange():
+            return on_topic_change(event, c)
+        case topics.PartitionModifications():
+            return on_partition_modifications(event, c)
+        case replicas.IsrChangeNotification():
+            return on_isr_change_notification(event, c)
+        case replicas.AlterPartitionReceived():
+            return on_alter_partition(event, c)
+        case admin.AllocateProducerIds():
+            return on_allocate_producer_ids(event, c)
+        case admin.ControlledShutdown():
+            return on_controlled_shutdown(event, c)
+        case responses.LeaderAndIsrResponseReceived():
+            return on_leader_and_isr_response(event, c)
+        case responses.UpdateMetadataResponseReceived():
+            return on_update_metadata_response(event, c)
+        case _:
+            assert_never(event)

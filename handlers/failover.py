@@ -1,0 +1,86 @@
+"""What a new active controller does first: load everything, tell everybody, bring online what can be."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.core.soundness import leadership_flaw
+from handlers.broker_change import usable_brokers
+from handlers.topics import prepare_topics, quarantine, take_topic
+from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
+
+log = structlog.get_logger(__name__)
+
+
+async def fail_over(c: Controller) -> None:
+    """Become the active controller, in the peer's order.
+
+    Watches first, so that nothing is missed; an empty UpdateMetadata to everybody before any LeaderAndIsr, because a
+    follower refuses in silence a leader whose broker it does not know.
+    """
+    await c.store.ensure_paths()
+    await c.store.ensure_feature_znode(enabled=c.context.features.feature_versioning)
+    await _drop_notifications(c)
+    await load_context(c)
+    await c.outbox.update_metadata(c.context.live_or_shutting_down)
+    await c.replicas.startup()
+    await c.partitions.startup()
+    await _note_what_waits(c)
+
+
+async def _drop_notifications(c: Controller) -> None:
+    """Notifications of before the load say nothing that the load does not."""
+    log_dirs = await c.store.read_log_dir_notifications()
+    await c.store.delete_log_dir_notifications(log_dirs.names)
+    isrs = await c.store.read_isr_notifications()
+    await c.store.delete_isr_notifications(isrs.names)
+
+
+async def load_context(c: Controller) -> None:
+    """Read brokers, topics and partition states into the context, between the marks of a snapshot in the audit log."""
+    c.audit.record(SnapshotBegin(c.context.epoch))
+    brokers = await usable_brokers(c)
+    for broker in brokers.values():
+        c.context.add_broker(broker)
+    await _load_topics(c)
+    c.outbox.write_down()
+    partitions = sum(len(topic.partitions) for topic in c.context.topics.values())
+    c.audit.record(SnapshotEnd(len(c.context.brokers), len(c.context.topics), partitions))
+    for broker in brokers.values():
+        c.channels.add_broker(broker)
+
+
+async def _load_topics(c: Controller) -> None:
+    names = await c.store.read_topic_names()
+    read = await c.store.read_topics(names)
+    quarantine(c, read.broken)
+    partitions = [TopicPartition(name, p) for name, image in read.topics.items() for p in image.assignments]
+    states = await c.store.read_states(partitions)
+    quarantine(c, states.broken.values())
+    initialised = states.states.keys() | states.broken.keys()
+    for image in (await prepare_topics(c, read.topics, initialised)).values():
+        take_topic(c, image)
+    _load_states(c, states.states)
+
+
+def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+    for tp, leadership in states.items():
+        if tp not in c.context:
+            continue
+        c.context.set_leadership(tp, leadership)
+        flaw = leadership_flaw(leadership, c.context.assignment(tp).replicas)
+        if flaw is not None:
+            log.error("partition state is not sound", partition=str(tp), flaw=flaw.value)
+            c.audit.record(AlarmRecord("partition state is not sound", f"{tp}: {flaw.value}"))
+
+
+async def _note_what_waits(c: Controller) -> None:
+    """Requests by znode that this version does not serve stay where they are, and an operator can see them."""
+    waiting = sorted(await c.store.arm_admin_watches())
+    deletions = await c.store.read_topic_deletions()
+    waiting += [f"/admin/delete_topics/{topic}" for topic in sorted(deletions)]
+    for path in waiting:
+        log.warning("request by znode waits, it is not served yet", path=path)
+        c.audit.record(AlarmRecord("not served yet", path))

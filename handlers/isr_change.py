@@ -1,0 +1,111 @@
+"""ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.errors import NotController
+from controllerd.ports import Conflict, WriteResult, Written
+from events.base import Event
+from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
+from handlers.topics import quarantine
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+Outcome = LeaderAndIsr | KafkaError
+
+
+async def on_isr_change_notification(_event: Event, c: Controller) -> None:
+    """Leaders changed ISRs in ZooKeeper themselves and left a note which: read them and tell everybody."""
+    if not c.is_active:
+        return
+    notes = await c.store.read_isr_notifications()
+    for bad in notes.broken:
+        c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
+    known = [tp for tp in notes.partitions if tp in c.context]
+    if known:
+        await _refresh(known, c)
+        await c.outbox.update_metadata(c.context.live_or_shutting_down, known)
+    await c.store.delete_isr_notifications(notes.names)
+
+
+async def _refresh(partitions: list[TopicPartition], c: Controller) -> None:
+    read = await c.store.read_states(partitions)
+    quarantine(c, read.broken.values())
+    for tp, leadership in read.states.items():
+        c.context.set_leadership(tp, leadership)
+
+
+async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> AlterPartitionReply:
+    """Judge each partition, write what is accepted in one go, answer, and tell everybody what holds now."""
+    if not c.is_active:
+        raise NotController("not the active controller")
+    if c.context.epochs().get(event.broker) != event.broker_epoch:
+        return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
+    proposed, unknown_ids = _resolve(event, c)
+    outcomes, wanted = _judge_all(event, proposed, c)
+    results = await c.store.update_states(wanted) if wanted else {}
+    outcomes |= _fold(wanted, results, c)
+    await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
+    return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids)
+
+
+def _resolve(
+    event: AlterPartitionReceived, c: Controller
+) -> tuple[dict[TopicPartition, ProposedIsr], dict[str, tuple[int, ...]]]:
+    """Partitions by name, and those whose topic id nobody knows."""
+    proposed = dict(event.by_name)
+    unknown: defaultdict[str, list[int]] = defaultdict(list)
+    for (topic_id, partition), proposal in event.by_id.items():
+        name = c.context.topic_names.get(topic_id)
+        if name is None:
+            unknown[topic_id].append(partition)
+        else:
+            proposed[TopicPartition(name, partition)] = proposal
+    return proposed, {topic_id: tuple(partitions) for topic_id, partitions in unknown.items()}
+
+
+def _judge_all(
+    event: AlterPartitionReceived, proposed: Mapping[TopicPartition, ProposedIsr], c: Controller
+) -> tuple[dict[TopicPartition, Outcome], dict[TopicPartition, LeaderAndIsr]]:
+    outcomes: dict[TopicPartition, Outcome] = {}
+    wanted: dict[TopicPartition, LeaderAndIsr] = {}
+    # KIP-841: INELIGIBLE_REPLICA came with version 2.
+    ineligible = KafkaError.INELIGIBLE_REPLICA if event.version >= 2 else KafkaError.OPERATION_NOT_ATTEMPTED
+    live = c.context.live
+    for tp, ask in proposed.items():
+        proposal = Proposal(event.broker, ask.leader_epoch, ask.partition_epoch, ask.isr, ask.recovery_state)
+        current, assignment = c.context.leadership(tp), c.context.assignment(tp)
+        verdict = judge(proposal, current, assignment, live, c.context.epoch, ineligible=ineligible)
+        match verdict:
+            case AlreadySo(current=state):
+                outcomes[tp] = state
+            case Accepted(wanted=state):
+                wanted[tp] = state
+            case KafkaError():
+                outcomes[tp] = verdict
+                log.info("rejected an isr change", partition=str(tp), broker=event.broker, error=verdict.name)
+    return outcomes, wanted
+
+
+def _fold(
+    wanted: Mapping[TopicPartition, LeaderAndIsr], results: Mapping[TopicPartition, WriteResult], c: Controller
+) -> dict[TopicPartition, Outcome]:
+    outcomes: dict[TopicPartition, Outcome] = {}
+    for tp, result in results.items():
+        if isinstance(result, Written):
+            leadership = wanted[tp]._replace(partition_epoch=result.version)
+            c.context.set_leadership(tp, leadership)
+            outcomes[tp] = leadership
+        elif isinstance(result, Conflict):
+            outcomes[tp] = KafkaError.INVALID_UPDATE_VERSION
+        else:
+            outcomes[tp] = KafkaError.UNKNOWN_SERVER_ERROR
+            c.audit.record(AlarmRecord("state znode was not written", f"{tp}: {result.reason}"))
+    return outcomes

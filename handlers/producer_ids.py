@@ -1,0 +1,45 @@
+"""Blocks of producer ids (KIP-730)."""
+
+from typing import Final
+
+from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from controllerd.errors import NotController
+from controllerd.ports import Conflict, ProducerIds, Written
+from events.admin import AllocateProducerIds, ProducerIdBlock
+from replay.records import AlarmRecord
+
+BLOCK_SIZE: Final = 1000
+MAX_PRODUCER_ID: Final = 2**63 - 1
+
+
+async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) -> ProducerIdBlock:
+    """Hand out the next block by compare-and-set; a lost race reads again. Our own node id needs no broker epoch."""
+    if not c.is_active:
+        raise NotController("not the active controller")
+    refusal = _refusal(event, c)
+    if refusal is not KafkaError.NONE:
+        return ProducerIdBlock(refusal)
+    while True:
+        last = await c.store.read_producer_ids()
+        start = last.block_end + 1
+        if start > MAX_PRODUCER_ID - BLOCK_SIZE:
+            c.audit.record(AlarmRecord("producer ids are exhausted", f"last block ends at {last.block_end}"))
+            return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
+        block = ProducerIds(BrokerId(event.broker), start, start + BLOCK_SIZE - 1, last.version)
+        result = await c.store.write_producer_ids(block)
+        if isinstance(result, Written):
+            return ProducerIdBlock(KafkaError.NONE, start, BLOCK_SIZE)
+        if not isinstance(result, Conflict):
+            c.audit.record(AlarmRecord("producer ids were not written", result.reason))
+            return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
+
+
+def _refusal(event: AllocateProducerIds, c: Controller) -> KafkaError:
+    if event.broker == c.node_id:
+        return KafkaError.NONE
+    known = c.context.brokers.get(event.broker)
+    if known is None:
+        return KafkaError.BROKER_ID_NOT_REGISTERED
+    return KafkaError.NONE if known.epoch == event.broker_epoch else KafkaError.STALE_BROKER_EPOCH

@@ -1,0 +1,49 @@
+"""Answers of brokers to control requests."""
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, Replica
+from controllerd.errors import ControllerMoved
+from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from handlers.replicas_offline import on_replicas_become_offline
+
+log = structlog.get_logger(__name__)
+
+
+async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Controller) -> None:
+    """Learn which replicas sit on a failed log directory; other errors of partitions mean "nothing new"."""
+    if not c.is_active or event.controller_epoch != c.context.epoch:
+        return
+    if event.error is not KafkaError.NONE:
+        await on_top_level_error(event.broker, "LeaderAndIsr", event.error, c)
+        return
+    if c.context.epochs().get(event.broker) != event.broker_epoch:
+        return
+    errors = event.partition_errors
+    offline = {tp for tp, error in errors.items() if error is KafkaError.KAFKA_STORAGE_ERROR}
+    online = {tp for tp in event.partitions if errors.get(tp, KafkaError.NONE) is KafkaError.NONE}
+    before = c.context.offline_dirs.get(event.broker, frozenset())
+    after = frozenset(tp for tp in (before - online) | offline if tp in c.context)
+    c.context.set_offline_dirs(event.broker, after)
+    newly = sorted(after - before)
+    if newly:
+        log.warning("replicas on a failed log directory", broker=event.broker, partitions=len(newly))
+        await on_replicas_become_offline([Replica(tp, event.broker) for tp in newly], c)
+
+
+async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: Controller) -> None:
+    """Nothing to do but to notice errors."""
+    if c.is_active and event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
+        await on_top_level_error(event.broker, "UpdateMetadata", event.error, c)
+
+
+async def on_top_level_error(broker: BrokerId, api: str, error: KafkaError, c: Controller) -> None:
+    """A broker that knows a higher controller epoch is the earliest sign that we were replaced.
+
+    :raises ControllerMoved: ``/controller`` is not ours any more.
+    """
+    log.warning("broker refused a control request", broker=broker, api=api, error=error.name)
+    if error is KafkaError.STALE_CONTROLLER_EPOCH and not await c.elector.is_ours():
+        raise ControllerMoved(f"broker {broker} knows a higher controller epoch than {c.context.epoch}")

@@ -1,0 +1,164 @@
+"""The controller's own role: elections, resignation, sessions, takeover by an operator."""
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.errors import NotController, RefusedToLead
+from controllerd.ports import Held, Won
+from controllerd.snapshot import Role
+from events.base import Event
+from events.cluster import Expire, Reelect, Resign, Takeover, TakeoverResult
+from events.replicas import IsrChangeNotification
+from handlers.broker_change import on_broker_change
+from handlers.failover import fail_over
+from handlers.topics import on_topic_change, reread_topics
+from replay.records import AlarmRecord, TermRecord
+
+log = structlog.get_logger(__name__)
+
+
+async def on_startup(_event: Event, c: Controller) -> None:
+    """First event of all: contend for the role."""
+    await elect(c)
+
+
+async def on_controller_change(_event: Event, c: Controller) -> None:
+    """``/controller`` changed: resign if the role was ours and is not any more."""
+    await _resign_if_replaced(c)
+    c.snapshot.holder = await c.elector.read_holder()
+
+
+async def on_reelect(_event: Event, c: Controller) -> None:
+    """``/controller`` is gone, or a new session may contend: resign if it was ours, then contend."""
+    await _resign_if_replaced(c)
+    await elect(c)
+
+
+async def on_expire(_event: Expire, c: Controller) -> None:
+    """The session is over and the role with it. The new session contends only after this."""
+    end_term(c, "expired", "the ZooKeeper session expired")
+    c.session_expired()
+
+
+async def on_shutdown(_event: Event, c: Controller) -> None:
+    """The daemon stops: give the role back under the epoch check, so that somebody takes it within milliseconds."""
+    await give_up_role(c, "the daemon stops")
+    c.snapshot.role = Role.STOPPING
+
+
+async def on_takeover(event: Takeover, c: Controller) -> TakeoverResult:
+    """An operator wants us to lead, whoever does now."""
+    c.stand_by_until, c.has_given_up = 0.0, False
+    before = await c.elector.read_holder()
+    if c.is_active:
+        return TakeoverResult(c.context.epoch, c.context.epoch, str(before))
+    outcome = await c.elector.elect(takeover=True)
+    if isinstance(outcome, Held):
+        raise NotController(outcome.reason)
+    log.info("took the role over", epoch=outcome.epoch, reason=event.reason, held_by=str(before))
+    await _lead(outcome, c)
+    return TakeoverResult(outcome.epoch - 1, outcome.epoch, str(outcome.previous or "nobody"))
+
+
+async def on_resign(event: Resign, c: Controller) -> None:
+    """An operator wants somebody else to lead: give the role away and do not contend for a while."""
+    if not c.is_active:
+        raise NotController("this instance is not the active controller: there is nothing to resign")
+    c.stand_by_until = c.clock.monotonic() + c.stand_by_s
+    await give_up_role(c, event.reason or "an operator asked for it")
+    await elect(c)
+
+
+async def on_resync(_event: Event, c: Controller) -> None:
+    """Connected again within the session. Every watch was lost, so everything that a watch covers is read anew."""
+    await _resign_if_replaced(c)
+    if not c.is_active:
+        await elect(c)
+        return
+    await on_broker_change(_event, c)
+    await on_topic_change(_event, c)
+    await reread_topics(c, frozenset(c.context.topics))
+    await c.store.arm_admin_watches()
+    c.queue.put(IsrChangeNotification())
+
+
+async def elect(c: Controller) -> None:
+    """Try to get the role; whoever holds it keeps it unless the configuration says otherwise."""
+    if c.is_active:
+        return
+    # The watch on /controller is armed before the attempt: a holder that goes in between is noticed.
+    c.snapshot.holder = await c.elector.read_holder()
+    if not _may_contend(c):
+        return
+    try:
+        outcome = await c.elector.elect()
+    except RefusedToLead as refusal:
+        log.error("refused to lead", reason=str(refusal))
+        c.audit.record(AlarmRecord("refused to lead", str(refusal)))
+        _stand_by(c, str(refusal))
+        return
+    if isinstance(outcome, Held):
+        c.snapshot.holder = outcome.holder
+        _stand_by(c, outcome.reason)
+        log.info("standing by", holder=str(outcome.holder), reason=outcome.reason)
+    else:
+        await _lead(outcome, c)
+
+
+def _may_contend(c: Controller) -> bool:
+    """Whether we may try now; an operator's resignation ends by itself after a while."""
+    if c.has_given_up:
+        return False
+    left = c.stand_by_until - c.clock.monotonic()
+    if left > 0:
+        c.timers.put_later(left, Reelect())
+    return left <= 0
+
+
+async def _lead(won: Won, c: Controller) -> None:
+    c.context.begin_term(won.epoch, won.epoch_zk_version)
+    c.snapshot.reason = f"elected with controller epoch {won.epoch}"
+    c.snapshot.holder = await c.elector.read_holder()
+    await fail_over(c)
+    c.snapshot.role = Role.ACTIVE
+    log.info("active", epoch=won.epoch, brokers=len(c.context.brokers), topics=len(c.context.topics))
+
+
+async def begin_new_term(c: Controller) -> None:
+    """Reload everything under a new epoch, without letting go of the role (after a failure half-way)."""
+    end_term(c, "ended", "an event failed half-way: everything is reloaded", keep_role=True)
+    await _lead(await c.elector.renew(), c)
+
+
+async def _resign_if_replaced(c: Controller) -> None:
+    if c.is_active and not await c.elector.is_ours():
+        end_term(c, "fenced", "another controller holds /controller")
+
+
+async def give_up_role(c: Controller, reason: str) -> None:
+    """Stop sending at once, then delete ``/controller`` if it is ours."""
+    was_active = c.is_active
+    end_term(c, "resigned", reason, keep_role=True)
+    if was_active:
+        await c.elector.resign()
+    c.elector.forget_term()
+
+
+def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False) -> None:
+    """Stop every sender in this tick and forget the cluster; idempotent. ``keep_role`` leaves the fence bound."""
+    c.channels.shutdown()
+    c.timers.clear()
+    if not keep_role:
+        c.elector.forget_term()
+    if c.is_active:
+        c.outbox.write_down()
+        context = c.context
+        c.audit.record(TermRecord(change, context.epoch, context.epoch_zk_version, f"{c.node_id}", reason))
+        log.info("term ended", change=change, epoch=context.epoch, reason=reason)
+    c.context.reset()
+    _stand_by(c, reason)
+
+
+def _stand_by(c: Controller, reason: str) -> None:
+    c.snapshot.role = Role.STANDBY
+    c.snapshot.reason = reason

@@ -1,0 +1,213 @@
+"""Topics and partitions come and go."""
+
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.election import Offline
+from controllerd.core.model import (
+    PartitionState,
+    Replica,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicImage,
+    TopicPartition,
+)
+from controllerd.core.sanitizer import names_us, sanitize_topic
+from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
+from controllerd.errors import BadZnode
+from controllerd.ports import Conflict, TopicsRead, Written
+from events.base import Event
+from events.topics import PartitionModifications
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+
+async def on_topic_change(_event: Event, c: Controller) -> None:
+    """Compare the topics in ZooKeeper with the known ones."""
+    if not c.is_active:
+        return
+    names = await c.store.read_topic_names()
+    for gone in [name for name in c.context.topics if name not in names]:
+        log.info("topic is gone", topic=gone)
+        c.context.remove_topic(gone)
+    _release_gone(c, names)
+    fresh = [name for name in names if name not in c.context.topics]
+    if fresh:
+        await _take_in(await c.store.read_topics(fresh), c)
+
+
+def _release_gone(c: Controller, names: AbstractSet[str]) -> None:
+    for path in [path for path in c.context.quarantine if path.startswith("/brokers/topics/")]:
+        if path.split("/")[3] not in names:
+            c.context.release(path)
+
+
+async def on_partition_modifications(event: PartitionModifications, c: Controller) -> None:
+    """The znode of one topic changed: partitions may have been added."""
+    if c.is_active:
+        await reread_topics(c, {event.topic})
+
+
+async def reread_topics(c: Controller, names: Collection[str]) -> None:
+    """Read topic znodes again; a topic that was created anew in between is dropped and taken in as new."""
+    if not names:
+        return
+    read = await c.store.read_topics(names)
+    for name, image in read.topics.items():
+        known = c.context.topics.get(name)
+        if known is not None and known.czxid != image.czxid:
+            log.info("topic was created anew", topic=name)
+            c.context.remove_topic(name)
+    await _take_in(read, c)
+
+
+async def _take_in(read: TopicsRead, c: Controller) -> None:
+    """Remember what was read and start the partitions that are new."""
+    quarantine(c, read.broken)
+    for name in read.topics:
+        c.context.release(f"/brokers/topics/{name}")
+    fresh = [
+        TopicPartition(name, partition)
+        for name, image in read.topics.items()
+        for partition in image.assignments
+        if TopicPartition(name, partition) not in c.context
+    ]
+    initialised = {tp for tp in c.context.partitions() if tp.topic in read.topics} if fresh else set()
+    images = await prepare_topics(c, read.topics, initialised) if fresh else read.topics
+    for image in images.values():
+        take_topic(c, image)
+    if fresh:
+        log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
+        await on_new_partition_creation([tp for tp in fresh if tp in c.context], c)
+
+
+def take_topic(c: Controller, image: TopicImage) -> None:
+    """Remember a topic as it was read, but for what is wrong with it: that is left alone, visibly.
+
+    A partition with a broker twice is left out, a reassignment that names strangers is not carried on, and of two
+    topics with one id the younger is left out whole.
+    """
+    twin = c.context.topic_names.get(image.topic_id or "")
+    if twin is not None and twin != image.name:
+        younger = image.name if image.czxid > c.context.topics[twin].czxid else twin
+        quarantine(c, [BadZnode(f"/brokers/topics/{younger}", f"has the topic id of {image.name}, {twin}")])
+        if younger == image.name:
+            return
+        c.context.remove_topic(twin)
+    c.context.put_topic(replace(image, assignments=_sound_assignments(c, image)))
+
+
+def _sound_assignments(c: Controller, image: TopicImage) -> dict[int, ReplicaAssignment]:
+    sound = dict(image.assignments)
+    for partition, assignment in image.assignments.items():
+        path = f"/brokers/topics/{image.name}/partitions/{partition}"
+        match assignment_flaw(assignment):
+            case AssignmentFlaw.DUPLICATE_REPLICAS as flaw:
+                quarantine(c, [BadZnode(path, flaw.value)])
+                del sound[partition]
+            case AssignmentFlaw.REASSIGNMENT_OUTSIDE_REPLICAS as flaw:
+                quarantine(c, [BadZnode(path, flaw.value)])
+                sound[partition] = ReplicaAssignment(assignment.replicas)
+            case AssignmentFlaw.NO_REPLICAS | None:
+                c.context.release(path)
+    return sound
+
+
+def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
+    """Leave these znodes alone, visibly; the rest of the cluster goes on."""
+    for bad in broken:
+        c.context.put_in_quarantine(bad.path, bad.reason)
+        c.audit.record(AlarmRecord("znode in quarantine", str(bad)))
+        log.error("znode in quarantine", path=bad.path, reason=bad.reason)
+
+
+async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
+    """Bring new partitions online; those that still name controllerd as a replica stay New and wait."""
+    await c.partitions.handle(partitions, PartitionState.NEW)
+    await _start_partitions([tp for tp in partitions if not names_us(c.context.assignment(tp))], c)
+
+
+async def _start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
+    replicas = [Replica(tp, broker) for tp in partitions for broker in c.context.assignment(tp).replicas]
+    await c.replicas.handle(replicas, ReplicaState.NEW)
+    await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
+    await c.replicas.handle(replicas, ReplicaState.ONLINE)
+
+
+async def start_waiting_partitions(c: Controller) -> None:
+    """A broker came: partitions that waited for one in place of controllerd may start."""
+    waiting = [tp for tp in c.context.waiting_partitions() if names_us(c.context.assignment(tp))]
+    if not waiting:
+        return
+    read = await c.store.read_topics({tp.topic for tp in waiting})
+    initialised = {tp for tp in c.context.partitions() if tp.topic in read.topics} - set(waiting)
+    for name, image in (await prepare_topics(c, read.topics, initialised)).items():
+        take_topic(c, image)
+        for tp in waiting:
+            if tp.topic == name:
+                c.context.set_assignment(tp, image.assignments[tp.partition])
+    await _start_partitions([tp for tp in waiting if not names_us(c.context.assignment(tp))], c)
+
+
+# -- topic ids and the sanitizer --------------------------------------------------------------------------------------
+
+
+async def prepare_topics(
+    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
+) -> Mapping[str, TopicImage]:
+    """Give ids to topics without one and keep our own node id out of assignments, in one compared write per topic.
+
+    Returns the images as they are in ZooKeeper afterwards; a topic that somebody else changed meanwhile is read again.
+    """
+    done = dict(images)
+    pending: Mapping[str, TopicImage] = images
+    while wanted := _corrections(c, pending, initialised):
+        results = await c.store.write_topics(wanted)
+        again = set()
+        for name, result in results.items():
+            if isinstance(result, Written):
+                done[name] = replace(wanted[name], znode_version=result.version)
+            elif isinstance(result, Conflict):
+                again.add(name)
+            else:
+                c.audit.record(AlarmRecord("topic znode was not written", f"{name}: {result.reason}"))
+        read = await c.store.read_topics(again) if again else TopicsRead({})
+        quarantine(c, read.broken)
+        for name in again:
+            done.pop(name)
+        done.update(read.topics)
+        pending = read.topics
+    return done
+
+
+def _corrections(
+    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
+) -> dict[str, TopicImage]:
+    wanted = {}
+    for name, image in images.items():
+        corrected = _sanitized(c, image, initialised)
+        if corrected.topic_id is None and c.context.features.topic_ids:
+            corrected = replace(corrected, topic_id=c.new_topic_id())
+        if corrected is not image:
+            wanted[name] = corrected
+    return wanted
+
+
+def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicPartition]) -> TopicImage:
+    if not any(names_us(assignment) for assignment in image.assignments.values()):
+        return image
+    fresh = {p: a for p, a in image.assignments.items() if TopicPartition(image.name, p) not in initialised}
+    load = {broker: len(c.context.partitions_on(broker)) for broker in sorted(c.context.live)}
+    racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
+    outcome = sanitize_topic(fresh, load, racks=racks)
+    for partition, waiting in outcome.waiting.items():
+        log.warning("partition waits for live brokers", topic=image.name, partition=partition, needed=waiting.needed)
+    if not outcome.changed:
+        return image
+    log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))
+    return replace(image, assignments={**image.assignments, **outcome.changed})

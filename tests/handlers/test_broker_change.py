@@ -1,0 +1,168 @@
+"""Brokers die, bounce, return and change their registration."""
+
+from controllerd.core.model import PartitionState
+from replay.records import AlarmRecord
+from tests.fakes.world import World, registration, tp
+
+
+async def with_topic(world: World, *replicas: int) -> World:
+    world.put_topic("t", {0: list(replicas)})
+    await world.settle()
+    world.forget()
+    return world
+
+
+async def test_the_leader_of_a_dead_broker_is_elected_from_the_isr_and_everybody_is_told_twice(world: World) -> None:
+    await with_topic(world, 1, 2, 3)
+
+    world.die(1)
+    await world.settle()
+
+    told = ["LeaderAndIsr(t-0 2/1 [2, 3])", "UpdateMetadata(t-0 2/1 [2, 3] offline [1])"]
+    assert world.state("t") == (2, 1, [2, 3], 1)
+    assert world.brief(2) == told * 2
+    assert world.brief(3) == told * 2
+    assert world.channels.calls == [("remove", 1)]
+
+
+async def test_a_returning_broker_gets_metadata_then_all_its_replicas_in_one_request(world: World) -> None:
+    await with_topic(world, 1, 2, 3)
+    world.die(1)
+    await world.settle()
+    world.forget()
+
+    world.register(1)
+    await world.settle()
+
+    metadata = "UpdateMetadata(t-0 2/1 [2, 3])"
+    assert world.brief(1) == [metadata, "LeaderAndIsr(t-0 2/1 [2, 3])", metadata]
+    assert world.brief(2) == ["UpdateMetadata()", metadata]
+    assert world.zk.writes == []
+
+
+async def test_the_last_isr_member_stays_in_the_isr_and_leads_again_when_it_returns(world: World) -> None:
+    await with_topic(world, 1)
+    world.die(1)
+    await world.settle()
+    dead = (world.state("t"), world.snapshot.offline_partitions)
+
+    world.register(1)
+    await world.settle()
+
+    assert dead == ((-1, 1, [1], 1), 1)
+    assert world.state("t") == (1, 2, [1], 2)
+    assert world.snapshot.offline_partitions == 0
+
+
+async def test_a_bounced_broker_is_dead_then_new_with_a_fresh_channel(world: World) -> None:
+    await with_topic(world, 1, 2, 3)
+
+    epoch = world.bounce(1)
+    await world.settle()
+
+    assert world.channels.calls == [("remove", 1), ("add", 1)]
+    assert world.state("t") == (2, 1, [2, 3], 1)
+    assert world.context.epochs()[1] == epoch  # type: ignore[index]  # a plain id reads better here
+    assert all(request.broker_epoch == epoch for request in world.channels.to(1))
+
+
+async def test_a_broker_that_dies_with_nothing_on_it_is_announced_by_an_empty_update(world: World) -> None:
+    world.die(3)
+
+    await world.settle()
+
+    assert world.brief(1) == ["UpdateMetadata()"]
+
+
+async def test_the_death_of_a_broker_that_leads_nothing_writes_only_isrs(world: World) -> None:
+    await with_topic(world, 1, 2, 3)
+
+    world.die(3)
+    await world.settle()
+
+    assert world.state("t") == (1, 1, [1, 2], 1)
+    assert len(world.zk.writes) == 1
+
+
+async def test_an_unclean_election_needs_the_topic_to_allow_it(world: World) -> None:
+    await with_topic(world, 1, 2)
+    world.die(2)
+    await world.settle()
+    world.tree.put("/config/topics/t", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
+    world.register(2)
+    await world.settle()
+
+    world.die(1)
+    await world.settle()
+
+    assert world.state("t")[:3] == (2, 2, [2])
+    assert world.metrics.unclean == 1
+
+
+async def test_without_permission_the_partition_is_offline_rather_than_led_uncleanly(world: World) -> None:
+    await with_topic(world, 1, 2)
+    world.die(2)
+    await world.settle()
+    world.register(2)
+    await world.settle()
+
+    world.die(1)
+    await world.settle()
+
+    assert world.state("t")[:3] == (-1, 2, [1])
+    assert world.context.partition_state(tp("t")) is PartitionState.OFFLINE
+
+
+async def test_an_unusable_registration_is_quarantined_and_the_others_are_served(world: World) -> None:
+    world.tree.put("/brokers/ids/4", b"not json")
+    world.register(5)
+
+    await world.settle()
+
+    assert sorted(world.context.brokers) == [1, 2, 3, 5]
+    assert "/brokers/ids/4" in world.snapshot.quarantine
+    assert world.audit.of(AlarmRecord)
+
+
+async def test_changed_endpoints_are_announced_and_the_channel_follows(world: World) -> None:
+    world.tree.put("/brokers/ids/1", registration(1, 9999))
+
+    await world.settle()
+
+    assert world.brief(2) == ["UpdateMetadata()"]
+    assert world.channels.calls == [("add", 1)]
+    assert world.context.brokers[1].endpoints[0].port == 9999  # type: ignore[index]
+
+
+async def test_a_changed_rack_alone_is_not_announced(world: World) -> None:
+    world.tree.put("/brokers/ids/1", registration(1, 9001, "r1"))
+
+    await world.settle()
+
+    assert world.channels.sent == []
+
+
+async def test_a_state_that_a_leader_changed_meanwhile_is_read_again_before_the_election(world: World) -> None:
+    await with_topic(world, 1, 2, 3)
+    state = "/brokers/topics/t/partitions/0/state"
+    foreign = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,3]}'
+    world.zk.before_transaction[1] = lambda: world.tree.put(state, foreign)
+
+    world.die(1)
+    await world.settle()
+
+    assert world.state("t") == (3, 1, [3], 2)
+
+
+async def test_a_broken_state_znode_is_quarantined_and_other_partitions_are_elected(world: World) -> None:
+    world.put_topic("t", {0: [1, 2], 1: [1, 2]})
+    await world.settle()
+    broken = "/brokers/topics/t/partitions/0/state"
+    world.tree.put(broken, b"{")
+
+    world.die(1)
+    await world.settle()
+
+    assert world.tree.nodes[broken].data == b"{"
+    assert broken in world.snapshot.quarantine
+    assert world.state("t", 1) == (2, 1, [2], 1)

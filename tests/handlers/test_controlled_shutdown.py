@@ -1,0 +1,81 @@
+"""Controlled shutdown: leaders move first, followers stop, the broker learns what it still leads."""
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from events.admin import ControlledShutdown
+from tests.fakes.world import World, tp
+
+
+async def test_a_leader_is_relieved_and_told_too(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.forget()
+
+    reply = await world.call(ControlledShutdown(BrokerId(1), -1))
+
+    assert (reply.error, reply.remaining) == (KafkaError.NONE, frozenset())
+    assert world.state("t") == (2, 1, [2, 3], 1)
+    told = ["LeaderAndIsr(t-0 2/1 [2, 3])", "UpdateMetadata(t-0 2/1 [2, 3] offline [1])"]
+    for broker in (1, 2, 3):
+        assert world.brief(broker) == told
+
+
+async def test_a_follower_is_stopped_before_it_leaves_the_isr(world: World) -> None:
+    world.put_topic("f", {0: [2, 1, 3]})
+    await world.settle()
+    world.forget()
+
+    await world.call(ControlledShutdown(BrokerId(1), -1))
+
+    assert world.brief(1) == [
+        "StopReplica(f-0 0)",
+        "UpdateMetadata(f-0 2/1 [2, 3] offline [1])",
+        "StopReplica(f-0 0)",
+    ]
+    assert world.state("f") == (2, 1, [2, 3], 1)
+
+
+async def test_a_partition_that_cannot_move_is_named(world: World) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    world.die(2)
+    await world.settle()
+
+    reply = await world.call(ControlledShutdown(BrokerId(1), -1))
+
+    assert reply.remaining == {tp("t")}
+
+
+async def test_a_partition_without_other_replica_does_not_hold_the_broker_up(world: World) -> None:
+    world.put_topic("t", {0: [1]})
+    await world.settle()
+
+    reply = await world.call(ControlledShutdown(BrokerId(1), -1))
+
+    assert reply.remaining == frozenset()
+
+
+async def test_an_older_broker_epoch_is_stale(world: World) -> None:
+    epoch = world.context.epochs()[BrokerId(1)]
+
+    reply = await world.call(ControlledShutdown(BrokerId(1), epoch - 1))
+
+    assert reply.error is KafkaError.STALE_BROKER_EPOCH
+    assert world.context.shutting_down == set()
+
+
+async def test_an_unknown_broker_is_not_available(world: World) -> None:
+    reply = await world.call(ControlledShutdown(BrokerId(9), -1))
+
+    assert reply.error is KafkaError.BROKER_NOT_AVAILABLE
+
+
+async def test_a_broker_that_returns_is_no_longer_shutting_down(world: World) -> None:
+    await world.call(ControlledShutdown(BrokerId(1), -1))
+    world.die(1)
+    await world.settle()
+
+    world.register(1)
+    await world.settle()
+
+    assert world.context.is_live(BrokerId(1))

@@ -1,0 +1,127 @@
+"""ISR changes by AlterPartition and by notification."""
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
+from events.replicas import AlterPartitionReceived, ProposedIsr
+from tests.fakes.world import World, ids, topic_id_of, tp
+
+
+async def with_isr_of_two(world: World) -> World:
+    """t-0 [1, 2, 3], led by 2 with leader epoch 1, ISR [2, 3]; 1 is back."""
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.die(1)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+    world.forget()
+    return world
+
+
+def ask(world: World, isr: tuple[int, ...], *, by: int = 2, version: int = 3, **epochs: int) -> AlterPartitionReceived:
+    proposal = ProposedIsr(epochs.get("leader_epoch", 1), epochs.get("partition_epoch", 1), ids(*isr))
+    by_id = {(topic_id_of("t"), 0): proposal} if version >= 2 else {}
+    by_name = {} if version >= 2 else {tp("t"): proposal}
+    epoch = world.context.epochs()[BrokerId(by)]
+    return AlterPartitionReceived(BrokerId(by), epoch, version, by_name, by_id)
+
+
+async def test_an_accepted_change_is_written_answered_and_told_to_everybody_without_leader_and_isr(
+    world: World,
+) -> None:
+    await with_isr_of_two(world)
+
+    reply = await world.call(ask(world, (2, 3, 1)))
+
+    assert reply.error is KafkaError.NONE
+    assert reply.partitions == {tp("t"): LeaderAndIsr(BrokerId(2), 1, ids(2, 3, 1), 1, 2)}
+    assert world.state("t") == (2, 1, [2, 3, 1], 2)
+    assert world.brief(1) == ["UpdateMetadata(t-0 2/1 [2, 3, 1])"]
+
+
+async def test_a_repeated_request_writes_nothing_and_gets_the_same_answer(world: World) -> None:
+    await with_isr_of_two(world)
+    await world.call(ask(world, (2, 3, 1)))
+    world.forget()
+
+    reply = await world.call(ask(world, (2, 3, 1)))
+
+    assert reply.partitions == {tp("t"): LeaderAndIsr(BrokerId(2), 1, ids(2, 3, 1), 1, 2)}
+    assert world.zk.writes == []
+
+
+async def test_a_refused_change_is_still_followed_by_an_update_for_everybody(world: World) -> None:
+    await with_isr_of_two(world)
+
+    reply = await world.call(ask(world, (2, 3, 1), leader_epoch=0))
+
+    assert reply.partitions == {tp("t"): KafkaError.FENCED_LEADER_EPOCH}
+    assert world.brief(3) == ["UpdateMetadata(t-0 2/1 [2, 3])"]
+
+
+async def test_a_stale_broker_epoch_is_refused_at_the_top_and_nobody_is_told(world: World) -> None:
+    await with_isr_of_two(world)
+    stale = AlterPartitionReceived(BrokerId(2), 1, 3, {}, {(topic_id_of("t"), 0): ProposedIsr(1, 1, ids(2, 3, 1))})
+
+    reply = await world.call(stale)
+
+    assert reply.error is KafkaError.STALE_BROKER_EPOCH
+    assert world.channels.sent == []
+
+
+async def test_an_unknown_topic_id_is_named_and_everybody_gets_an_empty_update(world: World) -> None:
+    await with_isr_of_two(world)
+    unknown = topic_id_of("nobody knows")
+    epoch = world.context.epochs()[BrokerId(2)]
+    request = AlterPartitionReceived(BrokerId(2), epoch, 3, {}, {(unknown, 4): ProposedIsr(0, 0, ids(2))})
+
+    reply = await world.call(request)
+
+    assert reply.unknown_ids == {unknown: (4,)}
+    assert world.brief(1) == ["UpdateMetadata()"]
+
+
+async def test_a_dead_member_is_ineligible_under_the_name_that_the_version_knows(world: World) -> None:
+    await with_isr_of_two(world)
+    world.die(1)
+    await world.settle()
+
+    new = await world.call(ask(world, (2, 3, 1), version=2))
+    old = await world.call(ask(world, (2, 3, 1), version=1))
+
+    assert new.partitions == {tp("t"): KafkaError.INELIGIBLE_REPLICA}
+    assert old.partitions == {tp("t"): KafkaError.OPERATION_NOT_ATTEMPTED}
+
+
+async def test_losing_the_compare_and_set_is_an_invalid_update_version(world: World) -> None:
+    await with_isr_of_two(world)
+    state = "/brokers/topics/t/partitions/0/state"
+    foreign = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'
+    world.zk.before_transaction[1] = lambda: world.tree.put(state, foreign)
+
+    reply = await world.call(ask(world, (2, 3, 1)))
+
+    assert reply.partitions == {tp("t"): KafkaError.INVALID_UPDATE_VERSION}
+
+
+async def test_a_notification_refreshes_the_isr_tells_everybody_and_is_deleted(world: World) -> None:
+    await with_isr_of_two(world)
+    state = "/brokers/topics/t/partitions/0/state"
+    world.tree.put(state, b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}')
+    note = b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'
+
+    world.tree.put("/isr_change_notification/isr_change_0000000000", note)
+    await world.settle()
+
+    assert world.context.leadership(TopicPartition("t", 0)) == LeaderAndIsr(BrokerId(2), 1, ids(2), 1, 2)
+    assert world.brief(1) == ["UpdateMetadata(t-0 2/1 [2])"]
+    assert world.tree.children("/isr_change_notification") == []
+
+
+async def test_a_notification_that_cannot_be_read_is_written_down_and_removed(world: World) -> None:
+    world.tree.put("/isr_change_notification/isr_change_0000000000", b"{")
+
+    await world.settle()
+
+    assert world.tree.children("/isr_change_notification") == []
+    assert world.channels.sent == []

@@ -1,0 +1,318 @@
+"""The role: elected, fenced, expired, taken over, given away; and what a failure half-way does to it."""
+
+import json
+
+import pytest
+
+from channel_manager.batch import RequestBatch
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import BrokerId, Features, PartitionState
+from controllerd.core.requests import ControlRequest
+from controllerd.errors import CallFailed, NotController, NotServed
+from controllerd.snapshot import Role
+from controllerd.zk.access import Create, SetData
+from events.admin import AllocateProducerIds, UpdateFeatures
+from events.cluster import BrokerChange, Expire, RegisterBrokerAndReelect, Resign, Resync, ShutdownEventThread, Takeover
+from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
+from tests.fakes.world import NODE_ID, World, tp
+from tests.fakes.zookeeper import Tree
+
+OTHER = NODE_ID + 1
+OTHER_INSTANCE = "5c0ffee0-0000-4000-8000-000000000002"
+
+
+def foreign_controller(world: World, *, epoch: int = 5, broker: int = 3) -> None:
+    """A broker's own controller holds the role."""
+    body = {"version": 2, "brokerid": broker, "timestamp": "1", "kraftControllerEpoch": -1}
+    world.tree.put("/controller_epoch", str(epoch).encode())
+    world.tree.outsider(Create("/controller", json.dumps(body).encode(), ephemeral=True))
+
+
+def depose(world: World) -> None:
+    """Somebody takes the role away in one transaction."""
+    body = {"version": 2, "brokerid": 3, "timestamp": "1", "kraftControllerEpoch": -1}
+    world.tree.outsider(
+        SetData("/controller_epoch", str(world.context.epoch + 1).encode(), -1),
+        SetData("/controller", json.dumps(body).encode(), -1),
+    )
+
+
+async def test_the_first_controller_of_a_cluster_has_epoch_one() -> None:
+    world = await World().start()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.tree.nodes["/controller_epoch"].data == b"1"
+    assert world.context.epoch == 1
+
+
+async def test_a_broker_that_holds_the_role_keeps_it_by_default() -> None:
+    world = World()
+    foreign_controller(world)
+
+    await world.start()
+
+    assert world.snapshot.role is Role.STANDBY
+    assert str(world.snapshot.holder) == "broker 3 (built-in)"
+    assert world.zk.writes == []
+
+
+async def test_configured_so_the_role_is_taken_from_a_broker_in_one_transaction() -> None:
+    world = World(takes_from_brokers=True)
+    foreign_controller(world)
+
+    await world.start()
+
+    assert world.context.epoch == 6
+    assert [write.path for write in world.zk.writes[:3]] == ["/controller_epoch", "/controller", "/controller"]
+
+
+async def test_the_role_is_taken_when_its_holder_goes() -> None:
+    world = World()
+    foreign_controller(world)
+    await world.start()
+
+    world.tree.remove("/controller")
+    await world.settle()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.context.epoch == 6
+
+
+async def test_a_fenced_controller_sends_and_writes_nothing_more(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.forget()
+
+    depose(world)
+    world.die(1)
+    await world.settle()
+
+    assert world.channels.sent == []
+    assert world.zk.writes == []
+    assert world.snapshot.role is Role.STANDBY
+
+
+async def test_a_controller_fenced_in_the_middle_of_an_event_answers_not_controller(world: World) -> None:
+    world.zk.before_transaction[1] = lambda: depose(world)
+    reply = world.queue.call(AllocateProducerIds(BrokerId(world.c.node_id), -1))
+
+    await world.settle()
+
+    with pytest.raises(NotController):
+        await reply
+    assert world.snapshot.role is Role.STANDBY
+
+
+async def test_after_expiry_the_context_is_empty_and_the_session_is_told(world: World) -> None:
+    world.queue.clear_and_put(Expire(1))
+
+    await world.settle()
+
+    assert (world.context.brokers, world.channels.open, world.expired) == ({}, set(), 1)
+    assert world.snapshot.role is Role.STANDBY
+
+
+async def test_a_new_session_contends_again_with_a_higher_epoch(world: World) -> None:
+    world.zk.expire()
+    world.queue.clear_and_put(Expire(1))
+    await world.settle()
+    world.zk.reconnect_as(2)
+
+    world.queue.put(RegisterBrokerAndReelect())
+    await world.settle()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.context.epoch == 2
+
+
+async def test_on_shutdown_the_role_is_given_back(world: World) -> None:
+    world.queue.clear_and_put(ShutdownEventThread())
+
+    await world.loop.handle(await world.queue.take())
+
+    assert "/controller" not in world.tree.nodes
+    assert world.snapshot.role is Role.STOPPING
+
+
+async def test_takeover_takes_the_role_from_another_controllerd(world: World) -> None:
+    other = World(tree=world.tree, session_id=2, node_id=OTHER, instance=OTHER_INSTANCE)
+    await other.start()
+
+    result = await other.call(Takeover("maintenance"))
+    await world.settle()
+
+    assert (result.epoch_before, result.epoch_after) == (1, 2)
+    assert (world.snapshot.role, other.snapshot.role) == (Role.STANDBY, Role.ACTIVE)
+
+
+async def test_taking_over_what_is_ours_already_changes_nothing(world: World) -> None:
+    result = await world.call(Takeover())
+
+    assert (result.epoch_before, result.epoch_after) == (1, 1)
+    assert world.zk.writes == []
+
+
+async def test_after_resigning_we_stand_by_even_if_nobody_takes_the_role(world: World) -> None:
+    await world.call(Resign("maintenance"))
+
+    assert "/controller" not in world.tree.nodes
+    assert world.snapshot.role is Role.STANDBY
+
+
+async def test_standing_by_after_a_resignation_ends_by_itself(world: World) -> None:
+    await world.call(Resign())
+    world.clock.now += world.c.stand_by_s + 1
+
+    for _, event in world.timers.later:
+        world.queue.put(event)
+    await world.settle()
+
+    assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_a_standby_has_nothing_to_resign() -> None:
+    world = World()
+    foreign_controller(world)
+    await world.start()
+
+    with pytest.raises(NotController):
+        await world.call(Resign())
+
+
+async def test_an_event_of_a_later_version_answers_that_it_is_not_served(world: World) -> None:
+    with pytest.raises(NotServed):
+        await world.call(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT))
+    with pytest.raises(NotServed):
+        await world.call(UpdateFeatures({}))
+
+    assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_a_failure_before_any_write_is_answered_and_the_term_goes_on(world: World) -> None:
+    async def broken() -> None:
+        raise RuntimeError("planted")
+
+    world.c.store.read_producer_ids = broken  # type: ignore[method-assign,assignment]
+
+    with pytest.raises(CallFailed):
+        await world.call(AllocateProducerIds(BrokerId(world.c.node_id), -1))
+
+    assert world.context.epoch == 1
+
+
+async def fail_after_a_write(world: World, topic: str) -> None:
+    """A new topic is written, then its batch cannot be taken; the reload that follows meets no failure."""
+    await world.settle()
+    world.put_topic(topic, {0: [1, 2, 3]})
+    queued = await world.queue.take()
+    before = world.c.outbox._new_batch
+
+    class BrokenBatch(RequestBatch):
+        def take(self) -> list[tuple[BrokerId, ControlRequest]]:
+            if world.zk.writes:
+                world.c.outbox._new_batch = before
+                raise RuntimeError("planted")
+            return super().take()
+
+    def new_batch(context: ControllerContext) -> RequestBatch:
+        return BrokenBatch(world.c.node_id, context, inter_broker_listener="PLAINTEXT")
+
+    world.zk.writes.clear()
+    world.c.outbox._new_batch = new_batch
+    await world.loop.handle(queued)
+
+
+async def test_a_failure_after_a_write_begins_a_new_term_without_letting_the_role_go(world: World) -> None:
+    await fail_after_a_write(world, "t")
+
+    assert world.context.epoch == 2
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.tree.nodes["/controller"].ephemeral_owner == world.zk.session_id
+    assert world.state("t")[0] == 1
+
+
+async def test_the_same_failure_three_times_ends_the_contending_with_an_alarm(world: World) -> None:
+    for topic in ("t", "u", "v"):
+        await fail_after_a_write(world, topic)
+    await world.settle()
+
+    assert "/controller" not in world.tree.nodes
+    assert world.snapshot.role is Role.STANDBY
+    assert "stopped contending" in [alarm.what for alarm in world.audit.of(AlarmRecord)]
+
+
+async def test_each_term_opens_with_a_snapshot_of_what_was_loaded() -> None:
+    world = World()
+    for broker in (1, 2):
+        world.register(broker)
+    world.put_topic("t", {0: [1, 2], 1: [2, 1]})
+
+    await world.start()
+
+    assert [record.controller_epoch for record in world.audit.of(SnapshotBegin)] == [1]
+    assert world.audit.of(SnapshotEnd) == [SnapshotEnd(brokers=2, topics=1, partitions=2)]
+
+
+async def test_failover_with_a_leader_that_died_unnoticed_writes_twice_and_elects() -> None:
+    tree = Tree()
+    world = World(tree=tree)
+    for broker in (1, 2, 3):
+        world.register(broker)
+    world.put_topic("t", {0: [3, 1]})
+    await world.start()
+    world.zk.expire()
+    world.die(3)
+    second = World(tree=tree, session_id=2, node_id=OTHER, instance=OTHER_INSTANCE)
+
+    await second.start()
+
+    assert second.state("t") == (1, 2, [1], 2)
+    assert second.context.partition_state(tp("t")) is PartitionState.ONLINE
+    assert second.brief(1)[0] == "UpdateMetadata()"
+
+
+async def test_after_a_reconnect_everything_missed_meanwhile_is_noticed(world: World) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    world.zk.on_watch = lambda _path, _fired: None
+    world.die(1)
+    world.put_topic("t", {0: [1, 2], 1: [2]})
+    world.put_topic("u", {0: [3]})
+
+    world.queue.put(Resync())
+    await world.settle()
+
+    assert world.state("t") == (2, 1, [2], 1)
+    assert world.state("t", 1) == (2, 0, [2], 0)
+    assert world.state("u") == (3, 0, [3], 0)
+
+
+async def test_a_standby_ignores_the_events_of_the_cluster() -> None:
+    world = World()
+    foreign_controller(world)
+    await world.start()
+
+    world.queue.put(BrokerChange())
+    await world.settle()
+
+    assert world.zk.writes == []
+    assert world.context.brokers == {}
+
+
+async def test_a_cluster_with_an_old_protocol_version_gets_no_topic_ids() -> None:
+    world = World(features=Features(topic_ids=False))
+    world.register(1)
+    await world.start()
+
+    world.put_topic("t", {0: [1]}, topic_id=None)
+    await world.settle()
+
+    assert world.context.topic_id("t") is None
+    assert world.tree.nodes["/brokers/topics/t"].version == 0
+
+
+async def test_terms_are_in_the_audit_log_with_their_reasons(world: World) -> None:
+    await world.call(Resign("maintenance"))
+
+    assert ("resigned", "maintenance") in [(term.change, term.reason) for term in world.audit.of(TermRecord)]

@@ -1,0 +1,219 @@
+"""Topics and partitions come and go."""
+
+import json
+
+import pytest
+
+from controllerd.core.model import PartitionState, Replica, ReplicaState
+from replay.records import AlarmRecord, RefusedRecord
+from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
+
+ANOTHER_ID = topic_id_of("another")
+
+
+async def test_a_new_topic_gets_its_state_then_leader_and_isr_then_metadata(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+
+    await world.settle()
+
+    assert world.state("t") == (1, 0, [1, 2, 3], 0)
+    for broker in (1, 2, 3):
+        assert world.brief(broker) == [
+            "LeaderAndIsr(t-0 1/0 [1, 2, 3] new)",
+            "UpdateMetadata(t-0 1/0 [1, 2, 3])",
+        ]
+    assert world.context.partition_state(tp("t")) is PartitionState.ONLINE
+    assert world.context.replica_state(Replica(tp("t"), ids(2)[0])) is ReplicaState.ONLINE
+
+
+async def test_the_three_znodes_of_a_new_partition_are_created_in_one_transaction(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+
+    await world.settle()
+
+    assert [write.path for write in world.zk.writes] == [
+        "/brokers/topics/t/partitions",
+        "/brokers/topics/t/partitions/0",
+        "/brokers/topics/t/partitions/0/state",
+    ]
+    assert len(world.zk.transactions) == 1
+
+
+async def test_a_topic_of_many_partitions_costs_few_transactions(world: World) -> None:
+    world.put_topic("t", {partition: [1 + partition % 3] for partition in range(1000)})
+
+    await world.settle()
+
+    assert len(world.zk.transactions) <= 6
+    assert len(world.context.waiting_partitions()) == 0
+
+
+async def test_a_replica_on_a_dead_broker_is_not_in_the_first_isr(world: World) -> None:
+    world.die(1)
+    await world.settle()
+    world.put_topic("t", {0: [1, 2, 3]})
+
+    await world.settle()
+
+    assert world.state("t") == (2, 0, [2, 3], 0)
+
+
+async def test_a_topic_without_live_replica_waits_until_one_comes(world: World) -> None:
+    world.put_topic("t", {0: [7]})
+    await world.settle()
+    waiting = world.context.partition_state(tp("t"))
+
+    world.register(7)
+    await world.settle()
+
+    assert waiting is PartitionState.NEW
+    assert world.state("t") == (7, 0, [7], 0)
+
+
+async def test_an_added_partition_starts_and_the_others_are_left_alone(world: World) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    world.forget()
+
+    world.put_topic("t", {0: [1, 2], 1: [2, 3]})
+    await world.settle()
+
+    assert world.state("t", 1) == (2, 0, [2, 3], 0)
+    assert world.brief(1) == ["UpdateMetadata(t-1 2/0 [2, 3])"]
+
+
+async def test_a_topic_without_id_gets_one_and_keeps_its_unknown_fields(world: World) -> None:
+    znode = {"version": 1, "partitions": {"0": [1]}, "owner": {"team": "billing"}}
+    world.tree.put("/brokers/topics/t", json.dumps(znode).encode())
+
+    await world.settle()
+
+    written = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"")
+    assert written["topic_id"] == world.context.topic_id("t")
+    assert written["owner"] == {"team": "billing"}
+
+
+async def test_a_topic_that_is_gone_leaves_nothing_behind_and_can_be_created_again(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.tree.remove("/brokers/topics/t")
+    await world.settle()
+    forgotten = world.context.partition_state(tp("t"))
+    world.forget()
+
+    world.put_topic("t", {0: [2]})
+    await world.settle()
+
+    assert forgotten is PartitionState.NON_EXISTENT
+    assert world.state("t") == (2, 0, [2], 0)
+
+
+async def test_a_topic_deleted_and_created_between_two_events_is_taken_in_as_new(world: World) -> None:
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+
+    world.tree.remove("/brokers/topics/t")
+    world.put_topic("t", {0: [3]}, topic_id=ANOTHER_ID)
+    await world.settle()
+
+    assert world.context.topic_id("t") == ANOTHER_ID
+    assert world.state("t") == (3, 0, [3], 0)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"version":3}', b"\xff\xfe", b'{"version":3,"partitions":[1]}']
+)
+async def test_a_broken_topic_is_quarantined_untouched_and_the_others_are_served(world: World, content: bytes) -> None:
+    world.tree.put("/brokers/topics/broken", content)
+    world.put_topic("good", {0: [1, 2]})
+
+    await world.settle()
+
+    assert world.tree.nodes["/brokers/topics/broken"].data == content
+    assert "/brokers/topics/broken" in world.snapshot.quarantine
+    assert world.audit.of(AlarmRecord)
+    assert world.state("good") == (1, 0, [1, 2], 0)
+
+
+async def test_a_broken_topic_that_is_mended_is_released_and_started(world: World) -> None:
+    world.tree.put("/brokers/topics/t", b"{")
+    await world.settle()
+
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+
+    assert world.snapshot.quarantine == {}
+    assert world.state("t") == (1, 0, [1, 2], 0)
+
+
+async def test_controllerd_in_an_assignment_is_replaced_before_the_first_election(world: World) -> None:
+    world.put_topic("__consumer_offsets", {0: [1, NODE_ID, 2], 1: [NODE_ID, 3, 1]})
+
+    await world.settle()
+
+    znode = json.loads(world.tree.nodes["/brokers/topics/__consumer_offsets"].data or b"")
+    assert znode["partitions"] == {"0": [1, 3, 2], "1": [2, 3, 1]}
+    assert world.state("__consumer_offsets", 1) == (2, 0, [2, 3, 1], 0)
+
+
+async def test_with_too_few_brokers_the_topic_waits_and_keeps_its_replication_factor(world: World) -> None:
+    world.die(3)
+    await world.settle()
+    world.put_topic("t", {0: [1, NODE_ID, 2]})
+    await world.settle()
+    waiting = world.context.partition_state(tp("t"))
+
+    world.register(3)
+    await world.settle()
+
+    assert waiting is PartitionState.NEW
+    assert world.context.assignment(tp("t")).replicas == ids(1, 3, 2)
+    assert world.state("t") == (1, 0, [1, 3, 2], 0)
+
+
+async def test_a_waiting_partition_says_why_in_the_audit_log(world: World) -> None:
+    world.put_topic("t", {0: [8, 9]})
+
+    await world.settle()
+
+    (refused,) = [record for record in world.audit.of(RefusedRecord) if record.what == "initial leadership"]
+    assert refused.reasons == ["no assigned replica is live"]
+
+
+async def test_a_broker_twice_in_an_assignment_costs_that_partition_alone(world: World) -> None:
+    world.put_topic("t", {0: [1, 1], 1: [1, 2]})
+
+    await world.settle()
+
+    assert "/brokers/topics/t/partitions/0" in world.snapshot.quarantine
+    assert world.state("t", 1) == (1, 0, [1, 2], 0)
+    assert tp("t", 0) not in world.context
+
+
+async def test_of_two_topics_with_one_id_the_younger_is_left_alone(world: World) -> None:
+    world.put_topic("old", {0: [1]})
+    await world.settle()
+    world.put_topic("young", {0: [2]}, topic_id=topic_id_of("old"))
+
+    await world.settle()
+
+    assert "/brokers/topics/young" in world.snapshot.quarantine
+    assert world.state("old") == (1, 0, [1], 0)
+    assert "/brokers/topics/young/partitions" not in world.tree.nodes
+
+
+async def test_a_leader_outside_its_isr_is_alarmed_and_replaced_by_the_normal_rule() -> None:
+    world = World()
+    for broker in (1, 2):
+        world.register(broker)
+    world.put_topic("t", {0: [1, 2]})
+    world.tree.put("/controller_epoch", b"3")
+    world.tree.put(
+        "/brokers/topics/t/partitions/0/state",
+        b'{"controller_epoch":0,"leader":1,"version":1,"leader_epoch":4,"isr":[2]}',
+    )
+
+    await world.start()
+
+    assert "partition state is not sound" in [alarm.what for alarm in world.audit.of(AlarmRecord)]
+    assert world.state("t") == (2, 5, [2], 1)
