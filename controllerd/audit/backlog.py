@@ -1,0 +1,105 @@
+"""What was recorded and is not written yet: bounded, and exact about what did not fit.
+
+The event loop puts, the writer thread takes. A number is given to every record at once, so a loss is a known range.
+"""
+
+import threading
+from typing import NamedTuple
+
+from controllerd.ports import Clock
+from replay.records import GapRecord, Record, TopicsForgotten, TopicsRecord
+
+
+class Stamped(NamedTuple):
+    """A record with what the envelope needs from the moment it was recorded."""
+
+    seq: int
+    epoch: int
+    event: int
+    ts_ms: int
+    mono_ns: int
+    record: Record
+
+
+def rows_of(record: Record) -> int:
+    """How many rows a record has; one for a record without columns."""
+    if isinstance(record, TopicsRecord | TopicsForgotten):
+        return len(record.names)
+    columns = getattr(record, "topics", None)
+    return max(1, len(columns)) if isinstance(columns, list) else 1
+
+
+class Backlog:
+    """A queue from one event loop to one thread."""
+
+    def __init__(self, max_rows: int, clock: Clock) -> None:
+        self.epoch = 0
+        self.event = 0
+        self.trouble: str | None = None
+        """What is wrong with the disk at the moment."""
+        self.lost = 0
+        self._max_rows = max_rows
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._items: list[Stamped] = []
+        self._rows = 0
+        self._last_seq = 0
+        self._first_lost = 0
+        self._reason = ""
+        self._finished = False
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest record, lost or not."""
+        return self._last_seq
+
+    def put(self, *records: Record) -> None:
+        """Append, or lose and count when the queue is full or at its end. Never waits for the disk."""
+        with self._changed:
+            for record in records:
+                rows = rows_of(record)
+                if self._finished or self._first_lost or self._rows + rows > self._max_rows:
+                    self._lose()
+                else:
+                    self._items.append(self._stamp(record))
+                    self._rows += rows
+            self._changed.notify()
+
+    def _stamp(self, record: Record) -> Stamped:
+        self._last_seq += 1
+        now_ns = int(self._clock.monotonic() * 1e9)
+        return Stamped(self._last_seq, self.epoch, self.event, self._clock.now_ms(), now_ns, record)
+
+    def _lose(self) -> None:
+        self._last_seq += 1
+        self.lost += 1
+        if not self._first_lost:
+            self._first_lost = self._last_seq
+            self._reason = self.trouble or "the writer could not keep up"
+
+    def take(self, timeout_s: float | None) -> list[Stamped]:
+        """Everything that waits, and after a loss the gap record; empty when the time is up or nothing more comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._items or self._first_lost or self._finished, timeout_s)
+            items, self._items, self._rows = self._items, [], 0
+            if self._first_lost:
+                first, last, self._first_lost = self._first_lost, self._last_seq, 0
+                items.append(self._stamp(GapRecord(last - first + 1, first, last, self._reason)))
+            return items
+
+    def pause(self, timeout_s: float) -> bool:
+        """Wait between two attempts to write; true when nothing more comes and there is no point in waiting."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._finished, timeout_s)
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        with self._changed:
+            self._finished = True
+            self._changed.notify_all()
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing waits and nothing more comes."""
+        with self._changed:
+            return self._finished and not self._items and not self._first_lost

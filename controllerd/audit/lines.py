@@ -1,0 +1,135 @@
+"""One line of the audit log: the envelope and the record as JSON, and the hash that chains it to the next line."""
+
+import hashlib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from replay.envelope import Envelope, UnknownRecord
+from replay.records import KINDS, SCHEMA_VERSION, AlarmRecord, Record
+
+GENESIS: Final = "0" * 64
+"""``prev`` of the very first line of a directory."""
+
+
+class Head(NamedTuple):
+    """The newest written line; kept elsewhere, it shows later whether the log was cut or rewritten."""
+
+    boot: str
+    seq: int
+    hash: str
+
+
+class BadLine(ValueError):
+    """The bytes are no line of the audit log."""
+
+
+class _Line(msgspec.Struct):
+    """What is written. Field order is the order in the line."""
+
+    v: int
+    kind: str
+    cluster: str
+    node: int
+    boot: str
+    seq: int
+    epoch: int
+    event: int
+    ts_ms: int
+    mono_ns: int
+    prev: str
+    data: Any
+
+
+class _RawLine(_Line):
+    """What is read: the data stays bytes until its kind is known."""
+
+    data: msgspec.Raw
+
+
+def digest(line: bytes) -> str:
+    """The hash of a line without its newline, as the next line's ``prev`` carries it."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def _plain(value: object) -> object:
+    """What JSON has for values that details and configurations may hold; everything else as its ``str``."""
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if isinstance(value, AbstractSet):
+        return list(value)
+    return value.value if isinstance(value, Enum) else str(value)
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
+_DECODER: Final = msgspec.json.Decoder(_RawLine)
+
+
+def encode_line(envelope: Envelope, record: Record) -> bytes:
+    """The line without newline. A record that has no JSON becomes an alarm that says so: nothing is lost in silence."""
+    try:
+        return _encode(envelope, record)
+    except (TypeError, ValueError, OverflowError) as problem:
+        detail = f"{record.kind}: {problem}".encode(errors="backslashreplace").decode()
+        return _encode(envelope, AlarmRecord("a record could not be encoded", detail))
+
+
+def _encode(envelope: Envelope, record: Record) -> bytes:
+    return _ENCODER.encode(
+        _Line(
+            SCHEMA_VERSION,
+            record.kind,
+            envelope.cluster,
+            envelope.node,
+            envelope.boot,
+            envelope.seq,
+            envelope.epoch,
+            envelope.event,
+            envelope.ts_ms,
+            envelope.mono_ns,
+            envelope.prev,
+            record,
+        )
+    )
+
+
+def decode_line(line: bytes) -> tuple[Envelope, msgspec.Raw]:
+    """The envelope and the undecoded record. :raises BadLine: damaged bytes."""
+    try:
+        raw = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise BadLine(str(problem)) from None
+    envelope = Envelope(
+        raw.v,
+        raw.kind,
+        raw.cluster,
+        raw.node,
+        raw.boot,
+        raw.seq,
+        raw.epoch,
+        raw.event,
+        raw.ts_ms,
+        raw.mono_ns,
+        raw.prev,
+    )
+    return envelope, raw.data
+
+
+@cache
+def _record_decoder(kind: str) -> msgspec.json.Decoder[Record] | None:
+    return msgspec.json.Decoder(KINDS[kind]) if kind in KINDS else None
+
+
+def decode_record(kind: str, data: msgspec.Raw) -> Record:
+    """The record; unknown fields are ignored, unknown kinds give ``UnknownRecord``. :raises BadLine: wrong fields."""
+    decoder = _record_decoder(kind)
+    if decoder is None:
+        return UnknownRecord(kind)
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise BadLine(f"{kind}: {problem}") from None

@@ -1,0 +1,131 @@
+"""The segment that is being written: appends, rotation by size and age, durability, and recovery of a failed write.
+
+Runs in the writer thread and lets every ``OSError`` out; after one, the same bytes may simply be appended again.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from controllerd.audit.compressor import Compressor
+from controllerd.audit.segments import FileOpener, SegmentFile, segment_path
+from controllerd.audit.settings import AuditSettings
+from controllerd.ports import Clock
+
+
+class SegmentSink:
+    """Appends bytes to the newest segment of a directory, beginning with a new one."""
+
+    def __init__(
+        self,
+        directory: Path,
+        boot: str,
+        number: int,
+        *,
+        settings: AuditSettings,
+        clock: Clock,
+        opener: FileOpener,
+        compressor: Compressor,
+    ) -> None:
+        self._directory = directory
+        self._boot = boot
+        self._number = number
+        self._settings = settings
+        self._clock = clock
+        self._opener = opener
+        self._compressor = compressor
+        self._file: SegmentFile | None = None
+        self._path = directory
+        self._size = 0
+        self._partial = 0
+        self._done = 0
+        self._opened_at = 0.0
+        self._unsynced_since: float | None = None
+
+    def append(self, data: bytes) -> None:
+        """All of ``data``, whole lines, reaches the kernel, or ``OSError``: then only the same data may come next."""
+        if self._is_full():
+            self._rotate()
+        if self._partial:
+            self._recover(data)
+        file = self._file or self._open()
+        rest = memoryview(data)[self._done :]
+        while rest:
+            taken = file.write(rest)
+            self._partial += taken
+            rest = rest[taken:]
+        self._size += self._partial
+        self._partial = self._done = 0
+        if self._unsynced_since is None:
+            self._unsynced_since = self._clock.monotonic()
+
+    def _recover(self, data: bytes) -> None:
+        """Cut off what a failed write left; if that fails, go on in a new segment after the lines that are whole."""
+        end, self._partial, file = self._done + self._partial, 0, self._file
+        try:
+            if file is not None:
+                file.truncate(self._size)
+        except OSError:
+            self._done = max(self._done, data.rfind(b"\n", self._done, end) + 1)
+            self._abandon()
+            raise
+
+    def sync_due_in(self) -> float | None:
+        """Seconds until the interval's sync; None when everything is durable or the settings leave it to the kernel."""
+        if self._unsynced_since is None or self._settings.fsync == "off":
+            return None
+        return max(0.0, self._unsynced_since + self._settings.fsync_interval_s - self._clock.monotonic())
+
+    def sync(self) -> None:
+        """Make what was appended durable.
+
+        After a failure the kernel may have dropped it, and asking again would be answered with a lie: the segment is
+        left behind, and its chain shows what is missing.
+        """
+        if self._file is None or self._unsynced_since is None:
+            return
+        try:
+            self._file.sync()
+        except OSError:
+            self._abandon()
+            raise
+        self._unsynced_since = None
+
+    def tidy(self) -> None:
+        """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too."""
+        if self._is_full():
+            self._rotate()
+
+    def close(self) -> None:
+        """Make durable and close; the segment stays uncompressed until the next start."""
+        try:
+            if self._settings.fsync != "off":
+                self.sync()
+        finally:
+            self._abandon()
+
+    def _is_full(self) -> bool:
+        if self._file is None or self._size == 0 or self._partial:
+            return False
+        age_s = self._clock.monotonic() - self._opened_at
+        return self._size >= self._settings.segment_bytes or age_s >= self._settings.segment_age_s
+
+    def _rotate(self) -> None:
+        path = self._path
+        if self._settings.fsync != "off":
+            self.sync()
+        self._abandon()
+        self._compressor.add(path)
+
+    def _open(self) -> SegmentFile:
+        self._path = segment_path(self._directory, self._boot, self._number)
+        self._number += 1  # also when opening fails half-way: a name is never used twice
+        self._file = self._opener(self._path)
+        self._size = 0
+        self._opened_at = self._clock.monotonic()
+        return self._file
+
+    def _abandon(self) -> None:
+        file, self._file, self._unsynced_since = self._file, None, None
+        if file is not None:
+            with suppress(OSError):  # nothing depends on it: what had to be durable was synced before
+                file.close()

@@ -1,0 +1,269 @@
+"""Writes the audit log: a bounded queue, one thread, a hash chain over segments. The event loop never waits for a disk.
+
+A failing disk is retried for as long as it fails. Meanwhile records wait in memory up to a bound; beyond it they are
+counted and named by a gap record once the disk takes writes again.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+import structlog
+from anyio import CancelScope, to_thread
+
+from controllerd.audit.acceptance import Acceptance
+from controllerd.audit.backlog import Backlog, Stamped
+from controllerd.audit.compressor import Compressor
+from controllerd.audit.lines import GENESIS, Head, digest, encode_line
+from controllerd.audit.segments import (
+    DirectoryLock,
+    DiskFile,
+    FileOpener,
+    chain_end,
+    list_segments,
+    log_directory,
+    remove_temporaries,
+)
+from controllerd.audit.settings import AuditSettings
+from controllerd.audit.sink import SegmentSink
+from controllerd.ports import Clock
+from replay.envelope import Envelope
+from replay.records import SCHEMA_VERSION, Record
+
+log = structlog.get_logger(__name__)
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_IDLE_S: Final = 1.0
+
+
+class _Chunk(NamedTuple):
+    """Lines that are written together, and the head after them."""
+
+    data: bytes
+    records: int
+    head: Head
+
+
+class AuditWriter:
+    """The audit log of one process. Implements ``controllerd.ports.AuditLog``.
+
+    Records may come before ``start``: they wait. When the log cannot be written and the settings say ``resign``,
+    ``on_resign`` gets the reason once per failure, from the writer thread or from the event loop.
+    The counters are for metrics; ``is_troubled`` says that the log is not being written at the moment.
+    """
+
+    def __init__(
+        self,
+        settings: AuditSettings,
+        node: int,
+        clock: Clock,
+        *,
+        boot: str | None = None,
+        on_resign: Callable[[str], None] | None = None,
+        opener: FileOpener = DiskFile,
+    ) -> None:
+        self.boot = boot or str(uuid4())
+        self.head = Head(self.boot, 0, GENESIS)
+        self.is_troubled = False
+        self.records_written = 0
+        self.bytes_written = 0
+        self.failures = 0
+        self.stalls = 0
+        self._settings = settings
+        self._node = node
+        self._clock = clock
+        self._on_resign = on_resign
+        self._opener = opener
+        self._cluster = ""
+        self._hash = GENESIS
+        self._backlog = Backlog(settings.max_pending_rows, clock)
+        self._acceptance = Acceptance()
+        self._worker: _Worker | None = None
+
+    @property
+    def records_lost(self) -> int:
+        """Records that were dropped; a gap record names them when the log can be written again."""
+        return self._backlog.lost
+
+    @property
+    def directory(self) -> Path:
+        """The directory of this cluster and node; known after ``start``."""
+        return log_directory(self._settings.directory, self._cluster, self._node)
+
+    # -- in the event loop -------------------------------------------------------------------------------------------
+
+    def set_epoch(self, controller_epoch: int) -> None:
+        """The controller epoch of the records to come; 0 outside a term."""
+        self._backlog.epoch = controller_epoch
+
+    def set_event(self, number: int) -> None:
+        """The number of the event that the records to come belong to; 0 outside an event."""
+        self._backlog.event = number
+
+    def record(self, *records: Record) -> None:
+        """Append records; never blocks."""
+        self._backlog.put(*records)
+
+    async def accepted(self) -> None:
+        """Wait until everything recorded so far is written (durable, with ``fsync = event``), for a bounded time.
+
+        Does not wait while the log is known to be in trouble, so that a dead disk costs one wait and not one per event.
+        """
+        if self._worker is None or self.is_troubled:
+            return
+        in_time = await self._acceptance.wait(self._backlog.last_seq, self._settings.accept_wait_s)
+        if not in_time and not self.is_troubled:
+            self.stalls += 1
+            self._in_trouble("the audit log was not written in time")
+
+    async def start(self, cluster: str) -> None:
+        """Take the directory of this cluster and node, find the end of its chain, and begin to write.
+
+        :raises AuditInUse: another process writes it. :raises OSError: it cannot be made or read.
+        """
+        self._cluster = cluster
+        self._worker = await to_thread.run_sync(self._begin)
+
+    async def close(self) -> None:
+        """Write what waits and end the thread, for a bounded time; harmless before ``start`` and when repeated."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        self._backlog.finish()
+        with CancelScope(shield=True):
+            await to_thread.run_sync(worker.end, self._settings.close_wait_s)
+
+    def _begin(self) -> "_Worker":
+        directory = self.directory
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = DirectoryLock(directory, f"boot {self.boot}")
+        try:
+            remove_temporaries(directory)
+            end = chain_end(directory)
+            left = [segment.path for segment in list_segments(directory) if not segment.is_compressed]
+        except OSError:
+            lock.release()
+            raise
+        self._hash = end.head
+        compressor = Compressor()
+        sink = SegmentSink(
+            directory,
+            self.boot,
+            end.next_number,
+            settings=self._settings,
+            clock=self._clock,
+            opener=self._opener,
+            compressor=compressor,
+        )
+        for path in left:
+            compressor.add(path)
+        return _Worker(lambda: self._run(sink), compressor, lock)
+
+    # -- in the writer thread ----------------------------------------------------------------------------------------
+
+    def _run(self, sink: SegmentSink) -> None:
+        while not self._backlog.is_drained:
+            due = sink.sync_due_in()
+            items = self._backlog.take(_IDLE_S if due is None else min(due, _IDLE_S))
+            for chunk in self._chunks(items):
+                self._write(sink, chunk)
+            self._maintain(sink)
+        self._attempt(sink.close)
+
+    def _chunks(self, items: Sequence[Stamped]) -> Iterator[_Chunk]:
+        lines: list[bytes] = []
+        size = 0
+        for index, item in enumerate(items, 1):
+            line = self._chain(item)
+            lines.append(line)
+            size += len(line) + 1
+            if size >= _CHUNK_BYTES or index == len(items):
+                yield _Chunk(b"\n".join(lines) + b"\n", len(lines), Head(self.boot, item.seq, self._hash))
+                lines, size = [], 0
+
+    def _chain(self, item: Stamped) -> bytes:
+        envelope = Envelope(
+            SCHEMA_VERSION,
+            item.record.kind,
+            self._cluster,
+            self._node,
+            self.boot,
+            item.seq,
+            item.epoch,
+            item.event,
+            item.ts_ms,
+            item.mono_ns,
+            self._hash,
+        )
+        line = encode_line(envelope, item.record)
+        self._hash = digest(line)
+        return line
+
+    def _write(self, sink: SegmentSink, chunk: _Chunk) -> None:
+        """Append, again and again while the disk refuses; at the end of the process once more and no longer."""
+        is_last = False
+        while not self._attempt(lambda: sink.append(chunk.data)):
+            if is_last:
+                self._backlog.lost += chunk.records
+                log.error("audit records lost at shutdown", records=chunk.records, last_seq=chunk.head.seq)
+                return
+            is_last = self._backlog.pause(self._settings.retry_s)
+        is_durable = self._settings.fsync != "event" or self._attempt(sink.sync)
+        self.head = chunk.head
+        self.records_written += chunk.records
+        self.bytes_written += len(chunk.data)
+        if is_durable:
+            self._healed()
+        self._acceptance.reached(chunk.head.seq)
+
+    def _maintain(self, sink: SegmentSink) -> None:
+        self._attempt(sink.tidy)
+        if sink.sync_due_in() == 0.0:
+            self._attempt(sink.sync)
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except OSError as problem:
+            self.failures += 1
+            self._backlog.trouble = str(problem)
+            self._in_trouble(str(problem))
+            return False
+        return True
+
+    # -- in both -----------------------------------------------------------------------------------------------------
+
+    def _in_trouble(self, reason: str) -> None:
+        if self.is_troubled:
+            return
+        self.is_troubled = True
+        self._acceptance.release()
+        log.error("audit log in trouble", reason=reason, on_failure=self._settings.on_failure)
+        if self._settings.on_failure == "resign" and self._on_resign is not None:
+            self._on_resign(reason)
+
+    def _healed(self) -> None:
+        if self.is_troubled:
+            self.is_troubled = False
+            self._backlog.trouble = None
+            log.warning("audit log is written again", records_lost=self.records_lost)
+
+
+class _Worker:
+    """The running thread and what it holds."""
+
+    def __init__(self, run: Callable[[], None], compressor: Compressor, lock: DirectoryLock) -> None:
+        self._compressor = compressor
+        self._lock = lock
+        self._thread = threading.Thread(target=run, name="audit-writer", daemon=True)
+        self._thread.start()
+
+    def end(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            log.error("audit writer did not end in time", waited_s=timeout_s)
+            return
+        self._compressor.close(timeout_s)
+        self._lock.release()
