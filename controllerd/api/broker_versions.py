@@ -1,0 +1,105 @@
+"""What each live broker speaks, asked once per broker epoch: the base of our own ApiVersions and of the relay."""
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final, TypeAlias
+
+import structlog
+
+from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.snapshot import ClusterSnapshot
+from wire.api_messages import decode_api_ranges
+from wire.errors import WireError
+from wire.framing import RequestHeader, encode_frame, encode_request_header, read_frame
+from wire.versions import ApiKey, VersionRange
+
+_QUESTION: Final = RequestHeader(ApiKey.API_VERSIONS, 0, 0, "controllerd")
+_MAX_ANSWER_BYTES: Final = 2**16
+_LOG = structlog.get_logger(__name__)
+
+_Life: TypeAlias = tuple[BrokerId, int]
+"""A broker and its epoch: after an upgrade the same broker speaks another protocol, with another epoch."""
+
+
+def plaintext_endpoint(broker: Broker, listener: str) -> Endpoint | None:
+    """Where a client of this listener is relayed to: the same listener, or FindCoordinator would name another one's."""
+    endpoint = broker.endpoint(listener)
+    is_plain = endpoint is not None and endpoint.security_protocol is SecurityProtocol.PLAINTEXT
+    return endpoint if is_plain else None
+
+
+class BrokerVersions:
+    """The versions of the live brokers. A broker that cannot be asked is left out, and asked again later."""
+
+    Known: ClassVar[TypeAlias] = Mapping[BrokerId, Mapping[int, VersionRange]]
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, *, ask_s: float = 5.0, patience_s: float = 0.5, retry_s: float = 1.0
+    ) -> None:
+        """``ask_s`` bounds one question, ``patience_s`` a caller's wait, ``retry_s`` separates two tries."""
+        self._snapshot = snapshot
+        self._ask_s = ask_s
+        self._patience_s = patience_s
+        self._retry_s = retry_s
+        self._known: dict[_Life, Mapping[int, VersionRange]] = {}
+        self._retry_at: dict[_Life, float] = {}
+        self._asking: dict[_Life, asyncio.Task[None]] = {}
+
+    async def known(self, listener: str) -> Known:
+        """What the live brokers speak; waits a little for those not asked yet, never for one that hangs."""
+        self._forget_dead()
+        questions = [task for broker in self._snapshot.brokers.values() if (task := self._question(broker, listener))]
+        if questions:
+            await asyncio.wait(questions, timeout=self._patience_s)
+        lives = [(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()]
+        return MappingProxyType({life[0]: self._known[life] for life in lives if life in self._known})
+
+    async def close(self) -> None:
+        """Ask no more."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def _forget_dead(self) -> None:
+        lives = {(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()}
+        for book in (self._known, self._retry_at):
+            for life in book.keys() - lives:
+                del book[life]
+
+    def _question(self, broker: Broker, listener: str) -> asyncio.Task[None] | None:
+        """The question under way to this broker, begun if it is due."""
+        life = (broker.id, broker.epoch)
+        endpoint = plaintext_endpoint(broker, listener)
+        if life in self._known or endpoint is None:
+            return None
+        if life not in self._asking:
+            if asyncio.get_running_loop().time() < self._retry_at.get(life, 0.0):
+                return None
+            self._asking[life] = asyncio.create_task(self._ask(life, endpoint), name=f"ask-versions-{broker.id}")
+        return self._asking[life]
+
+    async def _ask(self, life: _Life, endpoint: Endpoint) -> None:
+        try:
+            async with asyncio.timeout(self._ask_s):
+                self._known[life] = await ask_versions(endpoint)
+        except (OSError, WireError, TimeoutError) as error:
+            self._retry_at[life] = asyncio.get_running_loop().time() + self._retry_s
+            _LOG.info("broker did not say what it speaks", broker=life[0], broker_epoch=life[1], error=repr(error))
+        finally:
+            self._asking.pop(life, None)
+
+
+async def ask_versions(endpoint: Endpoint) -> Mapping[int, VersionRange]:
+    """Ask a broker what it speaks. :raises OSError, WireError: it does not say."""
+    reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    try:
+        writer.write(encode_frame(encode_request_header(_QUESTION)))
+        await writer.drain()
+        answer = await read_frame(reader, _MAX_ANSWER_BYTES)
+    finally:
+        writer.transport.abort()
+    if answer is None:
+        raise ConnectionResetError("the broker closed the connection")
+    return decode_api_ranges(_QUESTION, answer)

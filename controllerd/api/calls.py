@@ -1,0 +1,124 @@
+"""What brokers ask of their controller: each becomes a call in the event queue, and its reply an exact response."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+import structlog
+
+from controllerd.api.hang_up import HangUp, Reason
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import TopicPartition
+from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed
+from controllerd.snapshot import ClusterSnapshot
+from events.admin import AllocateProducerIds, ControlledShutdown
+from events.base import Call, Reply
+from events.queue import EventQueue
+from events.replicas import AlterPartitionReceived, AlterPartitionReply
+from wire.api_alter_partition import (
+    FIRST_WITH_IDS,
+    AlterPartitionQuery,
+    Outcome,
+    decode_alter_partition,
+    encode_alter_partition,
+)
+from wire.api_codec import Request
+from wire.api_messages import (
+    decode_broker_query,
+    encode_allocate_producer_ids,
+    encode_controlled_shutdown,
+)
+
+_LOG = structlog.get_logger(__name__)
+
+
+class BrokerCalls:
+    """AlterPartition, AllocateProducerIds and ControlledShutdown."""
+
+    def __init__(self, queue: EventQueue, snapshot: ClusterSnapshot, timeout_s: float) -> None:
+        self._queue = queue
+        self._snapshot = snapshot
+        self._timeout_s = timeout_s
+
+    async def alter_partition(self, request: Request, denied: KafkaError | None) -> bytes:
+        """Answer AlterPartition (key 56). :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time."""
+        query = decode_alter_partition(request)
+        if denied is None and _repeats(query):
+            denied = KafkaError.INVALID_REQUEST
+        reply = await self._ask(_alter_partition_event(query, request.head.version), denied)
+        if isinstance(reply, KafkaError):
+            return encode_alter_partition(request.head, reply, {})
+        topics = self._outcomes(query, reply, request.head.version) if reply.error is KafkaError.NONE else {}
+        return encode_alter_partition(request.head, reply.error, topics)
+
+    async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
+        """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as above."""
+        query = decode_broker_query(request)
+        reply = await self._ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
+        if isinstance(reply, KafkaError):
+            return encode_allocate_producer_ids(request.head, reply)
+        if reply.error is not KafkaError.NONE:
+            return encode_allocate_producer_ids(request.head, reply.error)
+        return encode_allocate_producer_ids(request.head, reply.error, reply.start, reply.length)
+
+    async def controlled_shutdown(self, request: Request, denied: KafkaError | None) -> bytes:
+        """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as above."""
+        query = decode_broker_query(request)
+        reply = await self._ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
+        if reply is KafkaError.NOT_CONTROLLER:
+            # This API predates NOT_CONTROLLER; a broker knows a deposed controller by this code (wire.md A.3).
+            reply = KafkaError.STALE_CONTROLLER_EPOCH
+        if isinstance(reply, KafkaError):
+            return encode_controlled_shutdown(request.head, reply, ())
+        return encode_controlled_shutdown(request.head, reply.error, reply.remaining)
+
+    async def _ask(self, event: Call[Reply], denied: KafkaError | None) -> Reply | KafkaError:
+        """The reply to an event, or the error that stands for having none."""
+        if denied is not None:
+            return denied
+        if not self._snapshot.is_active:
+            return KafkaError.NOT_CONTROLLER
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._queue.call(event)
+        except TimeoutError as error:
+            raise HangUp(Reason.CALL_TIMEOUT, type(event).__name__) from error
+        except (NotController, ControllerMoved):
+            return KafkaError.NOT_CONTROLLER
+        except (CallFailed, NotServed):
+            return KafkaError.UNKNOWN_SERVER_ERROR
+
+    def _outcomes(
+        self, query: AlterPartitionQuery, reply: AlterPartitionReply, version: int
+    ) -> dict[str, Sequence[tuple[int, Outcome]]]:
+        """The reply in the terms of the request. What has no outcome is left out, and the broker asks again for it."""
+        topics: defaultdict[str, list[tuple[int, Outcome]]] = defaultdict(list)
+        for key, partitions in query.topics:
+            name = self._snapshot.names_by_id.get(key) if version >= FIRST_WITH_IDS else key
+            unknown = reply.unknown_ids.get(key, ()) if version >= FIRST_WITH_IDS else ()
+            for index, _ in partitions:
+                found = reply.partitions.get(TopicPartition(name, index)) if name is not None else None
+                outcome = KafkaError.UNKNOWN_TOPIC_ID if index in unknown else found
+                if outcome is None:
+                    _LOG.warning("alter partition without outcome", topic=name or key, partition=index)
+                else:
+                    topics[key].append((index, outcome))
+        return dict(topics)
+
+
+def _alter_partition_event(query: AlterPartitionQuery, version: int) -> AlterPartitionReceived:
+    rows = [(key, index, proposed) for key, partitions in query.topics for index, proposed in partitions]
+    has_ids = version >= FIRST_WITH_IDS
+    return AlterPartitionReceived(
+        broker=query.broker,
+        broker_epoch=query.broker_epoch,
+        version=version,
+        by_name={} if has_ids else {TopicPartition(name, index): proposed for name, index, proposed in rows},
+        by_id={(topic_id, index): proposed for topic_id, index, proposed in rows} if has_ids else {},
+    )
+
+
+def _repeats(query: AlterPartitionQuery) -> bool:
+    """Whether a partition is named twice: two wishes for one ISR cannot both be answered."""
+    named = [(key, index) for key, partitions in query.topics for index, _ in partitions]
+    return len(named) != len(set(named))

@@ -1,0 +1,114 @@
+"""Which APIs this node serves itself, which it relays, and which it refuses (``wire.md`` A.6 and D.1)."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from wire.versions import ApiKey, VersionRange
+
+NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
+    {
+        ApiKey.METADATA: VersionRange(0, 12),
+        ApiKey.CONTROLLED_SHUTDOWN: VersionRange(0, 3),
+        ApiKey.LIST_GROUPS: VersionRange(0, 5),
+        ApiKey.API_VERSIONS: VersionRange(0, 4),
+        ApiKey.INIT_PRODUCER_ID: VersionRange(0, 4),
+        ApiKey.DESCRIBE_CONFIGS: VersionRange(0, 4),
+        ApiKey.ALTER_CONFIGS: VersionRange(0, 2),
+        ApiKey.DESCRIBE_LOG_DIRS: VersionRange(0, 4),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
+        ApiKey.ALTER_PARTITION: VersionRange(0, 3),
+        ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
+        ApiKey.LIST_TRANSACTIONS: VersionRange(0, 1),
+        ApiKey.ALLOCATE_PRODUCER_IDS: VersionRange(0, 0),
+    }
+)
+"""What we answer ourselves, at least in part. Missing AllocateProducerIds would jam brokers until restart (G-3)."""
+
+PARTLY_RELAYED: Final = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    }
+)
+"""Native APIs whose requests may go to a broker all the same: only versions that brokers know are advertised."""
+
+LATER: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.UPDATE_FEATURES,
+    }
+)
+"""For the active controller only, and not served by this version: a broker would say NOT_CONTROLLER and name us."""
+
+NEVER_RELAYED: Final = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ENVELOPE,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+    }
+)
+"""Orders to brokers, questions to the controller, and the client's own identity."""
+
+_DESCRIBE_QUORUM: Final = 55
+UNWANTED: Final = frozenset(
+    {
+        _DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)
+"""KRaft's; a client that sees them prefers them to what a ZooKeeper-mode cluster can answer."""
+
+KNOWN: Final = frozenset(int(key) for key in ApiKey)
+"""Every API that there is to us; anything else is no request."""
+_NOT_RELAYABLE: Final = frozenset(NATIVE) | NEVER_RELAYED | LATER | UNWANTED
+
+
+def is_relayable(api_key: int) -> bool:
+    """Whether a broker answers this API in our stead, whatever the request says."""
+    return api_key in KNOWN and api_key not in _NOT_RELAYABLE
+
+
+def advertised(brokers: Iterable[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
+    """What ApiVersions lists: native, and what every one of these brokers speaks of the rest."""
+    ranges: dict[int, VersionRange] = dict(NATIVE)
+    shared = _intersection(list(brokers))
+    for api_key, versions in shared.items():
+        if is_relayable(api_key):
+            ranges[api_key] = versions
+        elif api_key in PARTLY_RELAYED and (both := _overlap(NATIVE[api_key], versions)) is not None:
+            ranges[api_key] = both
+    return ranges
+
+
+def _intersection(brokers: list[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
+    if not brokers:
+        return {}
+    shared = dict(brokers[0])
+    for other in brokers[1:]:
+        pairs = {key: _overlap(versions, other[key]) for key, versions in shared.items() if key in other}
+        shared = {key: both for key, both in pairs.items() if both is not None}
+    return shared
+
+
+def _overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
+    both = VersionRange(max(one.lowest, other.lowest), min(one.highest, other.highest))
+    return both if both.lowest <= both.highest else None

@@ -1,0 +1,217 @@
+"""One request, one answer: served here, relayed to a broker, refused in its own version, or hung up on."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from controllerd.api.broker_versions import BrokerVersions
+from controllerd.api.calls import BrokerCalls
+from controllerd.api.catalog import KNOWN, LATER, NATIVE, advertised, is_relayable
+from controllerd.api.hang_up import HangUp, Reason
+from controllerd.api.picture import CLUSTER_OPERATIONS, Picture, unknown_names
+from controllerd.api.producer_ids import OwnProducerIds
+from controllerd.api.relay import Relay
+from controllerd.api.security import Authorizer, Operation, Principal
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Endpoint
+from controllerd.snapshot import ClusterSnapshot
+from wire.api_codec import Request
+from wire.api_messages import (
+    ConfigResource,
+    decode_api_versions,
+    decode_config_resources,
+    decode_describe_cluster,
+    decode_init_producer_id,
+    encode_api_versions,
+    encode_config_results,
+    encode_describe_cluster,
+    encode_describe_cluster_error,
+    encode_init_producer_id,
+    encode_nothing,
+)
+from wire.api_metadata import NO_OPERATIONS, MetadataQuery, decode_metadata, encode_metadata
+from wire.api_refusals import encode_refusal
+from wire.errors import MalformedMessage, UnknownApi
+from wire.kio_codec import decode_request
+from wire.versions import ApiKey
+
+_BROKER: Final = 4
+_BROKER_LOGGER: Final = 8
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a connection is to its requests: who, on which listener of ours, and its own way to the brokers."""
+
+    peer: str
+    principal: Principal
+    own: Endpoint
+    """Our endpoint of the listener that the connection came in on."""
+    relay: Relay
+
+
+class Dispatcher:
+    """Answers requests. Every answer has the request's exact version, or there is none (``wire.md`` G-1)."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        calls: BrokerCalls,
+        ids: OwnProducerIds,
+        versions: BrokerVersions,
+        authorizer: Authorizer,
+    ) -> None:
+        self._snapshot = snapshot
+        self._calls = calls
+        self._ids = ids
+        self._versions = versions
+        self._authorizer = authorizer
+
+    async def answer(self, request: Request, session: Session) -> list[bytes]:
+        """The pieces of the response.
+
+        :raises HangUp: there can be none, and the connection must be closed.
+        :raises MalformedMessage: the request cannot be read.
+        """
+        key, version = request.head.api_key, request.head.version
+        if key == ApiKey.API_VERSIONS:
+            return [await self._api_versions(request, session)]
+        if key in LATER:
+            return [_refuse_later(request)]
+        if key not in NATIVE:
+            if not is_relayable(key):
+                raise HangUp(Reason.NOT_RELAYED if key in KNOWN else Reason.UNKNOWN_API, str(request.head))
+            return [await self._relay(request, session)]
+        if version not in NATIVE[key]:
+            raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
+        if key == ApiKey.METADATA:
+            return await self._metadata(request, session)
+        return [await self._native(ApiKey(key), request, session)]
+
+    async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
+        denied = self._denied(session, Operation.CLUSTER_ACTION)
+        match key:
+            case ApiKey.ALTER_PARTITION:
+                return await self._calls.alter_partition(request, denied)
+            case ApiKey.ALLOCATE_PRODUCER_IDS:
+                return await self._calls.allocate_producer_ids(request, denied)
+            case ApiKey.CONTROLLED_SHUTDOWN:
+                return await self._calls.controlled_shutdown(request, denied)
+            case ApiKey.INIT_PRODUCER_ID:
+                return await self._init_producer_id(request, session)
+            case ApiKey.DESCRIBE_CLUSTER:
+                return await self._describe_cluster(request, session)
+            case ApiKey.DESCRIBE_CONFIGS:
+                return await self._configs(request, session, Operation.DESCRIBE_CONFIGS)
+            case ApiKey.ALTER_CONFIGS | ApiKey.INCREMENTAL_ALTER_CONFIGS:
+                return await self._configs(request, session, Operation.ALTER_CONFIGS)
+            case _:
+                decode_request(request.frame)
+                return encode_nothing(request.head)
+
+    # -- permission and the relay --------------------------------------------------------------------------------------
+
+    def _denied(self, session: Session, operation: Operation) -> KafkaError | None:
+        allowed = self._authorizer.allows(session.principal, operation)
+        return None if allowed else KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+    async def _relay(self, request: Request, session: Session) -> bytes:
+        if self._denied(session, Operation.RELAY):
+            raise HangUp(Reason.NOT_AUTHORIZED, f"{session.principal} may not be relayed")
+        return await session.relay.forward(request)
+
+    # -- ApiVersions ---------------------------------------------------------------------------------------------------
+
+    async def _api_versions(self, request: Request, session: Session) -> bytes:
+        ours = NATIVE[ApiKey.API_VERSIONS]
+        if request.head.version not in ours:
+            return encode_api_versions(request.head, KafkaError.UNSUPPORTED_VERSION, {ApiKey.API_VERSIONS: ours})
+        if not decode_api_versions(request):
+            return encode_api_versions(request.head, KafkaError.INVALID_REQUEST, {})
+        known = await self._versions.known(session.own.listener)
+        can_relay = self._denied(session, Operation.RELAY) is None
+        return encode_api_versions(request.head, KafkaError.NONE, advertised(known.values() if can_relay else ()))
+
+    # -- the picture of the cluster ------------------------------------------------------------------------------------
+
+    async def _metadata(self, request: Request, session: Session) -> list[bytes]:
+        query = decode_metadata(request)
+        if not self._snapshot.is_active:
+            return [await self._relay(request, session)]
+        if query.allow_auto_creation and unknown_names(query, self._snapshot.topics):
+            try:
+                return [await self._relay(request, session)]
+            except HangUp as gone:
+                if gone.reason is not Reason.NO_TARGET:
+                    raise
+        return await self._own_metadata(request, query, session)
+
+    async def _own_metadata(self, request: Request, query: MetadataQuery, session: Session) -> list[bytes]:
+        if self._denied(session, Operation.DESCRIBE):
+            raise HangUp(Reason.NOT_AUTHORIZED, f"{session.principal} may not read metadata")
+        picture = Picture(self._snapshot, session.own, request.head.version)
+        pieces = []
+        for piece in encode_metadata(request.head, picture.head(query), picture.topics(query.topics)):
+            pieces.append(piece)
+            # The topic list and each topic are immutable records, so the picture stays one picture meanwhile.
+            await asyncio.sleep(0)
+        return pieces
+
+    async def _describe_cluster(self, request: Request, session: Session) -> bytes:
+        query = decode_describe_cluster(request)
+        if (denied := self._denied(session, Operation.DESCRIBE)) is not None:
+            return encode_describe_cluster_error(request.head, denied, "not authorized")
+        if query.endpoint_type == _CONTROLLERS:
+            return encode_describe_cluster_error(
+                request.head, KafkaError.MISMATCHED_ENDPOINT_TYPE, "this is an endpoint for brokers"
+            )
+        if query.endpoint_type != _BROKERS:
+            return encode_describe_cluster_error(
+                request.head, KafkaError.UNSUPPORTED_ENDPOINT_TYPE, f"no endpoint type {query.endpoint_type}"
+            )
+        if not self._snapshot.is_active:
+            return await self._relay(request, session)
+        nodes = Picture(self._snapshot, session.own, 0).nodes()
+        operations = CLUSTER_OPERATIONS if query.wants_operations else NO_OPERATIONS
+        return encode_describe_cluster(
+            request.head, self._snapshot.cluster_id, self._snapshot.node_id, nodes, operations
+        )
+
+    # -- this node as a broker that holds nothing ----------------------------------------------------------------------
+
+    async def _init_producer_id(self, request: Request, session: Session) -> bytes:
+        query = decode_init_producer_id(request)
+        if query.transactional_id is not None:
+            return await self._relay(request, session)
+        if (denied := self._denied(session, Operation.IDEMPOTENT_WRITE)) is not None:
+            return encode_init_producer_id(request.head, denied)
+        if (query.producer_id == -1) != (query.producer_epoch == -1):
+            return encode_init_producer_id(request.head, KafkaError.INVALID_REQUEST)
+        taken = self._ids.take(may_allocate=self._snapshot.is_active)
+        if taken is not None:
+            return encode_init_producer_id(request.head, KafkaError.NONE, taken)
+        if not self._snapshot.is_active:
+            return await self._relay(request, session)
+        return encode_init_producer_id(request.head, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+
+    async def _configs(self, request: Request, session: Session, operation: Operation) -> bytes:
+        resources = decode_config_resources(request)
+        if not all(self._is_own(resource) for resource in resources):
+            return await self._relay(request, session)
+        denied = self._denied(session, operation)
+        return encode_config_results(request.head, resources, denied or KafkaError.NONE)
+
+    def _is_own(self, resource: ConfigResource) -> bool:
+        return resource.kind in (_BROKER, _BROKER_LOGGER) and resource.name == str(self._snapshot.node_id)
+
+
+def _refuse_later(request: Request) -> bytes:
+    try:
+        refusal = encode_refusal(request, KafkaError.UNSUPPORTED_VERSION)
+    except (UnknownApi, MalformedMessage) as error:
+        raise HangUp(Reason.UNSUPPORTED_VERSION, str(error)) from error
+    if refusal is None:
+        raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
+    return refusal

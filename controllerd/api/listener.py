@@ -1,0 +1,16 @@
+"""Where the server listens, and what it calls itself there."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener of the cluster (``PLAINTEXT``, ``INTERNAL`` ...) on one of our addresses.
+
+    ``port`` 0 lets the system choose. ``advertised_host`` is what others connect to; the host itself when None.
+    """
+
+    name: str
+    host: str
+    port: int
+    advertised_host: str | None = None

@@ -1,0 +1,131 @@
+"""The relay: a request that any broker can answer goes to one unchanged, and its answer comes back unchanged.
+
+Each client connection has a target of its own and sticks to it, so order and correlation ids hold without our help.
+"""
+
+import asyncio
+from typing import Final
+
+from controllerd.api.broker_versions import BrokerVersions, plaintext_endpoint
+from controllerd.api.hang_up import HangUp, Reason
+from controllerd.api.limits import Limits
+from controllerd.core.model import Broker, Endpoint
+from controllerd.snapshot import ClusterSnapshot
+from wire.api_codec import Request
+from wire.errors import WireError
+from wire.framing import encode_frame, read_frame
+from wire.primitives import INT32
+
+
+class Target:
+    """An open connection to one broker, for one request at a time."""
+
+    def __init__(self, broker: Broker, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.broker: Final = broker
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, broker: Broker, endpoint: Endpoint, timeout_s: float) -> "Target":
+        """Connect. :raises OSError: nobody listens. :raises TimeoutError: nobody answers."""
+        async with asyncio.timeout(timeout_s):
+            return cls(broker, *await asyncio.open_connection(endpoint.host, endpoint.port))
+
+    @property
+    def is_open(self) -> bool:
+        """False once the broker has closed its end."""
+        return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """Send a request, wait for its answer.
+
+        :raises OSError, WireError, TimeoutError: there is none; the connection is of no use any more.
+        """
+        async with asyncio.timeout(timeout_s):
+            self._writer.write(encode_frame(frame))
+            await self._writer.drain()
+            answer = await read_frame(self._reader, max_bytes)
+        if answer is None or answer[: INT32.size] != frame[4:8]:
+            raise ConnectionAbortedError("the broker closed the connection or answered another request")
+        return answer
+
+    def close(self) -> None:
+        """Drop the connection at once."""
+        self._writer.transport.abort()
+
+
+class Relay:
+    """One client connection's way to the brokers."""
+
+    def __init__(
+        self, listener: str, snapshot: ClusterSnapshot, versions: BrokerVersions, limits: Limits, turn: int
+    ) -> None:
+        """``turn`` spreads connections over brokers: each client connection gets another one."""
+        self._listener = listener
+        self._snapshot = snapshot
+        self._versions = versions
+        self._limits = limits
+        self._turn = turn
+        self._target: Target | None = None
+
+    async def forward(self, request: Request) -> bytes:
+        """A broker's answer to this request.
+
+        :raises HangUp: nobody can be asked, or the target was lost while it worked: nobody knows what it did then.
+        """
+        target = await self._current(request)
+        try:
+            return await target.exchange(request.frame, self._limits.relay_s, self._limits.max_response_bytes)
+        except (OSError, WireError, TimeoutError) as error:
+            raise HangUp(Reason.TARGET_LOST, f"broker {target.broker.id}: {error!r}") from error
+
+    def close(self) -> None:
+        """The client is gone."""
+        if self._target is not None:
+            self._target.close()
+
+    async def _current(self, request: Request) -> Target:
+        """The sticky target, opened again if the broker only closed an idle connection."""
+        target = self._target
+        if target is None:
+            self._target = await self._open_any(request)
+            return self._target
+        broker = self._snapshot.brokers.get(target.broker.id)
+        if broker is None or broker.epoch != target.broker.epoch:
+            raise HangUp(Reason.TARGET_LOST, f"broker {target.broker.id} is not live any more")
+        if not self._speaks(broker, request, await self._versions.known(self._listener)):
+            raise HangUp(Reason.UNSUPPORTED_VERSION, f"broker {broker.id}, {request.head}")
+        if not target.is_open:
+            target.close()
+            self._target = await self._open(broker)
+            if self._target is None:
+                raise HangUp(Reason.TARGET_LOST, f"broker {broker.id} accepts no connection")
+            return self._target
+        return target
+
+    async def _open_any(self, request: Request) -> Target:
+        """A connection to the first broker, from our turn on, that speaks this version and accepts one."""
+        known = await self._versions.known(self._listener)
+        able = [broker for broker in self._snapshot.brokers.values() if self._speaks(broker, request, known)]
+        if not able:
+            raise HangUp(Reason.NO_TARGET, f"{len(known)} brokers known, none speaks {request.head}")
+        first = self._turn % len(able)
+        for broker in able[first:] + able[:first]:
+            if (target := await self._open(broker)) is not None:
+                return target
+        raise HangUp(Reason.NO_TARGET, f"none of {len(able)} brokers accepts a connection")
+
+    async def _open(self, broker: Broker) -> Target | None:
+        endpoint = plaintext_endpoint(broker, self._listener)
+        if endpoint is None:
+            return None
+        try:
+            return await Target.open(broker, endpoint, self._limits.connect_s)
+        except (OSError, TimeoutError):
+            # A registration precedes the socket by a second or two (wire.md G-19): somebody else is asked meanwhile.
+            return None
+
+    @staticmethod
+    def _speaks(broker: Broker, request: Request, known: BrokerVersions.Known) -> bool:
+        ranges = known.get(broker.id, {})
+        return request.head.version in ranges.get(request.head.api_key, ())

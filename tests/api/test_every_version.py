@@ -1,0 +1,72 @@
+"""Every advertised version of every native API is answered by bytes that kio reads with that version's schema."""
+
+from collections.abc import Iterator
+
+import pytest
+from kio.schema.index import api_key_map, schema_name_map
+
+from controllerd.api.catalog import LATER, NATIVE, advertised
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
+from events.admin import AllocateProducerIds, ControlledShutdown, ControlledShutdownReply, ProducerIdBlock
+from events.base import Event
+from events.replicas import AlterPartitionReceived, AlterPartitionReply
+from tests.api.cluster import NODE_ID, TOPIC_UUID, new_snapshot, running
+from wire.versions import ApiKey
+
+STATE = LeaderAndIsr(BrokerId(1), 5, (BrokerId(1),), 3, 10, LeaderRecoveryState.RECOVERED)
+
+
+def answer(event: Event) -> object:
+    match event:
+        case AllocateProducerIds():
+            return ProducerIdBlock(KafkaError.NONE, 3000, 1000)
+        case ControlledShutdown():
+            return ControlledShutdownReply(KafkaError.NONE, frozenset({TopicPartition("orders", 1)}))
+        case AlterPartitionReceived():
+            return AlterPartitionReply(KafkaError.NONE, {TopicPartition("orders", 0): STATE}, {})
+        case _:
+            raise AssertionError(event)
+
+
+def native_versions() -> Iterator[tuple[ApiKey, int]]:
+    for api_key, versions in NATIVE.items():
+        for version in range(versions.lowest, versions.highest + 1):
+            yield ApiKey(api_key), version
+
+
+def values_for(api_key: ApiKey, version: int) -> dict[str, object]:
+    if api_key == ApiKey.METADATA and version == 0:
+        return {"topics": ()}
+    if api_key == ApiKey.ALTER_PARTITION:
+        isr = {"new_isr": (1,), "new_isr_with_epochs": [{"broker_id": 1}]}
+        row = {"partition_index": 0, "leader_epoch": 5, "partition_epoch": 9, **isr}
+        return {"topics": [{"topic_name": "orders", "topic_id": TOPIC_UUID, "partitions": [row]}]}
+    own = {"resource_type": 4, "resource_name": str(NODE_ID), "configs": (), "configuration_keys": None}
+    return {"resources": [own]} if "CONFIGS" in api_key.name else {}
+
+
+@pytest.mark.parametrize(("api_key", "version"), list(native_versions()))
+async def test_a_native_answer_has_the_schema_of_the_requests_version(api_key: ApiKey, version: int) -> None:
+    async with running(new_snapshot(), answer) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(api_key, version, **values_for(api_key, version))
+
+        assert entity.__version__ == version
+
+
+@pytest.mark.parametrize("api_key", sorted(LATER))
+async def test_an_api_that_comes_later_is_refused_in_each_of_its_versions(api_key: int) -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+
+        for version in sorted(schema_name_map[api_key_map[api_key]]):
+            entity = await client.ask(api_key, version)
+
+            assert getattr(entity, "error_code", KafkaError.UNSUPPORTED_VERSION) == KafkaError.UNSUPPORTED_VERSION
+        assert cluster.brokers[1].frames == []
+
+
+def test_what_comes_later_is_not_advertised() -> None:
+    assert not LATER & advertised([]).keys()

@@ -1,0 +1,213 @@
+"""Bad and slow clients: their connection ends, is counted and told once, and everybody else is served."""
+
+import asyncio
+import socket
+import struct
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controllerd.api.limits import Limits
+from controllerd.core.kafka_error import KafkaError
+from controllerd.errors import CallFailed
+from replay.records import AlarmRecord
+from tests.api.cluster import (
+    TOPIC_UUID,
+    Client,
+    Cluster,
+    new_request,
+    new_snapshot,
+    partition,
+    put_topic,
+    running,
+    until,
+)
+from wire.kio_codec import encode_request
+
+ALLOCATE = encode_request(1, "test", new_request(67, 0, {}))
+ALTER = encode_request(
+    1,
+    "test",
+    new_request(
+        56,
+        3,
+        {
+            "topics": [
+                {
+                    "topic_id": TOPIC_UUID,
+                    "partitions": [
+                        {
+                            "partition_index": 0,
+                            "leader_epoch": 1,
+                            "new_isr_with_epochs": [{"broker_id": 1}],
+                            "partition_epoch": 2,
+                        }
+                    ],
+                }
+            ]
+        },
+    ),
+)
+
+
+async def is_served(cluster: Cluster) -> bool:
+    client = await cluster.connect()
+    return bool((await client.ask(18, 4)).error_code == KafkaError.NONE)
+
+
+async def send_bytes(cluster: Cluster, data: bytes) -> Client:
+    client = await cluster.connect()
+    client.writer.write(data)
+    await client.writer.drain()
+    return client
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (struct.pack(">i", -1), "bad frame"),
+        (struct.pack(">i", 2**31 - 1), "bad frame"),
+        (b"GET / HTTP/1.1\r\n\r\n", "bad frame"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "bad frame"),
+        (struct.pack(">i", 0), "malformed request"),
+        (struct.pack(">ihh", 4, 18, 0), "malformed request"),
+        (struct.pack(">ihhi", 8, -7, 0, 1), "unknown api"),
+        (struct.pack(">ihhi", 8, 999, 0, 1), "unknown api"),
+        (struct.pack(">ihhi", 8, 3, -1, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 56, 4, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 3, 12, 1), "malformed request"),
+        (struct.pack(">i", len(ALLOCATE) + 1) + ALLOCATE + b"\0", "malformed request"),
+        (struct.pack(">i", len(ALTER) + 1) + ALTER + b"\0", "malformed request"),
+        (struct.pack(">i", len(ALTER) - 3) + ALTER[:-3], "malformed request"),
+        # A header that announces 2**31 tagged fields.
+        (struct.pack(">ihhih", 15, 67, 0, 1, -1) + b"\xff\xff\xff\xff\x07", "malformed request"),
+    ],
+)
+async def test_what_is_no_request_ends_its_connection_and_no_other(data: bytes, reason: str) -> None:
+    async with running() as cluster:
+        client = await send_bytes(cluster, data)
+
+        assert await client.receive() is None
+        assert cluster.server.stats().hang_ups == {reason: 1}
+        assert cluster.events == []
+        assert await is_served(cluster)
+
+
+async def test_a_complaint_about_a_host_is_told_once_but_counted_each_time() -> None:
+    async with running() as cluster:
+        for _ in range(5):
+            client = await send_bytes(cluster, struct.pack(">i", -1))
+            assert await client.receive() is None
+
+        assert cluster.server.stats().hang_ups == {"bad frame": 5}
+        assert len(cluster.audit.of(AlarmRecord)) == 1
+
+
+async def test_an_array_that_cannot_fit_is_refused_before_anything_is_allocated() -> None:
+    async with running() as cluster:
+        body = struct.pack(">hhih", 56, 3, 1, -1) + b"\0" + struct.pack(">iq", 1, 1) + b"\xff\xff\xff\xff\x07"
+        client = await send_bytes(cluster, struct.pack(">i", len(body)) + body)
+        assert await client.receive() is None
+        assert cluster.server.stats().hang_ups == {"malformed request": 1}
+
+
+async def test_a_connection_that_was_never_answered_may_send_only_a_small_frame() -> None:
+    async with running(limits=Limits(max_first_frame_bytes=100)) as cluster:
+        client = await send_bytes(cluster, struct.pack(">i", 101))
+        assert await client.receive() is None
+
+
+async def test_a_connection_that_was_answered_may_send_a_large_frame() -> None:
+    async with running(limits=Limits(max_first_frame_bytes=100)) as cluster:
+        client = await cluster.connect()
+        await client.ask(18, 3)
+        many = [{"name": f"topic-{i}", "topic_id": None} for i in range(20_000)]
+        assert len((await client.ask(3, 12, topics=many)).topics) == 20_000
+
+
+async def test_a_client_that_stops_inside_a_frame_is_hung_up_on() -> None:
+    async with running(limits=Limits(frame_s=0.1)) as cluster:
+        client = await send_bytes(cluster, struct.pack(">i", 100) + b"only a part")
+        assert await client.receive() is None
+        assert cluster.server.stats().hang_ups == {"slow client": 1}
+
+
+async def test_a_client_that_sends_nothing_is_hung_up_on() -> None:
+    async with running(limits=Limits(idle_s=0.1)) as cluster:
+        client = await cluster.connect()
+        assert await client.receive() is None
+        assert cluster.server.stats().hang_ups == {"idle": 1}
+
+
+async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
+    snapshot = new_snapshot()
+    put_topic(snapshot, "large", None, *(partition(i, 1, 1, 2, 3) for i in range(20_000)))
+    async with running(snapshot, limits=Limits(write_s=0.2)) as cluster:
+        endpoint = cluster.server.advertised[0]
+        frame = encode_request(1, "test", new_request(3, 12, {}))
+        with socket.create_connection((endpoint.host, endpoint.port)) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.sendall((struct.pack(">i", len(frame)) + frame) * 20)
+            await until(lambda: cluster.server.stats().hang_ups)
+
+        assert cluster.server.stats().hang_ups == {"slow client": 1}
+        assert await is_served(cluster)
+
+
+async def test_a_connection_too_many_is_closed_at_once() -> None:
+    async with running(limits=Limits(max_connections=2)) as cluster:
+        kept = [await cluster.connect() for _ in range(2)]
+        for client in kept:
+            await client.ask(18, 3)
+        assert await (await cluster.connect()).receive() is None
+        assert cluster.server.stats().hang_ups == {"too many connections": 1}
+        assert (await kept[0].ask(18, 3)).error_code == KafkaError.NONE
+
+
+async def test_a_client_that_leaves_is_no_complaint() -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        await client.ask(18, 3)
+        await client.close()
+        await until(lambda: not cluster.server.stats().connections)
+        assert cluster.server.stats().hang_ups == {}
+
+
+async def test_a_closed_server_ends_its_connections_and_frees_its_port() -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        await client.ask(18, 3)
+        endpoint = cluster.server.advertised[0]
+        await cluster.server.close()
+        assert await client.receive() is None
+        assert cluster.server.stats().connections == 0
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(endpoint.host, endpoint.port)
+
+
+HEADS = st.tuples(
+    st.sampled_from([0, 3, 7, 10, 16, 18, 19, 20, 22, 32, 35, 44, 45, 56, 60, 66, 67]), st.integers(0, 13)
+)
+FRAMES = st.one_of(
+    st.binary(max_size=200),
+    st.tuples(HEADS, st.binary(max_size=120)).map(lambda f: struct.pack(">hhih", *f[0], 1, -1) + f[1]),
+    st.tuples(st.sampled_from([ALTER, ALLOCATE]), st.integers(0, 60), st.integers(0, 255)).map(
+        lambda f: f[0][: f[1]] + bytes([f[2]]) + f[0][f[1] + 1 :]
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(FRAMES, min_size=1, max_size=4))
+def test_no_frame_disturbs_another_connection(frames: list[bytes]) -> None:
+    asyncio.run(_fuzz(frames))
+
+
+async def _fuzz(frames: list[bytes]) -> None:
+    async with running(handler=lambda _event: CallFailed("not in this test")) as cluster:
+        for frame in frames:
+            client = await send_bytes(cluster, struct.pack(">i", len(frame)) + frame)
+            client.writer.write_eof()
+            await client.receive()
+        assert await is_served(cluster)

@@ -1,0 +1,288 @@
+"""The relay and ApiVersions: other brokers' work in our place, one target per client connection."""
+
+import asyncio
+
+import pytest
+
+from controllerd.api.broker_versions import BrokerVersions
+from controllerd.api.limits import Limits
+from controllerd.api.relay import Relay
+from controllerd.api.security import Operation, Principal
+from controllerd.core.kafka_error import KafkaError
+from controllerd.snapshot import Role
+from tests.api.cluster import BROKER_RANGES, NODE_ID, Client, Cluster, new_request, new_snapshot, running, until
+from wire.api_codec import Request
+from wire.framing import peek_request
+from wire.kio_codec import encode_request
+
+FIND_COORDINATOR = 10
+
+
+def find_coordinator(correlation_id: int = 7) -> bytes:
+    return encode_request(correlation_id, "test", new_request(FIND_COORDINATOR, 2, {"key": "group"}))
+
+
+async def ask_raw(client: Client, frame: bytes) -> bytes | None:
+    await client.send(frame)
+    return await client.receive()
+
+
+def target_of(answer: bytes | None) -> int:
+    assert answer is not None
+    return int(answer[4:].split(b" ")[2])
+
+
+async def advertised(cluster: Cluster, version: int = 3) -> dict[int, tuple[int, int]]:
+    client = await cluster.connect()
+    entity = await client.ask(18, version)
+    return {row.api_key: (row.min_version, row.max_version) for row in entity.api_keys}
+
+
+# -- ApiVersions -------------------------------------------------------------------------------------------------------
+
+
+async def test_without_brokers_only_what_is_native_is_advertised() -> None:
+    async with running() as cluster:
+        ranges = await advertised(cluster)
+        assert ranges[56] == (0, 3)
+        assert ranges[67] == (0, 0)
+        assert FIND_COORDINATOR not in ranges
+
+
+async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_versions() -> None:
+    async with running(brokers=1) as cluster:
+        older = {key: versions for key, versions in BROKER_RANGES.items() if key != 0}
+        await cluster.add_broker(2, {**older, FIND_COORDINATOR: (1, 4), 3: (0, 9)})
+        ranges = await advertised(cluster)
+        assert ranges[FIND_COORDINATOR] == (1, 4)
+        assert 0 not in ranges
+        assert ranges[3] == (0, 9), "auto-creation goes to a broker, so Metadata is what brokers speak"
+
+
+async def test_orders_to_brokers_and_later_apis_are_not_advertised() -> None:
+    async with running(brokers=1) as cluster:
+        assert not {4, 5, 6, 17, 19, 36, 58} & (await advertised(cluster)).keys()
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767])
+async def test_an_unknown_version_is_refused_in_version_0_with_our_range(version: int) -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        answer = await ask_raw(client, (18).to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\x09garbage")
+        assert answer == bytes.fromhex("00000009002300000001001200000004")
+        assert (await client.ask(18, 4)).error_code == KafkaError.NONE, "the connection goes on"
+
+
+async def test_a_client_software_name_must_be_legal() -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        entity = await client.ask(18, 3, client_software_name="-bad-", client_software_version="1")
+        assert entity.error_code == KafkaError.INVALID_REQUEST
+
+
+async def test_a_broker_that_hangs_delays_an_answer_only_a_little_and_is_left_out() -> None:
+    async with running(brokers=1) as cluster:
+        (await cluster.add_broker(2)).is_hanging = True
+        async with asyncio.timeout(3):
+            assert FIND_COORDINATOR in await advertised(cluster)
+
+
+async def test_a_broker_is_asked_again_when_its_epoch_is_another() -> None:
+    async with running(brokers=1) as cluster:
+        await advertised(cluster)
+        cluster.brokers[1].ranges = {18: (0, 4)}
+        assert FIND_COORDINATOR in await advertised(cluster)
+        cluster.set_live(1, epoch=200)
+        assert FIND_COORDINATOR not in await advertised(cluster)
+
+
+async def test_a_broker_whose_socket_is_not_open_yet_is_asked_again_later() -> None:
+    async with running(brokers=1) as cluster:
+        stub = cluster.brokers[1]
+        open_endpoint, stub.endpoint = stub.endpoint, stub.endpoint._replace(port=1)
+        cluster.set_live(1)
+        versions = BrokerVersions(cluster.snapshot, retry_s=0.0)
+        assert await versions.known("PLAINTEXT") == {}
+        stub.endpoint = open_endpoint
+        cluster.set_live(1)
+        assert 1 in await versions.known("PLAINTEXT")
+        await versions.close()
+
+
+# -- the relay ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_frame_reaches_a_broker_unchanged_and_so_does_the_answer() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        frame = find_coordinator()
+        answer = await ask_raw(client, frame)
+        assert cluster.brokers[1].frames == [frame]
+        assert answer == frame[4:8] + b"answer of 1 to " + frame
+
+
+async def test_a_client_connection_sticks_to_its_broker_and_another_gets_another() -> None:
+    async with running(brokers=2) as cluster:
+        one, other = await cluster.connect(), await cluster.connect()
+        first = {target_of(await ask_raw(one, find_coordinator(i))) for i in range(4)}
+        second = {target_of(await ask_raw(other, find_coordinator(i))) for i in range(4)}
+        assert len(first) == len(second) == 1
+        assert first != second
+
+
+async def test_pipelined_requests_are_worked_on_one_at_a_time_and_in_order() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        for i in range(5):
+            await client.send(find_coordinator(i))
+        assert [int.from_bytes((await client.receive() or b"")[:4]) for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+async def test_the_client_is_hung_up_on_when_its_broker_dies() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        await ask_raw(client, find_coordinator())
+        await cluster.brokers[1].die()
+        assert await ask_raw(client, find_coordinator()) is None
+        assert cluster.server.stats().hang_ups == {"relay target lost": 1}
+
+
+async def test_the_client_is_hung_up_on_when_its_broker_dies_at_work() -> None:
+    async with running(brokers=1) as cluster:
+        cluster.brokers[1].is_silent = True
+        client = await cluster.connect()
+        await client.send(find_coordinator())
+        await until(lambda: cluster.brokers[1].frames)
+        await cluster.brokers[1].die()
+        assert await client.receive() is None
+
+
+async def test_an_idle_connection_that_the_broker_closed_is_opened_again() -> None:
+    async with running(brokers=1) as cluster:
+        versions = BrokerVersions(cluster.snapshot)
+        relay = Relay("PLAINTEXT", cluster.snapshot, versions, Limits(), 0)
+        frame = find_coordinator()
+        request = Request(peek_request(frame), frame)
+        await relay.forward(request)
+        for writer in cluster.brokers[1].connections:
+            writer.transport.abort()
+        target = relay._target
+        assert target is not None
+        await until(lambda: not target.is_open)
+        assert target_of(await relay.forward(request)) == 1
+        relay.close()
+
+
+async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
+    async with running(brokers=2) as cluster:
+        await advertised(cluster)
+        await cluster.brokers[1].die()
+        client = await cluster.connect()
+        assert {target_of(await ask_raw(client, find_coordinator())) for _ in range(2)} == {2}
+
+
+async def test_a_broker_that_does_not_answer_in_time_costs_only_its_client() -> None:
+    async with running(brokers=1, limits=Limits(relay_s=0.1)) as cluster:
+        cluster.brokers[1].is_silent = True
+        client, other = await cluster.connect(), await cluster.connect()
+        assert await ask_raw(client, find_coordinator()) is None
+        assert (await other.ask(18, 4)).error_code == KafkaError.NONE
+
+
+async def test_a_client_is_hung_up_on_when_there_is_no_broker() -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        assert await ask_raw(client, find_coordinator()) is None
+
+
+@pytest.mark.parametrize("api_key", [4, 5, 6, 17, 36, 58])
+async def test_what_is_never_relayed_is_hung_up_on(api_key: int) -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        assert await ask_raw(client, api_key.to_bytes(2, "big") + bytes(20)) is None
+        assert cluster.brokers[1].frames == []
+
+
+class NoRelay:
+    def allows(self, principal: Principal, operation: Operation) -> bool:
+        return operation is not Operation.RELAY
+
+
+async def test_with_an_authorizer_that_forbids_it_nothing_is_relayed_or_advertised() -> None:
+    async with running(brokers=1, authorizer=NoRelay()) as cluster:
+        client = await cluster.connect()
+        assert FIND_COORDINATOR not in await advertised(cluster)
+        assert await ask_raw(client, find_coordinator()) is None
+        assert cluster.brokers[1].frames == []
+
+
+# -- native APIs that may go to a broker -------------------------------------------------------------------------------
+
+
+def metadata(name: str, *, create: bool) -> bytes:
+    values = {"topics": [{"name": name, "topic_id": None}], "allow_auto_topic_creation": create}
+    return encode_request(1, "test", new_request(3, 12, values))
+
+
+async def test_metadata_that_would_create_a_topic_goes_to_a_broker() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        assert target_of(await ask_raw(client, metadata("new", create=True))) == 1
+
+
+async def test_metadata_of_known_topics_stays_here() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        await ask_raw(client, metadata("orders", create=True))
+        await ask_raw(client, metadata("new", create=False))
+        assert cluster.brokers[1].frames == []
+
+
+async def test_without_a_broker_the_topic_is_simply_unknown() -> None:
+    async with running() as cluster:
+        client = await cluster.connect()
+        entity = await client.ask(3, 12, topics=[{"name": "new", "topic_id": None}], allow_auto_topic_creation=True)
+        assert entity.topics[0].error_code == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(3, 12), (60, 1)])
+async def test_a_standby_has_a_broker_answer_for_it(api_key: int, version: int) -> None:
+    async with running(new_snapshot(Role.STANDBY), brokers=1) as cluster:
+        client = await cluster.connect()
+        frame = encode_request(1, "test", new_request(api_key, version, {}))
+        assert target_of(await ask_raw(client, frame)) == 1
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(3, 12), (60, 1)])
+async def test_a_standby_that_knows_no_broker_hangs_up(api_key: int, version: int) -> None:
+    async with running(new_snapshot(Role.STANDBY)) as cluster:
+        client = await cluster.connect()
+        frame = encode_request(1, "test", new_request(api_key, version, {}))
+        assert await ask_raw(client, frame) is None
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(32, 4), (33, 2), (44, 1)])
+async def test_configuration_of_anything_but_this_node_goes_to_a_broker(api_key: int, version: int) -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        topic = {"resource_type": 2, "resource_name": "orders", "configs": (), "configuration_keys": None}
+        frame = encode_request(1, "test", new_request(api_key, version, {"resources": [topic]}))
+        assert target_of(await ask_raw(client, frame)) == 1
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(32, 4), (33, 2), (44, 1)])
+@pytest.mark.parametrize("kind", [4, 8])
+async def test_configuration_of_this_node_is_accepted_and_empty(api_key: int, version: int, kind: int) -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        own = {"resource_type": kind, "resource_name": str(NODE_ID), "configs": (), "configuration_keys": None}
+        entity = await client.ask(api_key, version, resources=[own])
+        [row] = entity.results if api_key == 32 else entity.responses
+        assert (row.error_code, row.resource_type, row.resource_name) == (KafkaError.NONE, kind, str(NODE_ID))
+
+
+async def test_a_transactional_producer_goes_to_a_broker() -> None:
+    async with running(brokers=1) as cluster:
+        client = await cluster.connect()
+        frame = encode_request(1, "test", new_request(22, 4, {"transactional_id": "tx"}))
+        assert target_of(await ask_raw(client, frame)) == 1
