@@ -1,0 +1,51 @@
+"""Exit codes that scripts may rely on; ``controllerctl exit-codes`` prints them."""
+
+from enum import IntEnum
+from typing import Final
+
+
+class ExitCode(IntEnum):
+    """Why controllerctl ended."""
+
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+    PARTIAL = 5
+    IN_PROGRESS = 6
+    DECLINED = 7
+    OTHER_CLUSTER = 8
+    UNREACHABLE = 69
+    INTERNAL = 70
+    FORBIDDEN = 77
+    BAD_CONFIG = 78
+    TIMED_OUT = 124
+    INTERRUPTED = 130
+
+
+MEANINGS: Final = {
+    ExitCode.DONE: "done, or it was so already",
+    ExitCode.NO: "the answer is no: a check found something",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.NOT_FOUND: "not found",
+    ExitCode.REFUSED: "refused: not the active controller, fenced, or this cluster must not be led",
+    ExitCode.PARTIAL: "partial: some items failed",
+    ExitCode.IN_PROGRESS: "still in progress",
+    ExitCode.DECLINED: "declined at the prompt, or nobody there to ask",
+    ExitCode.OTHER_CLUSTER: "the cluster behind this address is another one than expected",
+    ExitCode.UNREACHABLE: "the daemon or ZooKeeper cannot be reached",
+    ExitCode.INTERNAL: "the daemon failed",
+    ExitCode.FORBIDDEN: "not permitted",
+    ExitCode.BAD_CONFIG: "bad configuration",
+    ExitCode.TIMED_OUT: "no answer within --timeout",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; an operation that was begun continues",
+}
+
+
+class CliError(Exception):
+    """Ends the command: one line on standard error that says what to do next, and an exit code."""
+
+    def __init__(self, code: ExitCode, message: str) -> None:
+        super().__init__(message)
+        self.code: Final = code

@@ -1,0 +1,113 @@
+"""``controllerctl takeover`` and ``resign``: move the role on purpose, after saying what will happen."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from cli.exit_codes import CliError, ExitCode
+from cli.output import human_duration, note, print_json, print_struct
+from cli.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from controllerd.status.schema import StatusResponse
+
+Result = TypeVar("Result")
+
+
+def takeover(context: typer.Context) -> None:
+    """Make this instance the active controller, whoever is it now.
+
+    Examples: controllerctl takeover --reason "first trial" · controllerctl takeover --yes -o json
+    """
+    settings = settings_of(context)
+    client = settings.client()
+    before = client.status().content
+    if before.status.role == "active":
+        _report_held_already(settings, before)
+        return
+    _confirm(
+        settings,
+        f"takeover in cluster {before.meta.cluster_id or 'not known yet'}",
+        f"controllerd {before.status.node_id} takes the role from {before.status.holder or 'nobody'}, "
+        "in one transaction; the controller epoch grows by one",
+        "it then loads the cluster and sends every broker its state",
+    )
+    answer = _uninterrupted(lambda: client.takeover(settings.reason))
+    if settings.wants_json:
+        print_json(answer.body)
+        return
+    done = answer.content
+    typer.echo(
+        f"role taken from {done.held_by} in {human_duration(done.took_s)}: "
+        f"controller epoch {done.epoch_before} -> {done.epoch_after}"
+    )
+
+
+def resign(context: typer.Context) -> None:
+    """Make this instance give the role away and stand by.
+
+    Examples: controllerctl resign --reason "kernel upgrade" · controllerctl resign --yes
+    """
+    settings = settings_of(context)
+    client = settings.client()
+    before = client.status().content
+    if before.status.role == "standby":
+        _report_not_held(settings, before)
+        return
+    _confirm(
+        settings,
+        f"resignation in cluster {before.meta.cluster_id or 'not known yet'}",
+        f"controllerd {before.status.node_id} deletes /controller and does not contend for a while",
+        "another instance, or the controller inside a broker, takes the role within milliseconds",
+    )
+    answer = _uninterrupted(lambda: client.resign(settings.reason))
+    if settings.wants_json:
+        print_json(answer.body)
+    else:
+        typer.echo(f"role given away in {human_duration(answer.content.took_s)}; controllerctl status shows who has it")
+
+
+def _report_held_already(settings: Settings, now: "StatusResponse") -> None:
+    from controllerd.status.schema import TakeoverResponse
+
+    epoch, holder = now.meta.controller_epoch, f"controllerd {now.status.node_id}"
+    if settings.wants_json:
+        print_struct(TakeoverResponse(epoch_before=epoch, epoch_after=epoch, held_by=holder, took_s=0.0))
+    else:
+        typer.echo(f"nothing to do: {holder} holds the role already, with controller epoch {epoch}")
+
+
+def _report_not_held(settings: Settings, now: "StatusResponse") -> None:
+    from controllerd.status.schema import ResignResponse
+
+    if settings.wants_json:
+        print_struct(ResignResponse(took_s=0.0))
+    else:
+        typer.echo(f"nothing to do: this instance stands by, {now.status.holder or 'nobody'} holds the role")
+
+
+def _confirm(settings: Settings, title: str, *plan: str) -> None:
+    """Say what will happen and ask. :raises CliError: the answer is no, or nobody is there to ask."""
+    note(f"{title}:")
+    for step in plan:
+        note(f"  {step}")
+    if settings.assume_yes:
+        return
+    if not sys.stdin.isatty():
+        raise CliError(ExitCode.DECLINED, "nothing was changed: there is no terminal to ask on; repeat with --yes")
+    try:
+        agreed = typer.confirm("go on?", default=False, err=True)
+    except typer.Abort:
+        agreed = False
+    if not agreed:
+        raise CliError(ExitCode.DECLINED, "declined: nothing was changed")
+
+
+def _uninterrupted(operation: Callable[[], Result]) -> Result:
+    try:
+        return operation()
+    except KeyboardInterrupt as stop:
+        message = "interrupted; the operation continues, controllerctl status shows the outcome"
+        raise CliError(ExitCode.INTERRUPTED, message) from stop

@@ -1,0 +1,176 @@
+"""What the HTTP endpoint answers, as types: the daemon encodes them and ``controllerctl`` decodes them.
+
+Changes are additive within ``v1``. Times are ISO 8601 in UTC beside epoch milliseconds; durations are seconds.
+"""
+
+import msgspec
+
+
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
+    """The envelope's head: which cluster, which term, which version of the picture."""
+
+    cluster_id: str
+    controller_epoch: int
+    seq: int
+    generated_at: str
+
+
+class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds ``/controller``; ``kind`` is ``controllerd`` or ``broker`` (a broker's built-in controller)."""
+
+    node_id: int
+    kind: str
+    instance: str | None
+    since: str
+    since_ms: int
+
+    def __str__(self) -> str:
+        return f"controllerd {self.node_id}" if self.kind == "controllerd" else f"broker {self.node_id} (built-in)"
+
+
+class ListenerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint of a broker."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A live broker and the control requests that wait for it."""
+
+    id: int
+    broker_epoch: int
+    rack: str | None
+    listeners: list[ListenerStatus]
+    shutting_down: bool
+    connected: bool
+    queue_depth: int
+    queue_oldest_age_s: float
+    error: str | None
+
+
+class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many topics and partitions there are, and how many need attention."""
+
+    topics: int
+    partitions: int
+    offline: int
+    under_replicated: int
+    non_preferred: int
+    waiting: int
+    """New and without a leader yet, for want of live replicas."""
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The event queue and the event in work."""
+
+    depth: int
+    oldest_age_s: float
+    current_event: str | None
+    current_number: int | None
+    current_running_s: float
+
+
+class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The ZooKeeper session; ``session_id`` is hexadecimal as ZooKeeper's own tools print it."""
+
+    state: str
+    session_id: str | None
+    generation: int
+
+
+class AuditStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit log's writer."""
+
+    records_written: int
+    records_lost: int
+    trouble: str | None
+
+
+class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
+    """A znode that cannot be understood and is left alone."""
+
+    path: str
+    reason: str
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """This instance and the cluster as it sees it; the counts are those of the active controller."""
+
+    role: str
+    reason: str
+    node_id: int
+    instance: str
+    version: str
+    holder: HolderStatus | None
+    zookeeper: SessionStatus
+    queue: QueueStatus
+    counts: PartitionCounts
+    brokers: list[BrokerStatus]
+    quarantined: list[Quarantined]
+    audit: AuditStatus
+
+
+class StatusResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/status``."""
+
+    api_version: str = "v1"
+    kind: str = "Status"
+    meta: Meta
+    status: Status
+
+
+class TakeoverResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``POST /v1/takeover``; equal epochs mean that the role was ours already."""
+
+    api_version: str = "v1"
+    kind: str = "Takeover"
+    epoch_before: int
+    epoch_after: int
+    held_by: str
+    took_s: float
+
+
+class ResignResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``POST /v1/resign``."""
+
+    api_version: str = "v1"
+    kind: str = "Resignation"
+    took_s: float
+
+
+class AdminRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of an admin verb; the reason ends up in the audit log."""
+
+    reason: str = ""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error (RFC 9457); ``code`` is stable and for programs, ``hint`` says what to do next."""
+
+    title: str
+    status: int
+    detail: str
+    code: str
+    type: str = "about:blank"
+    kafka_error: str | None = None
+    hint: str | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a health answer. A check that is not ``required`` only marks the answer as degraded."""
+
+    name: str
+    ok: bool
+    detail: str
+    required: bool = True
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """``GET /livez`` and ``GET /readyz``; ``checks`` are listed when asked for or when one failed."""
+
+    ok: bool
+    degraded: bool
+    checks: list[Check]

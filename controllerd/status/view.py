@@ -1,0 +1,145 @@
+"""From the sources to the answer of ``GET /v1/status``."""
+
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+
+from controllerd.core.model import Broker
+from controllerd.snapshot import ClusterSnapshot, Holder
+from controllerd.status.counts import PartitionCounter
+from controllerd.status.schema import (
+    AuditStatus,
+    BrokerStatus,
+    HolderStatus,
+    ListenerStatus,
+    Meta,
+    PartitionCounts,
+    Quarantined,
+    QueueStatus,
+    SessionStatus,
+    Status,
+    StatusResponse,
+)
+from controllerd.status.sources import ChannelView, StatusSources
+
+_NO_CHANNEL = ChannelView(connected=False)
+
+
+@cache
+def daemon_version() -> str:
+    """The version of the installed package."""
+    return version("controllerd")
+
+
+def iso(epoch_ms: int) -> str:
+    """A time as ISO 8601 in UTC with milliseconds."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResponse:
+    """The whole picture of this instance."""
+    snapshot = sources.snapshot()
+    meta = Meta(
+        cluster_id=snapshot.cluster_id,
+        controller_epoch=snapshot.controller_epoch,
+        seq=snapshot.version,
+        generated_at=iso(sources.now_ms()),
+    )
+    status = Status(
+        role=snapshot.role.value,
+        reason=snapshot.reason,
+        node_id=snapshot.node_id,
+        instance=sources.instance,
+        version=daemon_version(),
+        holder=view_holder(snapshot.holder),
+        zookeeper=view_session(sources),
+        queue=view_queue(sources),
+        counts=view_counts(snapshot, counter),
+        brokers=view_brokers(snapshot, sources),
+        quarantined=[Quarantined(path=path, reason=reason) for path, reason in sorted(snapshot.quarantine.items())],
+        audit=view_audit(sources),
+    )
+    return StatusResponse(meta=meta, status=status)
+
+
+def view_holder(holder: Holder | None) -> HolderStatus | None:
+    """Who holds the role."""
+    if holder is None:
+        return None
+    return HolderStatus(
+        node_id=holder.node_id,
+        kind="controllerd" if holder.is_controllerd else "broker",
+        instance=holder.instance,
+        since=iso(holder.since_ms),
+        since_ms=holder.since_ms,
+    )
+
+
+def view_session(sources: StatusSources) -> SessionStatus:
+    """The ZooKeeper session."""
+    session = sources.session()
+    shown = None if session.session_id is None else f"0x{session.session_id & (2**64 - 1):x}"
+    return SessionStatus(state=session.state, session_id=shown, generation=session.generation)
+
+
+def view_queue(sources: StatusSources) -> QueueStatus:
+    """The event queue and the event in work."""
+    worker = sources.worker()
+    return QueueStatus(
+        depth=len(sources.queue),
+        oldest_age_s=sources.queue.oldest_age_s(),
+        current_event=worker.event,
+        current_number=worker.number,
+        current_running_s=worker.running_s,
+    )
+
+
+def view_counts(snapshot: ClusterSnapshot, counter: PartitionCounter) -> PartitionCounts:
+    """Topics and partitions."""
+    counts = counter.count(snapshot)
+    return PartitionCounts(
+        topics=len(snapshot.topics),
+        partitions=counts.partitions,
+        offline=snapshot.offline_partitions,
+        under_replicated=counts.under_replicated,
+        non_preferred=counts.non_preferred,
+        waiting=counts.waiting,
+    )
+
+
+def view_brokers(snapshot: ClusterSnapshot, sources: StatusSources) -> list[BrokerStatus]:
+    """The live brokers in order of their ids."""
+    channels = sources.channels()
+    return [
+        view_broker(broker, channels.get(broker_id, _NO_CHANNEL), shutting_down=broker_id in snapshot.shutting_down)
+        for broker_id, broker in sorted(snapshot.brokers.items())
+    ]
+
+
+def view_broker(broker: Broker, channel: ChannelView, *, shutting_down: bool) -> BrokerStatus:
+    """One broker and the requests that wait for it."""
+    return BrokerStatus(
+        id=broker.id,
+        broker_epoch=broker.epoch,
+        rack=broker.rack,
+        listeners=[
+            ListenerStatus(
+                name=endpoint.listener,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=endpoint.security_protocol.name,
+            )
+            for endpoint in broker.endpoints
+        ],
+        shutting_down=shutting_down,
+        connected=channel.connected,
+        queue_depth=channel.depth,
+        queue_oldest_age_s=channel.oldest_age_s,
+        error=channel.error,
+    )
+
+
+def view_audit(sources: StatusSources) -> AuditStatus:
+    """The audit log's writer."""
+    audit = sources.audit()
+    return AuditStatus(records_written=audit.records_written, records_lost=audit.records_lost, trouble=audit.trouble)

@@ -1,0 +1,44 @@
+"""controllerctl as a process of its own, as an operator runs it."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+PROGRAM = "import sys; from cli.app import main; sys.exit(main())"
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict[str, object]:
+        """Standard output as one JSON object."""
+        return msgspec.json.decode(self.out, type=dict[str, object])
+
+
+async def start(*arguments: str, stdin: int = DEVNULL, env: Mapping[str, str] | None = None) -> Process:
+    """The command, begun; ``env`` is added to the environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CONTROLLERCTL_")}
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, *arguments, stdin=stdin, stdout=PIPE, stderr=PIPE, env=kept | dict(env or {})
+    )
+
+
+async def outcome_of(process: Process) -> Outcome:
+    """Wait for the end."""
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode is not None
+    return Outcome(process.returncode, out.decode(), err.decode())
+
+
+async def controllerctl(*arguments: str, **variables: str) -> Outcome:
+    """The command from beginning to end, without a terminal."""
+    return await outcome_of(await start(*arguments, env=variables))

@@ -1,0 +1,85 @@
+"""The command line as a whole: global flags, usage errors, and how quickly it starts."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from cli.app import global_flags_first
+from cli.exit_codes import MEANINGS, ExitCode
+from cli.settings import parse_duration
+from tests.cli.running import controllerctl
+
+
+def test_global_flags_may_stand_after_the_command() -> None:
+    given = ["takeover", "--yes", "--reason", "because", "-o=json", "--api", "http://h:1"]
+
+    assert global_flags_first(given) == ["--yes", "--reason", "because", "-o=json", "--api", "http://h:1", "takeover"]
+
+
+def test_the_flags_of_a_command_stay_with_it() -> None:
+    assert global_flags_first(["status", "-w", "2", "--no-color"]) == ["--no-color", "status", "-w", "2"]
+
+
+def test_nothing_moves_behind_a_double_dash() -> None:
+    assert global_flags_first(["status", "--", "--yes"]) == ["status", "--", "--yes"]
+
+
+def test_a_flag_without_its_value_is_left_for_the_parser_to_refuse() -> None:
+    assert global_flags_first(["status", "--api"]) == ["--api", "status"]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("1.5s", 1.5), ("500ms", 0.5), ("2m", 120.0)])
+def test_durations_have_units(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1h", "1 s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        parse_duration(text)
+
+
+def test_every_exit_code_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(ExitCode)
+
+
+async def test_the_exit_codes_can_be_listed() -> None:
+    outcome = await controllerctl("exit-codes")
+
+    assert outcome.code == 0
+    assert [line.split()[0] for line in outcome.out.splitlines()[1:]] == [str(int(code)) for code in ExitCode]
+
+
+async def test_the_exit_codes_are_data_too() -> None:
+    outcome = await controllerctl("exit-codes", "-o", "json")
+
+    assert set(outcome.json()) == {str(int(code)) for code in ExitCode}
+
+
+async def test_the_version_needs_no_daemon() -> None:
+    assert (await controllerctl("version")).out.startswith("controllerctl ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["stauts"], ["status", "--bogus"], ["--timeout", "soon", "status"], ["-o", "xml"]]
+)
+async def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    assert (await controllerctl(*arguments)).code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("command", ["status", "takeover", "resign"])
+async def test_every_command_has_examples_in_its_help(command: str) -> None:
+    outcome = await controllerctl(command, "--help")
+
+    assert outcome.out.count(f"controllerctl {command}") >= 2
+
+
+def test_nothing_slow_is_imported_before_it_is_needed() -> None:
+    slow = {"aiohttp", "asyncio", "http.client", "kazoo", "msgspec", "pyspark", "rich", "structlog"}
+    script = "import sys, cli.app; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+    assert slow & set(loaded.split()) == set()

@@ -1,0 +1,84 @@
+"""``controllerctl status`` against the real status server."""
+
+import asyncio
+import signal
+from types import MappingProxyType
+
+import msgspec
+import pytest
+
+from cli.output import human_duration
+from controllerd.status.schema import StatusResponse
+from controllerd.status.sources import AuditView, WorkerView
+from events.cluster import BrokerChange
+from tests.cli.running import controllerctl, start
+from tests.status.fake_controller import FakeController, serving
+
+
+async def test_status_says_who_leads_and_what_needs_attention() -> None:
+    controller = FakeController()
+    controller.lead(12)
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("status", "--api", url)
+
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert "this instance  active: elected with epoch 12" in lines
+    assert any(
+        "controllerd 2000000001, controller epoch 12, since 2023-11-14T22:13:20.000Z (4m12s)" in x for x in lines
+    )
+    assert any("4 of 2 topics: 1 offline, 2 under-replicated, 2 not led by the preferred" in x for x in lines)
+    assert "2       102    PLAINTEXT://kafka2:9092  r1    3      1.5 s   unreachable: refused" in lines
+
+
+async def test_a_standby_shows_who_holds_the_role() -> None:
+    async with serving(FakeController()) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "standby: broker 2 (built-in) holds the role" in outcome.out
+    assert "controller     broker 2 (built-in), since" in outcome.out
+    assert "partitions     loaded by the active controller only" in outcome.out
+
+
+async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> None:
+    controller = FakeController(worker=WorkerView("TopicChange", 3, 0.25, 0.25), is_stalled=True)
+    controller.audit = AuditView(10, 2, "no space left on device")
+    controller.snapshot.quarantine = MappingProxyType({"/brokers/topics/broken": "not JSON"})
+    controller.queue.put(BrokerChange())
+    controller.now_s += 5
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "1 wait, the oldest for 5.0 s, TopicChange in work for 250 ms" in outcome.out
+    assert "10 records, 2 lost, in trouble: no space left on device" in outcome.out
+    assert "/brokers/topics/broken: not JSON" in outcome.out
+
+
+async def test_json_is_the_schema_of_the_daemon() -> None:
+    async with serving(FakeController()) as url:
+        outcome = await controllerctl("status", "-o", "json", CONTROLLERCTL_API=url)
+
+    assert msgspec.json.decode(outcome.out, type=StatusResponse).status.role == "standby"
+
+
+async def test_a_watch_prints_lines_of_json_until_it_is_interrupted() -> None:
+    async with serving(FakeController()) as url:
+        process = await start("--api", url, "status", "-w", "20ms")
+        assert process.stdout is not None
+        for _ in range(2):
+            line = await asyncio.wait_for(process.stdout.readline(), 30)
+            assert msgspec.json.decode(line, type=StatusResponse).kind == "Status"
+        process.send_signal(signal.SIGINT)
+        await asyncio.wait_for(process.communicate(), 30)
+
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0124, "12 ms"), (1.5, "1.5 s"), (252, "4m12s"), (7500, "2h05m"), (273_600, "3d04h")],
+)
+def test_durations_are_readable(seconds: float, shown: str) -> None:
+    assert human_duration(seconds) == shown

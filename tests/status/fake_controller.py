@@ -1,0 +1,143 @@
+"""A controller without ZooKeeper: a real queue and snapshot, and a worker that answers takeover and resign."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from controllerd.core.model import (
+    Broker,
+    BrokerId,
+    Endpoint,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+)
+from controllerd.errors import ControllerdError, NotController
+from controllerd.snapshot import ClusterSnapshot, Holder, PartitionView, Role, TopicView
+from controllerd.status.server import StatusServer
+from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from events.cluster import Resign, Takeover, TakeoverResult
+from events.queue import EventQueue
+
+NODE_ID = 2_000_000_001
+INSTANCE = "6c0e7a52-58c2-4b35-9a57-3f1c3a0f0b11"
+NOW_MS = 1_700_000_252_000
+SINCE_MS = 1_700_000_000_000
+BUILT_IN = Holder(2, None, SINCE_MS)
+OURSELVES = Holder(NODE_ID, INSTANCE, SINCE_MS)
+
+
+def broker(broker_id: int) -> Broker:
+    """A live broker with one listener."""
+    return Broker(BrokerId(broker_id), 100 + broker_id, (Endpoint("PLAINTEXT", f"kafka{broker_id}", 9092),), rack="r1")
+
+
+def partition(number: int, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...] = (1, 2, 3)) -> PartitionView:
+    """A partition with this leader and ISR; Offline when nobody leads."""
+    return PartitionView(
+        number,
+        PartitionState.ONLINE if leader >= 0 else PartitionState.OFFLINE,
+        ReplicaAssignment(tuple(map(BrokerId, replicas))),
+        LeaderAndIsr(BrokerId(leader), 4, tuple(map(BrokerId, isr)), 7, 9),
+        (),
+    )
+
+
+@dataclass
+class FakeController:
+    """State that the tests change, and the sources that show it."""
+
+    snapshot: ClusterSnapshot = field(default_factory=lambda: ClusterSnapshot(NODE_ID, "cluster-1"))
+    worker: WorkerView = field(default_factory=WorkerView)
+    session: SessionView = field(default_factory=lambda: SessionView("connected", 0x10000AB, 1))
+    audit: AuditView = field(default_factory=lambda: AuditView(records_written=88))
+    channels: dict[BrokerId, ChannelView] = field(default_factory=dict)
+    refusal: ControllerdError | None = None
+    """What every admin verb ends with instead of a result."""
+    is_stalled: bool = False
+    """Whether the worker takes nothing from the queue."""
+    never_answers: bool = False
+    """Whether the worker takes an event, sets ``took`` and hangs."""
+    took: asyncio.Event = field(default_factory=asyncio.Event)
+    reasons: list[str] = field(default_factory=list)
+    """The reasons of the admin verbs that arrived."""
+    now_s: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.queue = EventQueue(lambda: self.now_s)
+        self.lead(11) if self.snapshot.role is Role.ACTIVE else self.stand_by("broker 2 (built-in) holds the role")
+
+    def stand_by(self, reason: str) -> None:
+        """A broker's own controller holds the role."""
+        self.snapshot.role, self.snapshot.reason, self.snapshot.holder = Role.STANDBY, reason, BUILT_IN
+
+    def lead(self, epoch: int) -> None:
+        """Hold the role over two brokers and four partitions."""
+        snapshot = self.snapshot
+        snapshot.role, snapshot.reason, snapshot.holder = Role.ACTIVE, f"elected with epoch {epoch}", OURSELVES
+        snapshot.controller_epoch = epoch
+        snapshot.brokers = MappingProxyType({BrokerId(n): broker(n) for n in (1, 2)})
+        self.channels = {BrokerId(1): ChannelView(), BrokerId(2): ChannelView(3, 1.5, connected=False, error="refused")}
+        self.put_topic("orders", partition(0, 1, (1, 2, 3)), partition(1, 2, (2, 3)), partition(2, -1, (3,)))
+        self.put_topic("audit", partition(0, 1, (1, 2, 3)))
+        snapshot.offline_partitions = 1
+
+    def put_topic(self, name: str, *partitions: PartitionView) -> None:
+        """Publish a topic."""
+        self.snapshot.topics[name] = TopicView(name, None, partitions)
+        self.snapshot.version += 1
+
+    def sources(self) -> StatusSources:
+        """What the server asks."""
+        return StatusSources(
+            instance=INSTANCE,
+            queue=self.queue,
+            snapshot=lambda: self.snapshot,
+            worker=lambda: self.worker,
+            channels=lambda: self.channels,
+            session=lambda: self.session,
+            audit=lambda: self.audit,
+            now_ms=lambda: NOW_MS,
+        )
+
+    async def work(self) -> None:
+        """Drain the queue as the event task would."""
+        while not self.is_stalled:
+            queued = await self.queue.take()
+            self.took.set()
+            if self.never_answers:
+                return
+            try:
+                queued.answer(self._handle(queued.event))
+            except ControllerdError as error:
+                queued.fail(error)
+
+    def _handle(self, event: object) -> TakeoverResult | None:
+        assert isinstance(event, Takeover | Resign)
+        self.reasons.append(event.reason)
+        if self.refusal is not None:
+            raise self.refusal
+        if isinstance(event, Resign):
+            if not self.snapshot.is_active:
+                raise NotController("this instance is not the active controller")
+            self.stand_by(event.reason)
+            return None
+        before, held_by = self.snapshot.controller_epoch, str(self.snapshot.holder)
+        self.lead(before + 1)
+        return TakeoverResult(before, before + 1, held_by)
+
+
+@asynccontextmanager
+async def serving(controller: FakeController, *, admin_timeout_s: float = 5.0) -> AsyncIterator[str]:
+    """The real server on a port of the system's choice, with the worker running; its address."""
+    server = StatusServer(controller.sources(), "127.0.0.1", 0, admin_timeout_s=admin_timeout_s)
+    port = await server.start()
+    async with asyncio.TaskGroup() as tasks:
+        worker = tasks.create_task(controller.work())
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            worker.cancel()
+            await server.close()
