@@ -1,0 +1,86 @@
+"""The ``controllerd`` command: ``run`` the daemon, ``dev`` a whole cluster, or tell the ``demo`` story."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controllerd.config.load import load_config
+from controllerd.daemon.run import EXIT_CONFIG
+from controllerd.daemon.run import run as run_daemon
+from controllerd.errors import ConfigError
+
+app = typer.Typer(
+    help="The controller of a ZooKeeper-mode Apache Kafka cluster, as a daemon of its own.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def run(
+    config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
+    zookeeper: Annotated[str | None, typer.Option(help="zookeeper.connect: host:port,host:port/chroot.")] = None,
+    node_id: Annotated[int | None, typer.Option(help="Between 2000000000 and 2000000099.")] = None,
+    listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port, once per listener.")] = None,
+    http: Annotated[str | None, typer.Option(help="host:port of the status endpoint.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Identity, lock and audit log of this instance.")] = None,
+    when_broker_holds: Annotated[
+        str | None, typer.Option(help="standby or takeover: what to do while a broker's own controller leads.")
+    ] = None,
+) -> None:
+    """Run one instance until SIGTERM. Flags win over CONTROLLERD__SECTION__KEY variables, those over the file.
+
+    Example: controllerd run --zookeeper 127.0.0.1:2181/kafka --node-id 2000000000
+    --listener PLAINTEXT://127.0.0.1:9095 --data-dir ./controllerd-data --when-broker-holds takeover
+    """
+    flags: dict[str, object] = {
+        "zookeeper.connect": zookeeper,
+        "node.id": node_id,
+        "kafka.listeners": listener,
+        "http.listen": http,
+        "node.data_dir": str(data_dir) if data_dir is not None else None,
+        "controller.when_broker_holds": when_broker_holds,
+    }
+    try:
+        effective = load_config(config, os.environ, flags)
+    except ConfigError as error:
+        for problem in error.problems:
+            typer.echo(f"controllerd: {problem}", err=True)
+        raise typer.Exit(EXIT_CONFIG) from None
+    raise typer.Exit(run_daemon(effective))
+
+
+@app.command()
+def dev(
+    directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
+) -> None:
+    """Start ZooKeeper, three embedded brokers and controllerd, print their addresses, and run until Ctrl-C."""
+    from controllerd.dev.commands import run_dev
+
+    raise typer.Exit(run_dev(directory))
+
+
+@app.command()
+def demo(
+    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real 3.9.1 brokers).")] = (
+        "embedded"
+    ),
+    directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
+    summary: Annotated[Path, typer.Option(help="Where the result goes, as JSON.")] = Path("summary.json"),
+) -> None:
+    """Tell the story of a cluster whose brokers and controllers die, and check that nothing is lost."""
+    from controllerd.dev.commands import run_demo
+
+    raise typer.Exit(run_demo(brokers, directory, summary))
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

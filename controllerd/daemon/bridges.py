@@ -1,0 +1,132 @@
+"""Small adapters between parts that do not know each other, and the guard against a process that slept."""
+
+from collections.abc import Callable
+
+import structlog
+
+from channel_manager.observer import Exchange
+from controllerd.audit.writer import AuditWriter
+from controllerd.config.model import Config
+from controllerd.core.model import BrokerId
+from controllerd.core.requests import ControlRequest
+from controllerd.ports import AuditLog
+from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
+
+log = structlog.get_logger(__name__)
+
+SLOW_EVENT_S = 1.0
+TERM_ENDS = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
+
+
+class StampedAudit:
+    """The audit log with the stamps that a record alone does not know: the event in work and the controller epoch."""
+
+    def __init__(self, writer: AuditWriter) -> None:
+        self._writer = writer
+
+    def record(self, *records: Record) -> None:
+        """Append records; those that begin or end something change the stamps of what follows."""
+        for record in records:
+            if isinstance(record, EventBegin):
+                self._writer.set_event(record.number)
+            elif isinstance(record, TermRecord) and record.change in {"elected", "renewed"}:
+                self._writer.set_epoch(record.controller_epoch)
+            self._writer.record(record)
+            if isinstance(record, EventEnd):
+                self._writer.set_event(0)
+            elif isinstance(record, TermRecord) and record.change in TERM_ENDS:
+                self._writer.set_epoch(0)
+
+    async def accepted(self) -> None:
+        """Wait, for a bounded time, until the writer took everything."""
+        await self._writer.accepted()
+
+
+class RecordedExchanges:
+    """Writes every answer of a broker into the audit log."""
+
+    def __init__(self, audit: AuditLog) -> None:
+        self._audit = audit
+
+    def on_request(
+        self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
+    ) -> None:
+        """Requests are recorded when they are queued; the attempts are counted in the answer."""
+
+    def on_response(self, exchange: Exchange) -> None:
+        """Record an answer with everything that makes it findable."""
+        errors = exchange.response.partition_errors
+        self._audit.record(
+            ResponseRecord(
+                broker=exchange.broker,
+                broker_epoch=exchange.request.broker_epoch,
+                api=exchange.response.api,
+                version=exchange.version,
+                correlation_id=exchange.correlation_id,
+                bytes_sent=exchange.bytes_sent,
+                attempts=exchange.attempts,
+                took_ms=round(exchange.took_s * 1000, 3),
+                error=exchange.response.error,
+                errors={str(tp): int(error) for tp, error in errors.items() if error},
+            )
+        )
+
+
+class ConfiguredTopics:
+    """Topic defaults from this instance's configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def unclean_by_default(self) -> bool:
+        """``unclean.leader.election.enable`` of the cluster."""
+        return self._config.kafka.unclean_leader_election_enable
+
+
+class EventStatistics:
+    """Counts events and unclean elections, and says when an event was slow."""
+
+    def __init__(self, slow_s: float = SLOW_EVENT_S) -> None:
+        self._slow_s = slow_s
+        self.events = 0
+        self.unclean_elections = 0
+
+    def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
+        """An event was handled."""
+        self.events += 1
+        if processing_s > self._slow_s:
+            log.warning("slow event", event_name=event, state=state, took_s=round(processing_s, 3), waited_s=queue_s)
+
+    def count_unclean_elections(self, elections: int) -> None:
+        """So many leaders were elected outside their ISR."""
+        self.unclean_elections += elections
+
+
+class FreezeGuard:
+    """Notices that the process slept for longer than its session lives (SIGSTOP, a suspended machine).
+
+    From then on nothing may be sent before the epoch was found valid: somebody else may have led meanwhile.
+    """
+
+    def __init__(self, limit_s: float, clock: Callable[[], float]) -> None:
+        """``clock`` gives seconds that go on while the machine is suspended."""
+        self._limit_s = limit_s
+        self._clock = clock
+        self._seen_at = clock()
+        self.is_suspicious = False
+
+    def tick(self) -> None:
+        """Called several times within the limit while the process runs."""
+        now = self._clock()
+        if now - self._seen_at > self._limit_s:
+            self.is_suspicious = True
+        self._seen_at = now
+
+    def may_send(self) -> bool:
+        """Whether bytes may leave; looks at the clock itself, because the tick may come later than the sender."""
+        self.tick()
+        return not self.is_suspicious
+
+    def validated(self) -> None:
+        """The epoch is still ours."""
+        self.is_suspicious = False

@@ -1,0 +1,104 @@
+"""``controllerd run``: configuration, signals, systemd, the ready line, exit codes."""
+
+import asyncio
+import os
+import signal
+from typing import Final
+
+import structlog
+
+from controllerd.audit.segments import AuditInUse
+from controllerd.config.model import Config
+from controllerd.daemon.node import Node, open_node
+from controllerd.errors import ConfigError, StoreUnavailable
+from controllerd.identity import claim_data_dir
+from controllerd.logs import configure_logging
+from controllerd.sdnotify import Notifier
+from controllerd.snapshot import Role
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK: Final = 0
+EXIT_UNREACHABLE: Final = 69
+EXIT_INTERNAL: Final = 70
+EXIT_IO: Final = 74
+EXIT_CONFIG: Final = 78
+
+
+class Announcer:
+    """Says on standard output and to systemd what the instance has become."""
+
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
+        self._role = Role.STARTING
+        self._is_ready = False
+
+    def published(self, node: Node) -> None:
+        """The snapshot is new: announce the role if it changed, and the status line of systemd."""
+        snapshot = node.snapshot
+        if snapshot.role is self._role:
+            return
+        self._role = snapshot.role
+        status = f"{snapshot.role.value} epoch={snapshot.controller_epoch} brokers={len(snapshot.brokers)}"
+        if snapshot.role is Role.ACTIVE:
+            print(ready_line(node), flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
+        if snapshot.role in {Role.ACTIVE, Role.STANDBY} and not self._is_ready:
+            self._is_ready = True
+            self._notifier.ready(status)
+        else:
+            self._notifier.status(status)
+
+    def beat(self, _node: Node) -> None:
+        """The event loop turns: tell systemd's watchdog."""
+        self._notifier.watchdog()
+
+
+def ready_line(node: Node) -> str:
+    """One line for whoever started us: role, epoch and every address."""
+    snapshot = node.snapshot
+    kafka = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in node.kafka.advertised) or "none"
+    return (
+        f"controllerd ready: node {snapshot.node_id} is the active controller, epoch {snapshot.controller_epoch}, "
+        f"cluster {snapshot.cluster_id}, kafka {kafka}, http {node.config.http.listen.host}:{node.http_port}"
+    )
+
+
+async def serve(config: Config) -> int:
+    """Run until SIGTERM or SIGINT (or a failure); the exit code."""
+    notifier = Notifier.from_env(os.environ)
+    announcer = Announcer(notifier)
+    with claim_data_dir(config.node.data_dir) as identity:
+        async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
+            _stop_on_signals(node)
+            await node.stop.wait()
+            notifier.stopping()
+            log.info("stopping", reason=node.stop_reason or "asked to")
+    if node.stop_reason:
+        return EXIT_IO if "audit" in node.stop_reason else EXIT_INTERNAL
+    return EXIT_OK
+
+
+def _stop_on_signals(node: Node) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, node.end)
+
+
+def run(config: Config) -> int:
+    """Configure the log, serve, and turn what can go wrong at the start into an exit code with a sentence."""
+    configure_logging(config.log.level, config.log.format)
+    try:
+        return asyncio.run(serve(config))
+    except ConfigError as error:
+        for problem in error.problems:
+            log.error("cannot start", problem=problem)
+        return EXIT_CONFIG
+    except StoreUnavailable as error:
+        log.error("zookeeper cannot be reached", problem=str(error), next="check zookeeper.connect and the ensemble")
+        return EXIT_UNREACHABLE
+    except AuditInUse as error:
+        log.error("cannot start", problem=str(error))
+        return EXIT_CONFIG
+    except OSError as error:
+        log.error("cannot start", problem=str(error), next="check the addresses and directories in the configuration")
+        return EXIT_IO
