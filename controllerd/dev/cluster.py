@@ -1,0 +1,222 @@
+"""A whole cluster on this machine: ZooKeeper, three brokers (embedded or real), and instances of controllerd."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.kafka import KafkaBroker
+from controllerd.dev.kafka_jars import class_path
+from controllerd.dev.observe import ZooKeeperObserver, ZooKeeperView
+from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.processes import ChildProcess
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from wire.errors import WireError
+from wire.metadata import ClusterMetadata, fetch_metadata
+
+BrokerKind = Literal["embedded", "kafka"]
+Tell = Callable[[str], None]
+
+FIRST_NODE_ID: Final = 2_000_000_000
+BROKER_IDS: Final = (1, 2, 3)
+CHROOT: Final = "/kafka"
+_START_S: Final = 30.0
+_ASK_S: Final = 5.0
+SESSION_MS: Final[Mapping[BrokerKind, int]] = {"embedded": 2_000, "kafka": 6_000}
+
+
+class ClusterBroker(Protocol):
+    """A broker that a story can start and end."""
+
+    @property
+    def port(self) -> int:
+        """Its port on the loopback."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists."""
+        ...
+
+    async def start(self) -> None:
+        """Start it with the data of its last run and wait until it answers."""
+        ...
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        ...
+
+    async def terminate(self) -> int:
+        """SIGTERM, a controlled shutdown; the exit status."""
+        ...
+
+    async def close(self) -> None:
+        """Kill it and give its port back."""
+        ...
+
+
+class EmbeddedBroker:
+    """The reference broker as a process."""
+
+    def __init__(self, broker_id: int, zookeeper_connect: str, directory: Path, session_timeout_ms: int) -> None:
+        self._port = ReservedPort()
+        command = [sys.executable, "-P", "-m", "broker", "--id", str(broker_id), "--zookeeper", zookeeper_connect]
+        command += ["--listener", f"PLAINTEXT://{self._port.address}", "--data-dir", str(directory / "data")]
+        command += ["--session-timeout-ms", str(session_timeout_ms)]
+        self._process = ChildProcess(f"broker {broker_id}", command, log_file=directory / "broker.log")
+
+    @property
+    def port(self) -> int:
+        """Its port on the loopback."""
+        return self._port.port
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists."""
+        return self._process.running
+
+    async def start(self) -> None:
+        """Start it and wait until it answers."""
+        self._process.start()
+        await self._process.wait_until(self._answers, timeout_s=_START_S, what="answered")
+
+    async def _answers(self) -> bool:
+        try:
+            await fetch_metadata(LOOPBACK, self.port, timeout_s=_ASK_S)
+        except (OSError, WireError):
+            return False
+        return True
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        await self._process.kill()
+
+    async def terminate(self) -> int:
+        """SIGTERM, a controlled shutdown; the exit status."""
+        return await self._process.terminate()
+
+    async def close(self) -> None:
+        """Kill it and give its port back."""
+        await self._process.kill()
+        self._port.close()
+
+
+class RealBroker(KafkaBroker):
+    """A stock Apache Kafka broker."""
+
+    async def terminate(self, *, timeout_s: float = 60.0) -> int:
+        """SIGTERM; a JVM that ended in order says 143, which counts as 0 here."""
+        status = await super().terminate(timeout_s=timeout_s)
+        return 0 if status == 143 else status
+
+
+@dataclass(slots=True)
+class DevCluster:
+    """What runs, and how to ask it."""
+
+    kind: BrokerKind
+    directory: Path
+    zookeeper: EmbeddedZooKeeper
+    observer: ZooKeeperObserver
+    brokers: Mapping[int, ClusterBroker]
+    controllers: list[ControllerProcess]
+
+    @property
+    def connect(self) -> str:
+        """``zookeeper.connect`` of the cluster."""
+        return f"{self.zookeeper.connect}{CHROOT}"
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers.values())
+
+    async def active(self) -> ControllerProcess | None:
+        """The instance that leads, None while nobody of ours does."""
+        for controller in self.controllers:
+            if controller.process.running and await controller.is_active():
+                return controller
+        return None
+
+    async def metadata(self) -> dict[str, ClusterMetadata]:
+        """What each running broker tells its clients.
+
+        :raises OSError: one of them does not answer. :raises WireError: its answer cannot be used.
+        """
+        running = {broker_id: broker for broker_id, broker in self.brokers.items() if broker.running}
+        answers = await asyncio.gather(
+            *(fetch_metadata(LOOPBACK, broker.port, timeout_s=_ASK_S) for broker in running.values())
+        )
+        return {f"broker {broker_id}": answer for broker_id, answer in zip(running, answers, strict=True)}
+
+    async def view(self) -> ZooKeeperView:
+        """The cluster as ZooKeeper has it."""
+        return await self.observer.view()
+
+
+@asynccontextmanager
+async def open_cluster(
+    kind: BrokerKind,
+    directory: Path,
+    tell: Tell,
+    *,
+    instances: int = 2,
+    controller_session_ms: int | None = None,
+    overrides: Mapping[int, Mapping[str, str]] | None = None,
+) -> AsyncIterator[DevCluster]:
+    """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
+
+    ``overrides`` are server properties of single real brokers.
+
+    :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
+    """
+    async with AsyncExitStack() as stack:
+        if kind == "kafka":
+            await asyncio.to_thread(class_path, tell)
+        tell("starting ZooKeeper")
+        zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
+        connect = f"{zookeeper.connect}{CHROOT}"
+        observer = await stack.enter_async_context(ZooKeeperObserver(connect))
+        controllers = await _start_controllers(
+            stack, connect, directory, instances, controller_session_ms or SESSION_MS[kind], tell
+        )
+        brokers = {n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {})) for n in BROKER_IDS}
+        await _start_brokers(stack, kind, brokers, tell)
+        yield DevCluster(kind, directory, zookeeper, observer, brokers, controllers)
+        tell("stopping")
+
+
+async def _start_controllers(
+    stack: AsyncExitStack, connect: str, directory: Path, instances: int, session_ms: int, tell: Tell
+) -> list[ControllerProcess]:
+    tell(f"starting controllerd ({instances} instance{'s' if instances > 1 else ''})")
+    controllers = []
+    for number in range(instances):
+        home = directory / f"controllerd-{number}"
+        controller = ControllerProcess(FIRST_NODE_ID + number, connect, home, session_timeout_ms=session_ms)
+        stack.push_async_callback(controller.close)
+        await controller.start()
+        controllers.append(controller)
+    return controllers
+
+
+async def _start_brokers(
+    stack: AsyncExitStack, kind: BrokerKind, brokers: Mapping[int, ClusterBroker], tell: Tell
+) -> None:
+    tell(f"starting {len(brokers)} {'embedded' if kind == 'embedded' else 'Apache Kafka 3.9.1'} brokers")
+    for broker in brokers.values():
+        stack.push_async_callback(broker.close)
+    await asyncio.gather(*(broker.start() for broker in brokers.values()))
+
+
+def _broker(
+    kind: BrokerKind, broker_id: int, connect: str, directory: Path, overrides: Mapping[str, str]
+) -> ClusterBroker:
+    home = directory / f"broker-{broker_id}"
+    if kind == "embedded":
+        return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind])
+    return RealBroker(broker_id, connect, home, overrides={"min.insync.replicas": "2", **overrides})

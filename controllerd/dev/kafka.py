@@ -1,0 +1,324 @@
+"""Real Apache Kafka brokers as child processes, to be killed, paused, shut down and restarted at will."""
+
+import asyncio
+import struct
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from controllerd.dev.errors import DevError
+from controllerd.dev.java import FAST_START_FLAGS, find_java
+from controllerd.dev.kafka_jars import class_path
+from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.processes import ChildProcess
+
+START_TIMEOUT_S = 90.0
+_PROBE_TIMEOUT_S = 2.0
+_CORRELATION_ID = struct.pack(">i", 7)
+# ApiVersions version 0 without client id: a request that every broker answers to anyone.
+_API_VERSIONS = struct.pack(">ihh", 10, 18, 0) + _CORRELATION_ID + struct.pack(">h", -1)
+# What a broker dies of while the session of its former life still holds /brokers/ids/<id>.
+_NODE_EXISTS = "KeeperErrorCode = NodeExists"
+_LOG4J = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %m (%c)%n
+"""
+_TOOL_LOG4J = _LOG4J.replace("INFO, out", "WARN, out") + "log4j.appender.out.target=System.err\n"
+
+
+class ToolResult(NamedTuple):
+    """How a command line tool of Kafka ended."""
+
+    exit_status: int
+    stdout: str
+    stderr: str
+
+
+class KafkaBroker:
+    """One stock broker in ZooKeeper mode with the shipped defaults, but for what makes tests short.
+
+    The port is chosen at construction and kept, as is the data, over kill and restart. As an async context manager it
+    runs on entry and is killed on exit.
+
+    Args:
+        broker_id: `broker.id`.
+        zookeeper_connect: with the chroot, which the broker creates when it is missing.
+        directory: properties, log and data go there.
+        overrides: server properties on top of ours; None removes one.
+        heap_mib: the largest heap of the JVM, in MiB.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        zookeeper_connect: str,
+        directory: Path,
+        *,
+        overrides: Mapping[str, str | None] | None = None,
+        heap_mib: int = 512,
+    ) -> None:
+        self.broker_id = broker_id
+        self._zookeeper_connect = zookeeper_connect
+        self._directory = directory.absolute()
+        self._overrides = dict(overrides or {})
+        self._heap_mib = heap_mib
+        self._port = ReservedPort()
+        self._process: ChildProcess | None = None
+
+    @property
+    def port(self) -> int:
+        """The port of its listener; the same after a restart."""
+        return self._port.port
+
+    @property
+    def address(self) -> str:
+        """`host:port` of its listener, good as `bootstrap.servers`."""
+        return self._port.address
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused broker is running."""
+        return self._process is not None and self._process.running
+
+    @property
+    def process(self) -> ChildProcess:
+        """The JVM.
+
+        Raises:
+            DevError: the broker was never started.
+        """
+        if self._process is None:
+            raise DevError(f"broker {self.broker_id} was never started")
+        return self._process
+
+    def properties(self) -> dict[str, str]:
+        """Its `server.properties`. No inter.broker.protocol.version: 3.9 speaks its own."""
+        ours = {
+            "broker.id": str(self.broker_id),
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
+            "zookeeper.connect": self._zookeeper_connect,
+            "log.dirs": str(self._directory / "data"),
+            "zookeeper.session.timeout.ms": "6000",
+            "replica.lag.time.max.ms": "6000",
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": "3",
+            "transaction.state.log.num.partitions": "2",
+            "transaction.state.log.replication.factor": "3",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "controlled.shutdown.retry.backoff.ms": "500",
+        }
+        merged = {**ours, **self._overrides}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    async def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start the broker and wait until its socket answers requests; with the data of its last run, if any.
+
+        A broker that was killed finds its own znode until the old session ends, and exits. As a service manager
+        does, this starts it again then.
+
+        Raises:
+            DevError: Java or the jars are missing, or the broker did not come up within `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        await self.launch()
+        with ExitStack() as undo:
+            undo.callback(self.process.kill_now)
+            while not await self._came_up(deadline):
+                await self.launch()
+            undo.pop_all()
+
+    async def _came_up(self, deadline: float) -> bool:
+        """Whether it answers; False when its former session kept it out and there is time for another attempt."""
+        try:
+            await self.wait_answering(timeout_s=deadline - time.monotonic())
+        except DevError:
+            if self.running or _NODE_EXISTS not in self.process.log_tail(40):
+                raise
+            return False
+        return True
+
+    async def launch(self) -> None:
+        """Start the process without waiting for it, for stories in which something happens meanwhile."""
+        if self._process is None:
+            self._process = await asyncio.to_thread(self._prepare)
+        self._process.start()
+
+    async def wait_answering(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until its socket answers requests.
+
+        Raises:
+            DevError: the process ended first, or `timeout_s` passed.
+        """
+        await self.process.wait_until(self.answering, timeout_s=timeout_s, what="answered")
+
+    async def answering(self) -> bool:
+        """Whether it answers ApiVersions now."""
+        try:
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                return await _answers_api_versions(self.port)
+        except (OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
+            return False
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash: its znode stays until the session ends. Nothing happens when it does not run."""
+        if self._process is not None:
+            await self._process.kill()
+
+    async def terminate(self, *, timeout_s: float = 60.0) -> int:
+        """SIGTERM, which is a controlled shutdown; gives the exit status (143 is the orderly one).
+
+        Raises:
+            DevError: it did not end within `timeout_s`; it is killed then.
+        """
+        return await self.process.terminate(timeout_s=timeout_s)
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP): connections stay open and nothing answers."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        self.process.resume()
+
+    async def restart(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Kill it if it runs, then start it on the same port with the same data."""
+        await self.kill()
+        await self.start(timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        """Kill it and give its port back."""
+        await self.kill()
+        self._port.close()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.close)
+            await self.start()
+            undo.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _prepare(self) -> ChildProcess:
+        lines = (f"{key}={value}\n" for key, value in self.properties().items())
+        properties = _written(self._directory / "server.properties", "".join(lines))
+        log4j = _written(self._directory / "log4j.properties", _LOG4J)
+        flags = (f"-Xmx{self._heap_mib}m", *FAST_START_FLAGS, f"-Dlog4j.configuration={log4j.as_uri()}")
+        command = [find_java(), *flags, "-cp", class_path(), "kafka.Kafka", str(properties)]
+        return ChildProcess(f"broker {self.broker_id}", command, log_file=self._directory / "broker.log")
+
+
+class KafkaCluster:
+    """Several brokers on one ZooKeeper, started side by side; ids count from `first_id`.
+
+    As an async context manager it runs on entry and is killed on exit.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper_connect: str,
+        *,
+        size: int = 3,
+        first_id: int = 1,
+        overrides: Mapping[str, str | None] | None = None,
+        heap_mib: int = 512,
+    ) -> None:
+        self.brokers = {
+            n: KafkaBroker(n, zookeeper_connect, directory / f"broker-{n}", overrides=overrides, heap_mib=heap_mib)
+            for n in range(first_id, first_id + size)
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all its brokers, running or not, for `bootstrap.servers`."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    async def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start every broker that does not run and wait for all; when one fails, all are killed.
+
+        Raises:
+            DevError: the first broker that did not come up.
+        """
+        starting = [broker.start(timeout_s=timeout_s) for broker in self.brokers.values() if not broker.running]
+        outcomes = await asyncio.gather(*starting, return_exceptions=True)
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        if failures:
+            await self.kill()
+            raise failures[0]
+
+    async def kill(self) -> None:
+        """SIGKILL to every broker that runs."""
+        for broker in self.brokers.values():
+            await broker.kill()
+
+    async def close(self) -> None:
+        """Kill every broker and give the ports back."""
+        for broker in self.brokers.values():
+            await broker.close()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.close)
+            await self.start()
+            undo.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def run_tool(
+    main_class: str, arguments: Sequence[str], *, directory: Path, timeout_s: float = 60.0
+) -> ToolResult:
+    """Run one of Kafka's command line tools by its main class, for example `org.apache.kafka.tools.TopicCommand`.
+
+    `directory` takes its logging configuration. The tool's own failure is in the result.
+
+    Raises:
+        DevError: Java or the jars are missing, or it did not end within `timeout_s`; it is killed then.
+    """
+    command = await asyncio.to_thread(_tool_command, main_class, directory)
+    process = await asyncio.create_subprocess_exec(
+        *command, *arguments, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, process_group=0
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            stdout, stderr = await process.communicate()
+    except TimeoutError as error:
+        raise DevError(f"{main_class} did not end within {timeout_s:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return ToolResult(process.returncode or 0, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+
+
+def _tool_command(main_class: str, directory: Path) -> list[str]:
+    log4j = _written(directory.absolute() / "tools-log4j.properties", _TOOL_LOG4J)
+    flags = ("-Xmx256m", *FAST_START_FLAGS, f"-Dlog4j.configuration={log4j.as_uri()}")
+    return [find_java(), *flags, "-cp", class_path(), main_class]
+
+
+def _written(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+async def _answers_api_versions(port: int) -> bool:
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    try:
+        writer.write(_API_VERSIONS)
+        head = await reader.readexactly(8)
+        return head[4:] == _CORRELATION_ID
+    finally:
+        writer.close()

@@ -1,0 +1,321 @@
+"""A producer that never gives up while brokers die, and the proof that what it was promised is still there.
+
+librdkafka is used because it is no Java client: a second implementation of the protocol on the other side of the
+brokers. It comes with the extra `dev` and is imported when a load starts.
+"""
+
+import importlib.util
+import itertools
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from controllerd.dev.errors import DevError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+UNKNOWN_OFFSET = -1
+_FLUSH_TIMEOUT_S = 60.0
+_MAX_CATCH_UP_S = 1.0
+_POLL_S = 0.2
+_LOG_ERRORS = 2  # syslog's scale: librdkafka's own stderr lines only when it is critical
+
+
+# Acknowledgements may take as long as a fault lasts (message.timeout.ms = 0), but a broker that froze is given up after
+# seconds, not after librdkafka's minute, so that what it held is sent to its successor.
+_PRODUCER = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "message.timeout.ms": 0,
+    "request.timeout.ms": 5_000,
+    "socket.timeout.ms": 6_000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 500,
+    "reconnect.backoff.max.ms": 500,
+    "topic.metadata.refresh.interval.ms": 5_000,
+}
+_CONSUMER = {
+    "group.id": "controllerd-verify",  # librdkafka wants one; assign() never joins it and nothing is committed
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+}
+
+
+class Record(NamedTuple):
+    """One record of the load: the partition, its number within the partition (from 0), and where the log holds it.
+
+    The offset of an acknowledged record may be UNKNOWN_OFFSET: when the answer to its first sending was lost with a
+    broker, the answer to the second only says that the log has it.
+    """
+
+    partition: int
+    sequence: int
+    offset: int
+
+
+@dataclass(slots=True)
+class LoadResult:
+    """What a producer load was promised: every acknowledged record, and when, by the monotonic clock in seconds."""
+
+    sent: int = 0
+    acknowledged: list[Record] = field(default_factory=list)
+    acknowledged_at_s: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    fatal_error: str | None = None
+
+    def worst_gap_s(self, *, since_s: float = float("-inf"), until_s: float = float("inf")) -> float:
+        """The longest time between two acknowledgements in a row, of those that end in the window; 0 if none."""
+        pairs = itertools.pairwise(self.acknowledged_at_s)
+        return max((later - earlier for earlier, later in pairs if since_s <= later <= until_s), default=0.0)
+
+
+class ProducerLoad:
+    """An idempotent producer with acks=all on a thread of its own, at a steady rate, round the partitions in turn.
+
+    A record waits and is sent again for as long as a fault lasts: nothing is given up by time or by number of tries.
+    The load ends at `max_records`, after `max_seconds`, or when stopped, whichever comes first; it then waits until
+    everything that was sent is acknowledged. As a context manager it runs on entry and is stopped on exit.
+
+    Args:
+        bootstrap: the brokers' addresses.
+        topic: exists already.
+        partitions: how many of its partitions to write to.
+        records_per_s: the rate, over all partitions.
+        max_records: an upper limit, for the memory that the acknowledgements take.
+        max_seconds: an upper limit on the time, in seconds.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        records_per_s: float = 250.0,
+        max_records: int = 500_000,
+        max_seconds: float = 1_800.0,
+    ) -> None:
+        self.result = LoadResult()
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._partitions = partitions
+        self._interval_s = 1.0 / records_per_s
+        self._max_records = max_records
+        self._max_seconds = max_seconds
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"load of {topic}", daemon=True)
+        self._producer: Producer | None = None
+
+    def start(self) -> None:
+        """Start the load.
+
+        Raises:
+            DevError: librdkafka is not installed.
+        """
+        self._producer = _producer(self._bootstrap, self._note_client_error)
+        self._thread.start()
+
+    def stop(self) -> LoadResult:
+        """Send no more, wait at most 60 s until all that was sent is acknowledged, and give the result. It blocks.
+
+        Raises:
+            DevError: some records are neither acknowledged nor failed after that time.
+        """
+        self._stopping.set()
+        self._thread.join()
+        pending = self.result.sent - len(self.result.acknowledged) - len(self.result.failures)
+        if pending > 0:
+            raise DevError(f"{pending} records to {self._topic} were not acknowledged within {_FLUSH_TIMEOUT_S:g} s")
+        return self.result
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records are acknowledged so far; safe from any thread."""
+        return len(self.result.acknowledged)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        producer = self._producer
+        assert producer is not None
+        end = time.monotonic() + self._max_seconds
+        due = time.monotonic()
+        for partition, sequence in self._records():
+            self._send(producer, partition, sequence)
+            # After a stall it catches up for a second's worth at most, so that a fault is not followed by a flood.
+            due = max(due + self._interval_s, time.monotonic() - _MAX_CATCH_UP_S)
+            self._serve_until(producer, due)
+            if self._stopping.is_set() or time.monotonic() >= end:
+                break
+        producer.flush(_FLUSH_TIMEOUT_S)
+
+    def _records(self) -> Iterator[tuple[int, int]]:
+        for number in range(self._max_records):
+            sequence, partition = divmod(number, self._partitions)
+            yield partition, sequence
+
+    def _send(self, producer: "Producer", partition: int, sequence: int) -> None:
+        def acknowledged(error: "KafkaError | None", message: "Message") -> None:
+            self._note(error, partition, sequence, message.offset())
+
+        key, value = str(partition), str(sequence)
+        while True:
+            try:
+                producer.produce(self._topic, value, key, partition=partition, on_delivery=acknowledged)
+            except BufferError:  # a long fault fills the local queue: wait for room
+                producer.poll(_POLL_S)
+            else:
+                self.result.sent += 1
+                return
+
+    def _serve_until(self, producer: "Producer", due: float) -> None:
+        producer.poll(0)
+        while (left := due - time.monotonic()) > 0 and not self._stopping.is_set():
+            producer.poll(min(left, _POLL_S))
+
+    def _note(self, error: "KafkaError | None", partition: int, sequence: int, offset: int | None) -> None:
+        if error is not None:
+            self.result.failures.append(f"partition {partition} sequence {sequence}: {error}")
+            return
+        # The time first: `acknowledged` is what other threads count by.
+        self.result.acknowledged_at_s.append(time.monotonic())
+        self.result.acknowledged.append(Record(partition, sequence, UNKNOWN_OFFSET if offset is None else offset))
+
+    def _note_client_error(self, error: "KafkaError") -> None:
+        """Connections that break are what a fault looks like; only an error that ends the producer is kept."""
+        if error.fatal():
+            self.result.fatal_error = str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How what was acknowledged compares with what is in the log."""
+
+    acknowledged: int
+    consumed: int
+    lost: int
+    duplicated: int
+    out_of_order: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether every acknowledged record is there, once, and in order per partition."""
+        return self.lost == self.duplicated == self.out_of_order == 0
+
+
+def verify(acknowledged: Iterable[Record], consumed: Sequence[Record]) -> Verification:
+    """Compare the acknowledged records with those read back, which are in the order of the log per partition.
+
+    A record that was never acknowledged may be in the log or not: its producer was promised nothing.
+    """
+    promised = {(record.partition, record.sequence) for record in acknowledged}
+    by_partition: defaultdict[int, list[int]] = defaultdict(list)
+    for record in consumed:
+        by_partition[record.partition].append(record.sequence)
+    first_seen = {partition: list(dict.fromkeys(sequences)) for partition, sequences in by_partition.items()}
+    present = {(partition, sequence) for partition, sequences in first_seen.items() for sequence in sequences}
+    return Verification(
+        acknowledged=len(promised),
+        consumed=len(consumed),
+        lost=len(promised - present),
+        duplicated=len(consumed) - len(present),
+        out_of_order=sum(_steps_back(sequences) for sequences in first_seen.values()),
+    )
+
+
+def _steps_back(sequences: Sequence[int]) -> int:
+    return sum(later < earlier for earlier, later in itertools.pairwise(sequences))
+
+
+def consume_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> list[Record]:
+    """Read every partition from its beginning to its high watermark of now, in the order of the log. It blocks.
+
+    Raises:
+        DevError: librdkafka is not installed, the topic is unknown, or `timeout_s` passed.
+    """
+    deadline = time.monotonic() + timeout_s
+    consumer = _consumer(bootstrap)
+    try:
+        return _read(consumer, topic, deadline)
+    finally:
+        consumer.close()
+
+
+def _read(consumer: "Consumer", topic: str, deadline: float) -> list[Record]:
+    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+    ends = _high_watermarks(consumer, topic, deadline)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
+    open_partitions = {partition for partition, end in ends.items() if end > 0}
+    records: list[Record] = []
+    while open_partitions:
+        if time.monotonic() >= deadline:
+            raise DevError(f"partitions {sorted(open_partitions)} of {topic} could not be read to their end in time")
+        for message in consumer.consume(500, _POLL_S):
+            if _is_place_in_log(message):
+                open_partitions -= _take(message, records, ends)
+    return records
+
+
+def _is_place_in_log(message: "Message") -> bool:
+    """A record or the end of a partition; other errors (a broker that restarts) pass or end in the time-out."""
+    error = message.error()
+    return error is None or error.name() == "_PARTITION_EOF"
+
+
+def _take(message: "Message", records: list[Record], ends: dict[int, int]) -> set[int]:
+    """Keep a record below the end of its partition; gives the partition if that end is reached."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    end, is_record = ends[partition], message.error() is None
+    if is_record and offset < end:
+        records.append(Record(partition, int(message.value() or b""), offset))
+    next_offset = offset + 1 if is_record else offset
+    return {partition} if next_offset >= end else set()
+
+
+def _high_watermarks(consumer: "Consumer", topic: str, deadline: float) -> dict[int, int]:
+    from confluent_kafka import KafkaException, TopicPartition
+
+    try:
+        known = consumer.list_topics(topic, timeout=max(deadline - time.monotonic(), _POLL_S)).topics[topic]
+        if known.error is not None:
+            raise DevError(f"topic {topic} cannot be read: {known.error}")
+        ends = {}
+        for partition in sorted(known.partitions):
+            left = max(deadline - time.monotonic(), _POLL_S)
+            ends[partition] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=left)[1]
+    except KafkaException as error:
+        raise DevError(f"topic {topic} cannot be read: {error}") from error
+    return ends
+
+
+def _producer(bootstrap: str, on_error: "Callable[[KafkaError], None]") -> "Producer":
+    _require_librdkafka()
+    from confluent_kafka import Producer
+
+    return Producer({**_PRODUCER, "bootstrap.servers": bootstrap, "error_cb": on_error, "log_level": _LOG_ERRORS})
+
+
+def _consumer(bootstrap: str) -> "Consumer":
+    _require_librdkafka()
+    from confluent_kafka import Consumer
+
+    return Consumer({**_CONSUMER, "bootstrap.servers": bootstrap, "log_level": _LOG_ERRORS})
+
+
+def _require_librdkafka() -> None:
+    if importlib.util.find_spec("confluent_kafka") is None:
+        raise DevError("the load needs librdkafka, which is not installed: pip install 'controllerd[dev]'")

@@ -1,0 +1,140 @@
+"""What everybody believes about the cluster, to be compared: ZooKeeper, each broker, the controller, the audit log."""
+
+import base64
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from controllerd.audit.reader import fold_directory
+from controllerd.clock import SystemClock
+from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Committed, Create
+from controllerd.zk.connection import KazooZooKeeper
+from controllerd.zk.session import ZooKeeperSession
+from controllerd.zk.store import ZooKeeperStore
+from events.queue import EventQueue
+from replay.fold import Observed, diff_with_zookeeper
+from replay.records import Record
+from wire.metadata import ClusterMetadata
+
+
+class _NoAudit:
+    """An observer changes nothing, so there is nothing to write down."""
+
+    def record(self, *records: Record) -> None:
+        """Nothing to do."""
+
+    async def accepted(self) -> None:
+        """Nothing to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperView:
+    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers."""
+
+    topic_ids: Mapping[str, str | None]
+    assignments: Mapping[TopicPartition, ReplicaAssignment]
+    leaderships: Mapping[TopicPartition, LeaderAndIsr]
+    brokers: frozenset[BrokerId]
+
+    def is_whole(self) -> bool:
+        """Whether every partition has a leader and all its replicas in the ISR."""
+        return all(
+            tp in self.leaderships
+            and self.leaderships[tp].leader >= 0
+            and set(self.leaderships[tp].isr) == set(assignment.replicas)
+            for tp, assignment in self.assignments.items()
+        )
+
+
+class ZooKeeperObserver:
+    """A ZooKeeper session of one's own, for reading and for creating topics as brokers do. Async context manager."""
+
+    def __init__(self, connect: str) -> None:
+        clock = SystemClock()
+        queue = EventQueue(clock.monotonic)
+        self._session = ZooKeeperSession(connect, 10_000, queue, _NoAudit())
+        self._zk = KazooZooKeeper(self._session)
+        self._store = ZooKeeperStore(self._zk, _NoAudit(), clock, queue.put)
+
+    async def __aenter__(self) -> Self:
+        await self._session.open(30.0)
+        await self._store.ensure_paths()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._zk.close()
+        await self._session.close()
+
+    async def cluster_id(self) -> str:
+        """The id of the cluster."""
+        return await self._store.cluster_id()
+
+    async def view(self) -> ZooKeeperView:
+        """Everything as it is now."""
+        read = await self._store.read_topics(await self._store.read_topic_names())
+        assignments = {TopicPartition(t.name, p): a for t in read.topics.values() for p, a in t.assignments.items()}
+        states = await self._store.read_states(assignments)
+        brokers = await self._store.read_brokers()
+        ids = {name: image.topic_id for name, image in read.topics.items()}
+        return ZooKeeperView(ids, assignments, states.states, frozenset(brokers.brokers))
+
+    async def create_topic(
+        self, name: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic by its znodes, configuration first, as a 3.9 broker does.
+
+        :raises FileExistsError: there is one already.
+        """
+        image = TopicImage(
+            name,
+            {p: ReplicaAssignment(tuple(BrokerId(b) for b in brokers)) for p, brokers in assignments.items()},
+            base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "_"),
+            znode_version=0,
+        )
+        config = Create(paths.topic_config(name), codecs.encode_config(configs or {}))
+        topic = Create(paths.topic(name), codecs.encode_topic(image))
+        (outcome,) = await self._zk.commit([[config, topic]])
+        if not isinstance(outcome, Committed):
+            raise FileExistsError(f"topic {name} cannot be created: {outcome}")
+
+
+def metadata_differences(view: ZooKeeperView, told: Mapping[str, ClusterMetadata], controller_id: int) -> list[str]:
+    """Where what somebody tells clients differs from ZooKeeper, as sentences; empty when all agree.
+
+    ``told`` maps who said it (``broker 1``) to what was said.
+    """
+    return [f"{who} {line}" for who, metadata in told.items() for line in _differences(view, metadata, controller_id)]
+
+
+def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: int) -> list[str]:
+    lines = []
+    if metadata.controller_id != controller_id:
+        lines.append(f"names controller {metadata.controller_id}, not {controller_id}")
+    if set(metadata.brokers) - {controller_id} != view.brokers:
+        lines.append(f"knows brokers {sorted(metadata.brokers)}, registered are {sorted(view.brokers)}")
+    partitions = {
+        TopicPartition(topic.name, number): partition
+        for topic in metadata.topics.values()
+        for number, partition in topic.partitions.items()
+    }
+    lines += [f"and ZooKeeper do not both know {tp}" for tp in sorted(partitions.keys() ^ view.leaderships.keys())]
+    for tp in sorted(partitions.keys() & view.leaderships.keys()):
+        state, shown = view.leaderships[tp], partitions[tp]
+        expected = (state.leader, state.leader_epoch, state.isr, view.assignments[tp].replicas)
+        actual = (shown.leader, shown.leader_epoch, shown.isr, shown.replicas)
+        if actual != expected:
+            lines.append(f"shows {tp} as {actual}, ZooKeeper has {expected}")
+    return lines
+
+
+def audit_differences(directory: Path, view: ZooKeeperView) -> list[str]:
+    """Where the state folded from an audit log differs from ZooKeeper, as sentences; empty when they agree."""
+    state = fold_directory(directory)
+    return diff_with_zookeeper(state, Observed(dict(view.topic_ids), dict(view.assignments), dict(view.leaderships)))

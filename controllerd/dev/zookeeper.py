@@ -1,0 +1,167 @@
+"""The embedded ZooKeeper: the real server, run from the jars that pyspark brings, so that nobody has to install one."""
+
+import asyncio
+import importlib.util
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Self
+
+from controllerd.dev.errors import DevError
+from controllerd.dev.java import FAST_START_FLAGS, find_java
+from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.processes import ChildProcess
+
+_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+# log4j-core is left out on purpose: its start-up takes longer than ZooKeeper's own. The API alone logs to stderr.
+_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "log4j-api", "log4j-slf4j2-impl", "metrics-core", "snappy-java")
+_LOG_FLAGS = (
+    "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
+    "-Dorg.apache.logging.log4j.simplelog.level=INFO",
+    "-Dorg.apache.logging.log4j.simplelog.showdatetime=true",
+)
+_START_TIMEOUT_S = 30.0
+_PROBE_TIMEOUT_S = 1.0
+
+
+class EmbeddedZooKeeper:
+    """One standalone ZooKeeper server on a free port of 127.0.0.1, its data and log under `directory`.
+
+    As an async context manager it runs on entry and is killed, and its port given back, on exit.
+
+    Args:
+        directory: where configuration, data and log go; created when missing.
+        tick_ms: the grain of session expiry, in milliseconds. Sessions may last from 1 to 60 s.
+        heap_mib: the largest heap of the JVM, in MiB.
+    """
+
+    def __init__(self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256) -> None:
+        self._directory = directory
+        self._tick_ms = tick_ms
+        self._heap_mib = heap_mib
+        self._port = ReservedPort()
+        self._process: ChildProcess | None = None
+
+    @property
+    def port(self) -> int:
+        """The client port; the same after a restart."""
+        return self._port.port
+
+    @property
+    def connect(self) -> str:
+        """What goes into `zookeeper.connect`, without chroot."""
+        return self._port.address
+
+    @property
+    def process(self) -> ChildProcess:
+        """The JVM, to pause, resume or look at.
+
+        Raises:
+            DevError: it was never started.
+        """
+        if self._process is None:
+            raise DevError("the embedded ZooKeeper was never started")
+        return self._process
+
+    async def start(self) -> None:
+        """Start the server and wait until it serves; with the data of its last run, if any.
+
+        Raises:
+            DevError: Java or pyspark is missing, or the server did not come up.
+        """
+        if self._process is None:
+            self._process = self._prepare()
+        self._process.start()
+        with ExitStack() as undo:
+            undo.callback(self._process.kill_now)
+            await self._process.wait_until(self.serving, timeout_s=_START_TIMEOUT_S, what="answered")
+            undo.pop_all()
+
+    async def serving(self) -> bool:
+        """Whether the server answers `srvr` as a running one."""
+        try:
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                return b"Zookeeper version" in await _four_letter_word(self.port, b"srvr")
+        except OSError:  # TimeoutError is one
+            return False
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash; nothing happens when it does not run."""
+        if self._process is not None:
+            await self._process.kill()
+
+    async def restart(self) -> None:
+        """Kill the server if it runs and start it on the same port with the same data."""
+        await self.kill()
+        await self.start()
+
+    async def close(self) -> None:
+        """Kill the server and give its port back."""
+        await self.kill()
+        self._port.close()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.close)
+            await self.start()
+            undo.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _prepare(self) -> ChildProcess:
+        java, class_path = find_java(), ":".join(map(str, zookeeper_jars()))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        configuration = self._directory.absolute() / "zoo.cfg"
+        configuration.write_text(self._configuration(), encoding="utf-8")
+        flags = (f"-Xmx{self._heap_mib}m", *FAST_START_FLAGS, *_LOG_FLAGS)
+        command = [java, *flags, "-cp", class_path, _MAIN_CLASS, str(configuration)]
+        return ChildProcess("ZooKeeper", command, log_file=self._directory / "zookeeper.log")
+
+    def _configuration(self) -> str:
+        settings = {
+            "dataDir": self._directory.absolute() / "data",
+            "clientPort": self.port,
+            "clientPortAddress": LOOPBACK,
+            "tickTime": self._tick_ms,
+            "minSessionTimeout": 1_000,
+            "maxSessionTimeout": 60_000,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            # A killed process loses nothing that the kernel has; only a power cut would, and no test cuts the power.
+            "forceSync": "no",
+            "preAllocSize": 1_024,
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def zookeeper_jars() -> list[Path]:
+    """The jars of pyspark that the ZooKeeper server needs; pyspark itself is not imported.
+
+    Raises:
+        DevError: pyspark is not installed, or holds no such jar.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise DevError(
+            "no ZooKeeper found: it comes with pyspark, which is not installed; pip install 'controllerd[dev]'"
+        )
+    folder = Path(spec.submodule_search_locations[0]) / "jars"
+    return [_jar(folder, name) for name in _JARS]
+
+
+def _jar(folder: Path, name: str) -> Path:
+    found = sorted(folder.glob(f"{name}-[0-9]*.jar"))
+    if not found:
+        raise DevError(f"{folder} holds no {name} jar: reinstall pyspark 4.3, pip install 'controllerd[dev]'")
+    return found[-1]
+
+
+async def _four_letter_word(port: int, word: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    try:
+        writer.write(word)
+        return await reader.read()
+    finally:
+        writer.close()

@@ -1,0 +1,111 @@
+"""The class path comes from KAFKA_HOME or from Maven, is remembered while true, and its absence is explained."""
+
+from pathlib import Path
+
+import pytest
+
+from controllerd.dev.errors import DevError
+from controllerd.dev.kafka_jars import class_path, kafka_available
+
+
+class FakeMaven:
+    """A `mvn` on PATH that answers with the jars it is told, or fails; it notes how often it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._calls = folder / "calls"
+        self._folder.mkdir()
+
+    def answers(self, *jars: Path) -> None:
+        named = ":".join(map(str, jars))
+        self._write(f'for a; do case $a in -Dmdep.outputFile=*) printf %s "{named}" > "${{a#*=}}"; esac; done')
+
+    def fails(self, error: str) -> None:
+        self._write(f"echo '{error}'; exit 1")
+
+    @property
+    def calls(self) -> int:
+        return self._calls.read_text(encoding="ascii").count("x") if self._calls.exists() else 0
+
+    def _write(self, body: str) -> None:
+        script = self._folder / "mvn"
+        script.write_text(f'#!/bin/sh\nprintf x >> "{self._calls}"\n{body}\n', encoding="utf-8")
+        script.chmod(0o755)
+
+
+@pytest.fixture
+def maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMaven:
+    """An empty cache, no KAFKA_HOME, and a Maven that the test speaks for."""
+    fake = FakeMaven(tmp_path / "maven")
+    monkeypatch.setenv("PATH", str(tmp_path / "maven"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KAFKA_HOME", raising=False)
+    return fake
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    path = tmp_path / "kafka_2.13-3.9.1.jar"
+    path.touch()
+    return path
+
+
+def test_kafka_home_wins_over_maven(maven: FakeMaven, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    libs = tmp_path / "kafka" / "libs"
+    libs.mkdir(parents=True)
+    (libs / "kafka_2.13-3.9.1.jar").touch()
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path / "kafka"))
+    assert class_path() == f"{libs}/*"
+
+
+def test_a_kafka_home_without_kafka_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    with pytest.raises(DevError, match=f"KAFKA_HOME is {tmp_path}"):
+        class_path()
+
+
+def test_maven_is_asked_once(maven: FakeMaven, jar: Path) -> None:
+    maven.answers(jar)
+    assert [class_path(), class_path()] == [str(jar), str(jar)]
+    assert maven.calls == 1
+
+
+def test_progress_is_told_before_maven_runs(maven: FakeMaven, jar: Path) -> None:
+    maven.answers(jar)
+    told: list[str] = []
+    class_path(told.append)
+    assert "Maven" in told[0]
+
+
+def test_maven_is_asked_again_when_a_jar_is_gone(maven: FakeMaven, jar: Path, tmp_path: Path) -> None:
+    maven.answers(jar)
+    class_path()
+    jar.unlink()
+    other = tmp_path / "other.jar"
+    other.touch()
+    maven.answers(other)
+    assert class_path() == str(other)
+
+
+def test_the_error_of_maven_is_passed_on(maven: FakeMaven) -> None:
+    maven.fails("[ERROR] no such artifact")
+    with pytest.raises(DevError, match="no such artifact"):
+        class_path()
+
+
+def test_jars_that_maven_names_and_that_do_not_exist_are_an_error(maven: FakeMaven, tmp_path: Path) -> None:
+    maven.answers(tmp_path / "gone.jar")
+    with pytest.raises(DevError, match="do not exist"):
+        class_path()
+
+
+def test_neither_kafka_home_nor_maven_is_said_with_what_to_do(maven: FakeMaven) -> None:
+    with pytest.raises(DevError, match=r"install Maven .* set KAFKA_HOME"):
+        class_path()
+
+
+def test_the_reason_why_kafka_is_missing_is_one_line(maven: FakeMaven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    reason = kafka_available()
+    assert reason is not None
+    assert "\n" not in reason

@@ -1,0 +1,58 @@
+"""What a verification calls lost, duplicated and out of order, and how gaps are measured."""
+
+from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, verify
+
+
+def log(partition: int, *sequences: int) -> list[Record]:
+    return [Record(partition, sequence, offset) for offset, sequence in enumerate(sequences)]
+
+
+def test_a_log_that_holds_every_acknowledged_record_once_and_in_order_is_ok() -> None:
+    records = log(0, 0, 1, 2) + log(1, 0, 1)
+    assert verify(records, records).ok
+
+
+def test_an_acknowledged_record_that_is_not_in_the_log_is_lost() -> None:
+    assert verify(log(0, 0, 1, 2), log(0, 0, 2)).lost == 1
+
+
+def test_a_record_of_another_partition_does_not_stand_in_for_a_lost_one() -> None:
+    assert verify(log(0, 0), log(1, 0)).lost == 1
+
+
+def test_a_record_twice_in_the_log_is_duplicated_and_not_out_of_order() -> None:
+    result = verify(log(0, 0, 1), log(0, 0, 1, 0))
+    assert (result.duplicated, result.out_of_order) == (1, 0)
+
+
+def test_a_record_behind_a_later_one_is_out_of_order() -> None:
+    assert verify(log(0, 0, 1, 2), log(0, 0, 2, 1)).out_of_order == 1
+
+
+def test_a_record_that_was_never_acknowledged_may_be_in_the_log() -> None:
+    assert verify(log(0, 0), log(0, 0, 1)).ok
+
+
+def test_an_empty_log_has_lost_everything() -> None:
+    result = verify(log(0, 0, 1), [])
+    assert not result.ok
+    assert result.lost == 2
+
+
+def test_the_worst_gap_is_the_longest_silence_between_acknowledgements() -> None:
+    assert LoadResult(acknowledged_at_s=[1.0, 2.0, 7.0, 7.5]).worst_gap_s() == 5.0
+
+
+def test_the_worst_gap_of_a_window_counts_the_gaps_that_end_in_it() -> None:
+    result = LoadResult(acknowledged_at_s=[1.0, 2.0, 7.0, 7.5])
+    assert result.worst_gap_s(since_s=7.2, until_s=8.0) == 0.5
+
+
+def test_without_acknowledgements_there_is_no_gap() -> None:
+    assert LoadResult().worst_gap_s() == 0.0
+
+
+def test_a_record_that_the_log_had_already_is_acknowledged_without_an_offset() -> None:
+    load = ProducerLoad("nowhere:1", "orders", 1)
+    load._note(None, 0, 5, None)
+    assert load.result.acknowledged == [Record(0, 5, UNKNOWN_OFFSET)]
