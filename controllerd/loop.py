@@ -32,14 +32,17 @@ _SUMMARY_LENGTH: Final = 400
 
 
 class WriteWatch:
-    """An audit log that notices whether the event in work has written to ZooKeeper."""
+    """An audit log that notices whether the event in work has written to ZooKeeper, and how far it has come."""
 
     def __init__(self, audit: AuditLog) -> None:
         self._audit = audit
         self.has_written = False
+        self.count = 0
+        """Records so far: while an event is in work, a growing count is progress."""
 
     def record(self, *records: Record) -> None:
         """Pass records on."""
+        self.count += len(records)
         self.has_written = self.has_written or any(isinstance(record, ZkWriteRecord) for record in records)
         self._audit.record(*records)
 

@@ -200,8 +200,8 @@ class AdminStore(Protocol):
         """Hand out a block on the condition of ``block.version``. Fenced."""
         ...
 
-    async def ensure_feature_znode(self, *, enabled: bool) -> None:
-        """Create or correct ``/feature`` as controller.md 9.13 says. Fenced."""
+    async def ensure_feature_znode(self, *, enabled: bool, format_version: int = 2) -> None:
+        """Create or correct ``/feature`` (KIP-584): enabled with what it has, or disabled and empty. Fenced."""
         ...
 
     async def arm_admin_watches(self) -> frozenset[str]:

@@ -21,7 +21,8 @@ async def fail_over(c: Controller) -> None:
     follower refuses in silence a leader whose broker it does not know.
     """
     await c.store.ensure_paths()
-    await c.store.ensure_feature_znode(enabled=c.context.features.feature_versioning)
+    features = c.context.features
+    await c.store.ensure_feature_znode(enabled=features.feature_versioning, format_version=features.feature_format)
     await _drop_notifications(c)
     await load_context(c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)

@@ -245,14 +245,20 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path, content: bytes) -> Non
         load_config(file, {}, {})
 
 
+OLDEST = Features(
+    topic_ids=False, leader_recovery=False, alter_partition=False, feature_versioning=False, feature_format=1
+)
+
+
 @pytest.mark.parametrize(
     ("version", "features"),
     [
-        ("2.6", Features(topic_ids=False, leader_recovery=False, alter_partition=False, feature_versioning=False)),
-        ("2.7-IV0", Features(topic_ids=False, leader_recovery=False, alter_partition=False, feature_versioning=True)),
-        ("2.7", Features(topic_ids=False, leader_recovery=False, alter_partition=True, feature_versioning=True)),
-        ("2.8", Features(topic_ids=True, leader_recovery=False, alter_partition=True, feature_versioning=True)),
-        ("3.9-IV0", Features(topic_ids=True, leader_recovery=True, alter_partition=True, feature_versioning=True)),
+        ("2.6", OLDEST),
+        ("2.7-IV0", OLDEST._replace(feature_versioning=True)),
+        ("2.7", OLDEST._replace(feature_versioning=True, alter_partition=True)),
+        ("2.8", OLDEST._replace(feature_versioning=True, alter_partition=True, topic_ids=True)),
+        ("3.2", Features(feature_format=1)),
+        ("3.9-IV0", Features()),
     ],
 )
 def test_features_follow_the_protocol_version(version: str, features: Features) -> None:

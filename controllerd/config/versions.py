@@ -30,4 +30,5 @@ def features_of(inter_broker_protocol_version: str) -> Features:
         leader_recovery=version >= (3, 2, 0),
         alter_partition=version >= (2, 7, 2),
         feature_versioning=version >= (2, 7, 0),
+        feature_format=2 if version >= (3, 3, 0) else 1,
     )

@@ -156,6 +156,8 @@ class Features(NamedTuple):
     """Brokers report ISR changes by AlterPartition (2.7-IV2)."""
     feature_versioning: bool = True
     """``/feature`` exists and is enabled (2.7-IV0)."""
+    feature_format: int = 2
+    """Format in which a new ``/feature`` is written: 2 from 3.3-IV0 on, 1 before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class Node:
         self.context = ControllerContext(config.kafka.features)
         self.kafka = self._kafka_server()
         self.http_port = 0
+        self._records_seen = 0
         self._client: ZooKeeperClient | None = None
         self._channels: ChannelManager | None = None
         self._loop: EventLoop | None = None
@@ -243,9 +244,17 @@ class Node:
         while True:
             await asyncio.sleep(pause)
             self.guard.tick()
-            if self.guard.is_suspicious and client.session.state is SessionState.CONNECTED:
+            connected = client.session.state is SessionState.CONNECTED
+            if self.guard.is_suspicious and connected:
                 await self._revalidate(client)
-            beat()
+            # Waiting for ZooKeeper is no fault of ours: a restart would not bring it back.
+            if not connected or self._has_progressed():
+                beat()
+
+    def _has_progressed(self) -> bool:
+        """Whether the event worker is idle, or has done something since the last time we asked."""
+        before, self._records_seen = self._records_seen, self.watch.count
+        return self._loop is None or self._loop.current is None or self._records_seen > before
 
     async def _revalidate(self, client: ZooKeeperClient) -> None:
         log.warning("the process was suspended for longer than its session lives")

@@ -49,7 +49,7 @@ class Announcer:
             self._notifier.status(status)
 
     def beat(self, _node: Node) -> None:
-        """The event loop turns: tell systemd's watchdog."""
+        """The event worker is idle or gets on: tell systemd's watchdog."""
         self._notifier.watchdog()
 
 
