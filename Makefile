@@ -3,7 +3,6 @@
 
 PYTHON ?= $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-SEEDS ?= 10000
 ARGS ?=
 
 BIN := .venv/bin
@@ -16,7 +15,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real check bench chaos sim lock clean setup
+.PHONY: help demo dev test test-real check bench chaos lock clean setup
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -58,9 +57,6 @@ test-real: $(READY) ## The slower tier, on real brokers.
 
 chaos: $(READY) ## Long random runs.
 	$(BIN)/pytest -m chaos --timeout=0 $(ARGS)
-
-sim: $(READY) ## Simulated clusters by seed: make sim SEEDS=10000.
-	CONTROLLERD_SIM_SEEDS=$(SEEDS) $(BIN)/pytest tests/sim --timeout=0 $(ARGS)
 
 bench: $(READY) ## Counts and ratios.
 	$(BIN)/python -m bench $(ARGS)

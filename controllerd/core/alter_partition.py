@@ -61,19 +61,24 @@ def judge(
         return AlreadySo(current)
     if proposal.partition_epoch < current.partition_epoch:
         return KafkaError.INVALID_UPDATE_VERSION
-    if not _is_sound(proposal, current, assignment):
+    if not _may_recover(proposal, current):
         return KafkaError.INVALID_REQUEST
     if any(member not in live for member in proposal.isr):
         return ineligible
+    if not _is_sound(proposal, current, assignment):
+        return KafkaError.INVALID_REQUEST
     return Accepted(
         current._replace(isr=proposal.isr, recovery_state=proposal.recovery_state, controller_epoch=controller_epoch)
     )
 
 
+def _may_recover(proposal: Proposal, current: LeaderAndIsr) -> bool:
+    if proposal.recovery_state is LeaderRecoveryState.RECOVERED:
+        return True
+    return len(proposal.isr) <= 1 and current.recovery_state is LeaderRecoveryState.RECOVERING
+
+
 def _is_sound(proposal: Proposal, current: LeaderAndIsr, assignment: ReplicaAssignment) -> bool:
-    recovering = proposal.recovery_state is LeaderRecoveryState.RECOVERING
-    if recovering and (len(proposal.isr) > 1 or current.recovery_state is LeaderRecoveryState.RECOVERED):
-        return False
     return (
         proposal.leader == current.leader
         and proposal.leader in proposal.isr

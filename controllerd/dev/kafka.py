@@ -3,7 +3,7 @@
 import asyncio
 import struct
 import time
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -277,22 +277,23 @@ class KafkaCluster:
 
 
 async def run_tool(
-    main_class: str, arguments: Sequence[str], *, directory: Path, timeout_s: float = 60.0
+    main_class: str, arguments: Sequence[str], *, directory: Path, timeout_s: float = 60.0, stdin: str = ""
 ) -> ToolResult:
     """Run one of Kafka's command line tools by its main class, for example `org.apache.kafka.tools.TopicCommand`.
 
-    `directory` takes its logging configuration. The tool's own failure is in the result.
+    `directory` takes its logging configuration; `stdin` is all that it can read. The tool's own failure is in the
+    result.
 
     Raises:
         DevError: Java or the jars are missing, or it did not end within `timeout_s`; it is killed then.
     """
     command = await asyncio.to_thread(_tool_command, main_class, directory)
     process = await asyncio.create_subprocess_exec(
-        *command, *arguments, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, process_group=0
+        *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0
     )
     try:
         async with asyncio.timeout(timeout_s):
-            stdout, stderr = await process.communicate()
+            stdout, stderr = await process.communicate(stdin.encode())
     except TimeoutError as error:
         raise DevError(f"{main_class} did not end within {timeout_s:g} s") from error
     finally:

@@ -1,5 +1,6 @@
 """What everybody believes about the cluster, to be compared: ZooKeeper, each broker, the controller, the audit log."""
 
+import asyncio
 import base64
 import uuid
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from controllerd.audit.reader import fold_directory
+from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.clock import SystemClock
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.zk import codecs, paths
@@ -18,6 +19,7 @@ from controllerd.zk.session import ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
 from replay.fold import Observed, diff_with_zookeeper
+from replay.invariants import check
 from replay.records import Record
 from wire.metadata import ClusterMetadata
 
@@ -60,6 +62,8 @@ class ZooKeeperObserver:
         self._session = ZooKeeperSession(connect, 10_000, queue, _NoAudit())
         self._zk = KazooZooKeeper(self._session)
         self._store = ZooKeeperStore(self._zk, _NoAudit(), clock, queue.put)
+        # An observer has no role to lose: after a lost session it simply goes on with the next one.
+        self._session.when_lost(self._go_on)
 
     async def __aenter__(self) -> Self:
         await self._session.open(30.0)
@@ -71,6 +75,9 @@ class ZooKeeperObserver:
     ) -> None:
         self._zk.close()
         await self._session.close()
+
+    def _go_on(self) -> None:
+        asyncio.get_running_loop().call_soon(self._session.expire_handled)
 
     async def cluster_id(self) -> str:
         """The id of the cluster."""
@@ -132,6 +139,13 @@ def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: 
         if actual != expected:
             lines.append(f"shows {tp} as {actual}, ZooKeeper has {expected}")
     return lines
+
+
+def audit_violations(directory: Path) -> list[str]:
+    """Which invariants an audit log breaks, and where it is damaged, as sentences; empty when all is well."""
+    reader = AuditReader(directory)
+    violations = [f"{found.id} at seq {found.seq}: {found.evidence}" for found in check(reader)]
+    return violations + [f"the log is damaged: {finding}" for finding in reader.report().findings]
 
 
 def audit_differences(directory: Path, view: ZooKeeperView) -> list[str]:

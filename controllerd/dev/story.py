@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final
 
 from controllerd.dev.cluster import DevCluster, Tell
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.errors import DevError
 from controllerd.dev.load import ProducerLoad, consume_all, verify
-from controllerd.dev.observe import metadata_differences
+from controllerd.dev.observe import audit_violations, metadata_differences
 from controllerd.dev.waiting import Waiting
 from wire.errors import WireError
 
@@ -189,13 +190,17 @@ class Story:
         view = await self._cluster.view()
         told = {f"controllerd {active.node_id}": await active.metadata()}
         differences = metadata_differences(view, told, active.node_id)
-        directory = active.audit_directory(await self._cluster.observer.cluster_id())
         await self._waiting.until(
             lambda: self._waiting.missing_audit(active, view), "the audit log folds to what ZooKeeper has"
         )
-        if differences:
-            raise DevError("; ".join(differences))
-        return {"partitions": len(view.leaderships), "audit log": directory.name, "differences": 0}
+        broken = [line for directory in await self._audit_directories() for line in audit_violations(directory)]
+        if differences or broken:
+            raise DevError("; ".join(differences + broken))
+        return {"partitions": len(view.leaderships), "differences": 0, "invariants broken": 0}
+
+    async def _audit_directories(self) -> list[Path]:
+        cluster_id = await self._cluster.observer.cluster_id()
+        return [controller.audit_directory(cluster_id) for controller in self._cluster.controllers]
 
 
 async def _epoch(controller: ControllerProcess) -> int:

@@ -10,6 +10,7 @@ from controllerd.dev.cluster import DevCluster, Tell
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.errors import DevError
 from controllerd.dev.observe import ZooKeeperView, audit_differences, metadata_differences
+from controllerd.errors import StoreUnavailable
 from wire.errors import WireError
 
 _TIMEOUT_S: Final = 60.0
@@ -18,6 +19,14 @@ _PATIENCE_S: Final = 5.0
 
 Condition = Callable[[], Awaitable[str | None]]
 """None when it holds, else what is still missing."""
+
+
+async def _asked(missing: Condition) -> str | None:
+    """ZooKeeper itself may be away for a while; that is one more thing to wait for."""
+    try:
+        return await missing()
+    except StoreUnavailable as error:
+        return f"ZooKeeper does not answer: {error}"
 
 
 class Waiting:
@@ -30,7 +39,7 @@ class Waiting:
     async def until(self, missing: Condition, what: str) -> None:
         """Wait until nothing is missing; says every few seconds what it waits for. :raises DevError: out of time."""
         deadline, remind_at = time.monotonic() + _TIMEOUT_S, time.monotonic() + _PATIENCE_S
-        while (lack := await missing()) is not None:
+        while (lack := await _asked(missing)) is not None:
             now = time.monotonic()
             if now > deadline:
                 raise DevError(f"waited {_TIMEOUT_S:.0f} s until {what}, but {lack}")

@@ -17,7 +17,7 @@ def ids(*brokers: int) -> tuple[BrokerId, ...]:
 
 CURRENT = LeaderAndIsr(BrokerId(2), 5, ids(2, 3), 9, 7)
 ASSIGNMENT = ReplicaAssignment(ids(1, 2, 3))
-LIVE = set(ids(1, 2, 3))
+LIVE = set(ids(1, 2, 3, 4))
 
 
 def proposal(isr: tuple[int, ...] = (2, 3, 1), **changes: Any) -> Proposal:
@@ -43,7 +43,8 @@ def test_a_good_proposal_is_written_with_leader_epoch_kept_and_our_controller_ep
         (proposal((2,), recovery_state=RECOVERING), KafkaError.INVALID_REQUEST),
         (proposal(()), KafkaError.INVALID_REQUEST),
         (proposal((2, 2)), KafkaError.INVALID_REQUEST),
-        (proposal((2, 9)), KafkaError.INVALID_REQUEST),
+        (proposal((2, 9)), KafkaError.INELIGIBLE_REPLICA),
+        (proposal((2, 4)), KafkaError.INVALID_REQUEST),
         (proposal((3, 1)), KafkaError.INVALID_REQUEST),
         (proposal((3, 2), leader=BrokerId(3)), KafkaError.INVALID_REQUEST),
     ],

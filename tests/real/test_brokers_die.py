@@ -11,6 +11,7 @@ import pytest
 from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import DevCluster, RealBroker, open_cluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.observe import audit_violations
 from controllerd.dev.waiting import Waiting
 from replay.records import BrokersRecord, EventBegin
 
@@ -132,6 +133,7 @@ async def test_brokers_die_one_after_another_and_nothing_is_lost(tmp_path: Path)
         )
         log = active.audit_directory(await faults.cluster.observer.cluster_id())
         assert was_seen_as_bounce(log, BOUNCING)
+        assert audit_violations(log) == []
 
 
 def was_seen_as_bounce(audit_log: Path, broker: int) -> bool:

@@ -1,0 +1,21 @@
+"""One ZooKeeper server for all traces; each has a chroot of its own."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from tests.traces.real_rig import Server
+from tests.traces.txnlog import TransactionLog
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that lives as long as the tests, and its transaction log."""
+    directory = tmp_path_factory.mktemp("zookeeper")
+    zookeeper = EmbeddedZooKeeper(directory)
+    with asyncio.Runner() as runner:
+        runner.run(zookeeper.start())
+        yield Server(zookeeper.connect, TransactionLog(directory / "data"))
+        runner.run(zookeeper.close())

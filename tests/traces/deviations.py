@@ -1,0 +1,57 @@
+"""Deliberate deviations from the recorded traces: read from ``deviations.toml``, shown in ``docs/deviations.md``."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.traces.compare import Difference
+
+_LIST: Final = Path(__file__).parent / "deviations.toml"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "deviations.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One way in which we differ, and where: lines of each trace, in groups that differ together."""
+
+    name: str
+    kind: str
+    what: str
+    why: str
+    lines: Mapping[str, Sequence[Sequence[int]]]
+
+
+def declared() -> tuple[Deviation, ...]:
+    """All deviations, in the order of the file."""
+    with _LIST.open("rb") as file:
+        return tuple(Deviation(**entry) for entry in tomllib.load(file)["deviation"])
+
+
+def judge(scenario: str, found: Sequence[Difference], *, unseen: Sequence[str] = ()) -> list[str]:
+    """What is wrong: differences that nobody declared, and declared ones that are not there.
+
+    ``unseen`` are kinds that this way of observing cannot see.
+    """
+    allowed = {
+        (tuple(lines), deviation.kind) for deviation in declared() for lines in deviation.lines.get(scenario, ())
+    }
+    seen = {(difference.lines, difference.kind) for difference in found}
+    wrong = [str(difference) for difference in found if (difference.lines, difference.kind) not in allowed]
+    return wrong + [
+        f"declared, but not so: {kind} in lines {lines}" for lines, kind in sorted(allowed - seen) if kind not in unseen
+    ]
+
+
+def table() -> str:
+    """The deviations as the page shows them."""
+    rows = ["| Deviation | Where | What differs | Why that is right |", "|---|---|---|---|"]
+    for deviation in declared():
+        where = "; ".join(_where(scenario, groups) for scenario, groups in deviation.lines.items())
+        rows.append(f"| {deviation.name} | {where} | {deviation.what} | {deviation.why} |")
+    return "\n".join(rows)
+
+
+def _where(scenario: str, groups: Sequence[Sequence[int]]) -> str:
+    return f"{scenario} " + ", ".join("+".join(map(str, lines)) for lines in groups)

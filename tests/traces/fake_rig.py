@@ -1,0 +1,225 @@
+"""A trace replayed against the whole controller over a ZooKeeper in memory: no sockets, no waiting."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from channel_manager.manager import event_of
+from channel_manager.observer import Exchange
+from controllerd.api.calls import BrokerCalls
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.requests import ControlRequest, ControlResponse
+from controllerd.core.requests import api_name as name_of
+from controllerd.zk.access import (
+    Aborted,
+    Check,
+    Committed,
+    Create,
+    Delete,
+    Operation,
+    Outcome,
+    SetData,
+    Transaction,
+    code_name,
+    operation_name,
+)
+from tests.fakes.world import NODE_ID, World
+from tests.fakes.zookeeper import Tree
+from tests.traces import wire_form
+from tests.traces.beginning import IDS, beginning, operation_of, symbols_of, unlike_beginning
+from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TriggerLine, ZkLine, Znode
+from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
+from wire import hot
+from wire.api_codec import Request
+from wire.framing import peek_request
+from wire.kio_codec import decode_entity, decode_response, encode_request, request_type
+from wire.versions import ApiKey, VersionRange, choose_control
+
+CONTROLLER: Final = 1
+"""Session id of our controller."""
+OUTSIDER: Final = 77
+HOLDER: Final = 99
+_SPOKEN: Final[Mapping[int, VersionRange]] = {
+    ApiKey.LEADER_AND_ISR: VersionRange(0, 7),
+    ApiKey.UPDATE_METADATA: VersionRange(0, 8),
+    ApiKey.STOP_REPLICA: VersionRange(0, 4),
+}
+
+
+class RecordingTree(Tree):
+    """A tree that keeps what every session tried, and how that ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tried: list[tuple[int, Transaction, Outcome]] = []
+
+    def apply(self, operations: Transaction, session_id: int) -> Outcome:
+        """As the tree does it."""
+        outcome = super().apply(operations, session_id)
+        self.tried.append((session_id, tuple(operations), outcome))
+        return outcome
+
+
+class FakeRun:
+    """One replay of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.tree = RecordingTree()
+        self.symbols = symbols_of(trace, NODE_ID)
+        self.world = World(tree=self.tree, session_id=CONTROLLER)
+        self.calls = BrokerCalls(self.world.queue, self.world.snapshot, 10.0)
+        self._answered = 0
+        self._replies: list[ReplyLine] = []
+
+    async def play(self) -> Observed:
+        """Build the beginning, apply every trigger, and tell what the controller did."""
+        await self._begin()
+        for step in self.trace.steps:
+            for line in step.foreign:
+                self._write(line)
+            if step.trigger.api is not None:
+                self._replies.append(await self._ask(step.trigger))
+            await self._settle()
+        return self._observed()
+
+    # -- the beginning -------------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        self._ports()
+        self.tree.outsider(*beginning(self.trace, self.symbols))
+        for broker in self.trace.live:
+            path = f"{IDS}{broker}"
+            create = Create(path, raw_data(self.trace.initial[path].data, self.symbols), ephemeral=True)
+            self._noted([create], self.tree.apply([create], OUTSIDER))
+        if self.trace.starts_deposed:
+            holder = raw_data(self.trace.initial["/controller"].data, self.symbols)
+            self.tree.apply([Create("/controller", holder, ephemeral=True)], HOLDER)
+        await self.world.start()
+        await self._settle()
+        assert self.world.c.is_active is not self.trace.starts_deposed
+        assert not unlike_beginning(self.trace, self._znodes())
+        self.world.forget()
+        self.tree.tried.clear()
+        self._answered = 0
+
+    def _ports(self) -> None:
+        self.symbols.bind_port("port(CTRL)", 7)
+        for broker in self.trace.brokers:
+            self.symbols.bind_port(f"port({broker})", 9000 + broker)
+            self.symbols.bind_port(f"port({broker})'", 9100 + broker)
+
+    # -- triggers ------------------------------------------------------------------------------------------------------
+
+    def _write(self, line: ZkLine) -> None:
+        """A transaction of a stub or a tester, or the end of a session."""
+        operations: Sequence[Operation] = [Delete(path) for path in line.deletes] or [
+            operation_of(op, self.symbols) for op in line.ops
+        ]
+        if operations:
+            session = HOLDER if line.session == "foreign holder" else OUTSIDER
+            self._noted(operations, self.tree.apply(operations, session))
+
+    def _noted(self, operations: Sequence[Operation], outcome: Outcome) -> None:
+        assert isinstance(outcome, Committed), f"{operations}: {outcome}"
+        for operation in operations:
+            if isinstance(operation, Create) and operation.path.startswith(IDS):
+                self.symbols.bind_registration(int(operation.path.removeprefix(IDS)), outcome.zxid)
+
+    async def _ask(self, trigger: TriggerLine) -> ReplyLine:
+        """A request of a stub, from its bytes to the bytes of the answer."""
+        assert trigger.api is not None
+        entity = wire_form.question(trigger.api, trigger.version, self.symbols.resolve(trigger.body))
+        frame = encode_request(1, trigger.by, entity)
+        serve = {
+            "AlterPartition": self.calls.alter_partition,
+            "ControlledShutdown": self.calls.controlled_shutdown,
+            "AllocateProducerIds": self.calls.allocate_producer_ids,
+        }[trigger.api]
+        answer = asyncio.create_task(serve(Request(peek_request(frame), frame), None))
+        while not answer.done():
+            await self._settle()
+            await asyncio.sleep(0)
+        _, reply = decode_response(entity.__api_key__, entity.__version__, await answer)
+        body = self.symbols.symbolise(wire_form.body_of_reply(reply))
+        return ReplyLine(trigger.number, trigger.by, trigger.api, trigger.version, body)
+
+    async def _settle(self) -> None:
+        """Until nothing is left to do: events, and the brokers' answers to what was sent."""
+        await self.world.settle()
+        sent = self.world.channels.sent
+        while self._answered < len(sent):
+            broker, request = sent[self._answered]
+            self._answered += 1
+            self._answer(broker, request)
+            await self.world.settle()
+
+    def _answer(self, broker: BrokerId, request: ControlRequest) -> None:
+        event = event_of(Exchange(broker, request, self._response(broker, request), 0, 0, 0, 1, 0.0))
+        if event is not None and broker in self.world.channels.open:
+            self.world.queue.put(event)
+
+    def _response(self, broker: BrokerId, request: ControlRequest) -> ControlResponse:
+        """What the stub of the trace answered to the request in this place."""
+        place = sum(1 for to, _ in self.world.channels.sent[: self._answered] if to == broker) - 1
+        script = [line.answer for line in self.trace.requests_to(broker) if isinstance(line.answer, dict | str)]
+        answer = script[place] if place < len(script) else "NONE"
+        if not isinstance(answer, dict):
+            return ControlResponse(name_of(request), KafkaError.NONE, {})
+        errors = {_partition(name): KafkaError[code] for name, code in answer["partitions"].items()}
+        return ControlResponse(name_of(request), KafkaError[answer["error"]], errors)
+
+    # -- what was seen -------------------------------------------------------------------------------------------------
+
+    def _observed(self) -> Observed:
+        requests = [
+            normal_request(number, _request_line(broker, request), self.symbols)
+            for number, (broker, request) in enumerate(self.world.channels.sent, start=1)
+        ]
+        ours = [(tried, outcome) for session, tried, outcome in self.tree.tried if session == CONTROLLER]
+        writes = [
+            ZkLine(number, "controller", self._ops(tried, outcome)) for number, (tried, outcome) in enumerate(ours, 1)
+        ]
+        return Observed(writes, requests, self._replies, self._znodes())
+
+    def _ops(self, tried: Transaction, outcome: Outcome) -> tuple[Op, ...]:
+        if isinstance(outcome, Aborted):
+            failed = tried[max(0, outcome.failed)]
+            return (Op(operation_name(failed), failed.path, error=code_name(outcome.code)),)
+        assert isinstance(outcome, Committed)
+        return tuple(
+            normal_op(self._op(operation, version), self.symbols)
+            for operation, version in zip(tried, outcome.versions, strict=True)
+        )
+
+    def _op(self, operation: Operation, version: int) -> Op:
+        name, path = operation_name(operation), operation.path
+        match operation:
+            case Create():
+                return Op(name, path, normal_data(path, operation.data, self.symbols), ephemeral=operation.ephemeral)
+            case SetData():
+                data = normal_data(path, operation.data, self.symbols)
+                return Op(name, path, data, version=version, expect=operation.version)
+            case Delete() | Check():
+                return Op(name, path, expect=operation.version)
+
+    def _znodes(self) -> dict[str, Znode]:
+        return {
+            path: Znode(normal_data(path, node.data, self.symbols), node.version)
+            for path, node in self.tree.nodes.items()
+        }
+
+
+def _request_line(broker: BrokerId, request: ControlRequest) -> RequestLine:
+    """A request through our encoder and kio's decoder."""
+    key = hot.api_key(request)
+    version = choose_control(key, _SPOKEN, topic_ids=hot.has_topic_ids(request))
+    entity = decode_entity(request_type(key, version), b"".join(hot.encode(request, version)))
+    body = wire_form.body_of_request(entity)
+    return RequestLine(0, broker, wire_form.api_name(key), version, str(NODE_ID), body)
+
+
+def _partition(name: str) -> TopicPartition:
+    topic, _, partition = name.rpartition("-")
+    return TopicPartition(topic, int(partition))

@@ -1,0 +1,126 @@
+"""Our controller as the real thing: session, store, elector, channels and Kafka server, with its event loop running."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from channel_manager.batch import RequestBatch
+from channel_manager.manager import Alarms, ChannelManager
+from channel_manager.settings import ChannelSettings
+from controllerd.api.listener import Listener
+from controllerd.api.server import KafkaServer
+from controllerd.clock import LoopTimers, SystemClock
+from controllerd.controller import Controller
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import Broker, BrokerId
+from controllerd.core.sanitizer import our_rack
+from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.zk.client import ZooKeeperClient, open_store
+from controllerd.zk.elector import Contender
+from events.cluster import Startup
+from events.queue import EventQueue
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.stub_broker import HOST
+from tests.fakes.world import INSTANCE, NODE_ID, CountedMetrics, FixedConfigs, topic_id_of
+
+LISTENER: Final = "PLAINTEXT"
+SESSION_MS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class RunningNode:
+    """A node that has begun to contend for the role."""
+
+    controller: Controller
+    client: ZooKeeperClient
+    server: KafkaServer
+    defects: list[Exception]
+    """What ended a sender and must not have."""
+
+    @property
+    def session_id(self) -> int:
+        """The session whose writes are ours."""
+        return self.client.session.session_id
+
+
+@asynccontextmanager
+async def running(connect: str) -> AsyncIterator[RunningNode]:
+    """A node on this ZooKeeper, chroot included; everything of it has ended when the block ends."""
+    clock, audit, defects = SystemClock(), RecordingAudit(), list[Exception]()
+    queue, watch = EventQueue(clock.monotonic), WriteWatch(audit)
+    contender = Contender(NODE_ID, INSTANCE)
+    client = await open_store(
+        connect,
+        session_timeout_ms=SESSION_MS,
+        contender=contender,
+        queue=queue,
+        audit=watch,
+        clock=clock,
+        connect_timeout_s=20,
+    )
+    alarms = Alarms(_nothing, _nothing, lambda _broker, error: defects.append(error))
+    snapshot = ClusterSnapshot(NODE_ID)
+    server = KafkaServer([Listener(LISTENER, HOST, 0)], queue, snapshot, NODE_ID, audit=watch)
+    try:
+        await server.start()
+        # A busy machine must not make two UpdateMetadata one, or the sequences could not be compared.
+        settings = ChannelSettings(coalesce=False)
+        channel_manager = ChannelManager(NODE_ID, LISTENER, queue.put, alarms, clock=clock.monotonic, settings=settings)
+        async with channel_manager as channels:
+            controller = _controller(client, queue, watch, channels, clock, snapshot, server)
+            loop = EventLoop(controller, watch, CountedMetrics())
+            task = asyncio.create_task(loop.run(), name="event loop")
+            queue.put(Startup())
+            try:
+                yield RunningNode(controller, client, server, defects)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+    finally:
+        await server.close()
+        await client.close()
+
+
+def _nothing(*_: object) -> None:
+    """Nobody need react."""
+
+
+def _controller(
+    client: ZooKeeperClient,
+    queue: EventQueue,
+    watch: WriteWatch,
+    channels: ChannelManager,
+    clock: SystemClock,
+    snapshot: ClusterSnapshot,
+    server: KafkaServer,
+) -> Controller:
+    def new_batch(context: ControllerContext) -> RequestBatch:
+        entry = Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
+        return RequestBatch(NODE_ID, context, inter_broker_listener=LISTENER, our_entry=entry)
+
+    context = ControllerContext()
+    outbox = Outbox(context, channels, watch, new_batch)
+    machine = PartitionStateMachine(context, client.store, outbox, watch, FixedConfigs(), CountedMetrics())
+    return Controller(
+        node_id=NODE_ID,
+        context=context,
+        store=client.store,
+        elector=client.elector,
+        channels=channels,
+        queue=queue,
+        outbox=outbox,
+        partitions=machine,
+        replicas=ReplicaStateMachine(context, client.store, outbox, watch),
+        audit=watch,
+        timers=LoopTimers(queue.put),
+        clock=clock,
+        snapshot=snapshot,
+        new_topic_id=lambda: topic_id_of("made by the controller"),
+        session_expired=client.session.expire_handled,
+    )
