@@ -146,7 +146,10 @@ class BrokerRegistration:
         return codecs.decode_cluster_id(node.data)
 
     async def _commit(self, transaction: Transaction) -> None:
-        """Write; whether it took effect is for the next read, because others write the same. :raises: as ``open``."""
+        """Write; whether it took effect is for the next read, because others write the same.
+
+        :raises RegistrationRefused: not for a lost race. :raises StoreUnavailable: the session is lost.
+        """
         (outcome,) = await self._zk.commit([transaction])
         if isinstance(outcome, Aborted) and outcome.code not in CONFLICT_CODES:
             raise RegistrationRefused(f"{transaction[-1].path}: {code_name(outcome.code)}")

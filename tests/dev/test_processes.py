@@ -37,6 +37,13 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
 
 
+def wait_own_program(pid: int) -> None:
+    """The tool that ties a child to its parent becomes the child's program; before that there is no tie."""
+    deadline = time.monotonic() + 20
+    while "setpriv" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline, f"process {pid} never became its own program"
+
+
 def wait_gone(pid: int) -> None:
     deadline = time.monotonic() + 20
     while Path(f"/proc/{pid}").exists() and state_of(pid) != "Z":
@@ -141,5 +148,6 @@ def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as middle:
         assert middle.stdout is not None
         pid = int(middle.stdout.readline())
+        wait_own_program(pid)
         os.kill(middle.pid, signal.SIGKILL)
     wait_gone(pid)

@@ -1,0 +1,24 @@
+"""What the handlers of one broker share."""
+
+from dataclasses import dataclass
+
+from broker.gate import ControlGate
+from broker.metadata_cache import MetadataCache
+from broker.producer_ids import ProducerIds
+from broker.replicas import ReplicaManager
+from broker.settings import BrokerSettings
+from broker.signals import Signal
+
+
+@dataclass(slots=True)
+class BrokerState:
+    """The parts of a broker that requests read and change; all of them belong to the event loop's thread."""
+
+    settings: BrokerSettings
+    gate: ControlGate
+    cache: MetadataCache
+    replicas: ReplicaManager
+    producer_ids: ProducerIds
+    metadata_changed: Signal
+    """Woken by every UpdateMetadata that was taken."""
+    cluster_id: str = ""
