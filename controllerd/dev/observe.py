@@ -83,6 +83,11 @@ class ZooKeeperObserver:
         """The id of the cluster."""
         return await self._store.cluster_id()
 
+    async def controller_epoch(self) -> int:
+        """The controller epoch as it is now; 0 before the first election."""
+        (node,) = await self._zk.read([paths.CONTROLLER_EPOCH])
+        return 0 if node is None else codecs.decode_controller_epoch(node.data)
+
     async def view(self) -> ZooKeeperView:
         """Everything as it is now."""
         read = await self._store.read_topics(await self._store.read_topic_names())
@@ -124,7 +129,7 @@ def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: 
     lines = []
     if metadata.controller_id != controller_id:
         lines.append(f"names controller {metadata.controller_id}, not {controller_id}")
-    if set(metadata.brokers) - {controller_id} != view.brokers:
+    if set(metadata.brokers) - {controller_id} != view.brokers - {controller_id}:
         lines.append(f"knows brokers {sorted(metadata.brokers)}, registered are {sorted(view.brokers)}")
     partitions = {
         TopicPartition(topic.name, number): partition

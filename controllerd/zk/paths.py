@@ -50,8 +50,8 @@ PERSISTENT_PATHS: Final = (
 )
 """What must exist, parents included, before a watch on children can be armed.
 
-``/latest_producer_id_block`` is left out: nobody watches it, brokers create it with null data, and those below 3.0 fail on
-empty data that is not null.
+``/latest_producer_id_block`` is left out: nobody watches it, brokers create it with null data, and those below 3.0 fail
+on empty data that is not null.
 """
 
 _PARTITION_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]*)(?:/state)?")
