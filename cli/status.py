@@ -115,6 +115,7 @@ def partitions_line(status: "Status") -> str:
         "under-replicated": counts.under_replicated,
         "not led by the preferred replica": counts.non_preferred,
         "waiting for brokers": counts.waiting,
+        "znodes in quarantine": len(status.quarantined),
     }
     named = [f"{number} {what}" for what, number in attention.items() if number]
     return f"{total}: {', '.join(named)}" if named else f"{total}, none needs attention"

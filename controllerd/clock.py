@@ -24,20 +24,21 @@ class LoopTimers:
 
     def __init__(self, put: Callable[[Event], None]) -> None:
         self._put = put
-        self._handles: set[asyncio.TimerHandle] = set()
+        self._handles: dict[Event, asyncio.TimerHandle] = {}
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after ``delay_s`` seconds."""
+        """Enqueue ``event`` after ``delay_s`` seconds, unless an equal one is on its way already."""
+        if event in self._handles:
+            return
 
         def fire() -> None:
-            self._handles.discard(handle)
+            del self._handles[event]
             self._put(event)
 
-        handle = asyncio.get_running_loop().call_later(delay_s, fire)
-        self._handles.add(handle)
+        self._handles[event] = asyncio.get_running_loop().call_later(delay_s, fire)
 
     def clear(self) -> None:
         """Forget everything that was put for later."""
-        for handle in self._handles:
+        for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()

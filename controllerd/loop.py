@@ -20,6 +20,7 @@ from events.cluster import Reelect, ShutdownEventThread
 from events.queue import QueuedEvent
 from events.registry import AnyEvent
 from handlers.dispatch import dispatch
+from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
 from replay.records import AlarmRecord, EventBegin, EventEnd, Record, ReplyRecord, ZkWriteRecord
 
@@ -94,6 +95,7 @@ class EventLoop:
         self._c.outbox.write_down()
         took = self._c.clock.monotonic() - started
         self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
+        check_later(self._c)
         publish(self._c.context, self._c.snapshot)
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)

@@ -113,3 +113,10 @@ class BrokerRefresh(Event):
     broker: BrokerId
     reopen: bool = False
     """The channel itself is broken and is opened anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineCheck(Event):
+    """Partition states are in quarantine: see whether somebody mended them (ours; comes again while there are any)."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE

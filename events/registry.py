@@ -17,6 +17,7 @@ ClusterEvent = (
     cluster.BrokerChange
     | cluster.BrokerModifications
     | cluster.BrokerRefresh
+    | cluster.QuarantineCheck
     | topics.TopicChange
     | topics.PartitionModifications
     | replicas.IsrChangeNotification

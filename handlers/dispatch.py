@@ -12,6 +12,7 @@ from handlers.broker_change import on_broker_change, on_broker_modifications, on
 from handlers.controlled_shutdown import on_controlled_shutdown
 from handlers.isr_change import on_alter_partition, on_isr_change_notification
 from handlers.producer_ids import on_allocate_producer_ids
+from handlers.quarantine import on_quarantine_check
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
 from handlers.topics import on_partition_modifications, on_topic_change
 
@@ -60,6 +61,8 @@ def _cluster_work(event: ClusterEvent, c: Controller) -> Awaitable[object]:
             return on_broker_modifications(event, c)
         case cluster.BrokerRefresh():
             return on_broker_refresh(event, c)
+        case cluster.QuarantineCheck():
+            return on_quarantine_check(event, c)
         case topics.TopicChange():
             return on_topic_change(event, c)
         case topics.PartitionModifications():

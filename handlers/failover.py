@@ -1,11 +1,12 @@
 """What a new active controller does first: load everything, tell everybody, bring online what can be."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import leadership_flaw
 from handlers.broker_change import usable_brokers
 from handlers.topics import prepare_topics, quarantine, take_topic
@@ -75,6 +76,20 @@ def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -
         if flaw is not None:
             log.error("partition state is not sound", partition=str(tp), flaw=flaw.value)
             c.audit.record(AlarmRecord("partition state is not sound", f"{tp}: {flaw.value}"))
+    _note_our_replicas(c, states)
+
+
+def _note_our_replicas(c: Controller, initialised: Iterable[TopicPartition]) -> None:
+    """Say which partitions were started with controllerd among their replicas.
+
+    That happens while no instance leads: brokers count us until the next UpdateMetadata, and their own controller
+    starts what they create. It costs a replica, but no data: we are in no ISR.
+    """
+    ours = [tp for tp in initialised if tp in c.context and names_us(c.context.assignment(tp))]
+    for tp in ours:
+        c.audit.record(AlarmRecord("a replica is on controllerd", str(tp)))
+    if ours:
+        log.error("replicas are on controllerd", partitions=len(ours), first=str(ours[0]))
 
 
 async def _note_what_waits(c: Controller) -> None:

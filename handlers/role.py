@@ -1,5 +1,7 @@
 """The controller's own role: elections, resignation, sessions, takeover by an operator."""
 
+from typing import Final
+
 import structlog
 
 from controllerd.controller import Controller
@@ -15,6 +17,9 @@ from handlers.topics import on_topic_change, reread_topics
 from replay.records import AlarmRecord, TermRecord
 
 log = structlog.get_logger(__name__)
+
+LOOK_AGAIN_S: Final = 30.0
+"""After a refusal to lead: what stood in the way may be gone."""
 
 
 async def on_startup(_event: Event, c: Controller) -> None:
@@ -96,6 +101,7 @@ async def elect(c: Controller) -> None:
         log.error("refused to lead", reason=str(refusal))
         c.audit.record(AlarmRecord("refused to lead", str(refusal)))
         _stand_by(c, str(refusal))
+        c.timers.put_later(LOOK_AGAIN_S, Reelect())
         return
     if isinstance(outcome, Held):
         c.snapshot.holder = outcome.holder

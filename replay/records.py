@@ -93,7 +93,7 @@ class EventBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventEnd(Record):
-    """An event's handling ended: ``done``, ``error``, ``moved``, ``unavailable``, ``not served``."""
+    """An event's handling ended: ``done``, ``refused`` (not served, not the controller), ``error``, ``moved``, ``unavailable``."""
 
     kind: ClassVar[str] = "event_end"
 

@@ -45,7 +45,6 @@ class NodeConfig(Section, frozen=True, kw_only=True):
     """Between 2000000000 and 2000000099, so that it never is a broker's id."""
     data_dir: Path
     """Holds the instance's identity under a lock, and by default the audit log."""
-    rack: str | None = None
 
 
 class KafkaConfig(Section, frozen=True, kw_only=True):
@@ -60,8 +59,6 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     unclean_leader_election_enable: bool = False
     request_timeout_ms: Milliseconds = 30_000
     controller_socket_timeout_ms: Milliseconds = 30_000
-    num_partitions: Count = 1
-    default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
 
     @property
     def features(self) -> Features:

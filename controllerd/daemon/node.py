@@ -50,6 +50,7 @@ log = structlog.get_logger(__name__)
 _NO_BROKER_EPOCH = -1
 _STOP_S = 1.5
 _BEATS_PER_TIMEOUT = 8
+_LONGEST_PAUSE_S = 2.0
 
 
 class Node:
@@ -240,7 +241,7 @@ class Node:
 
     async def heartbeat(self, client: ZooKeeperClient, beat: Callable[[], None]) -> None:
         """Notice that the process slept, validate the epoch before anything leaves again, and feed the watchdog."""
-        pause = self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT
+        pause = min(self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S)
         while True:
             await asyncio.sleep(pause)
             self.guard.tick()
@@ -266,7 +267,9 @@ class Node:
 
 
 def _channel_view(sender: SenderStats) -> ChannelView:
-    return ChannelView(sender.depth, sender.oldest_age_s, sender.last_error is None, sender.last_error)
+    return ChannelView(
+        sender.depth, sender.oldest_age_s, not sender.failing, sender.last_error if sender.failing else None
+    )
 
 
 def _audit_settings(config: Config) -> AuditSettings:

@@ -94,8 +94,14 @@ class ManualTimers:
     later: list[tuple[float, Event]] = field(default_factory=list)
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Keep an event."""
-        self.later.append((delay_s, event))
+        """Keep an event, unless an equal one is there."""
+        if event not in [kept for _, kept in self.later]:
+            self.later.append((delay_s, event))
+
+    def fire(self) -> list[Event]:
+        """Everything that was put for later; it is not kept any more."""
+        fired, self.later = [event for _, event in self.later], []
+        return fired
 
     def clear(self) -> None:
         """Forget them."""

@@ -166,3 +166,20 @@ async def test_a_broken_state_znode_is_quarantined_and_other_partitions_are_elec
     assert world.tree.nodes[broken].data == b"{"
     assert broken in world.snapshot.quarantine
     assert world.state("t", 1) == (2, 1, [2], 1)
+
+
+async def test_a_state_znode_that_was_mended_is_found_and_served_again(world: World) -> None:
+    await with_topic(world, 1, 2)
+    path = "/brokers/topics/t/partitions/0/state"
+    world.tree.put(path, b"{")
+    world.die(1)
+    await world.settle()
+    world.tree.put(path, b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1,2]}')
+
+    for event in world.timers.fire():
+        world.queue.put(event)
+    await world.settle()
+
+    assert world.state("t")[:3] == (2, 4, [2])
+    assert world.snapshot.quarantine == {}
+    assert world.timers.later == []

@@ -164,7 +164,7 @@ async def test_standing_by_after_a_resignation_ends_by_itself(world: World) -> N
     await world.call(Resign())
     world.clock.now += world.c.stand_by_s + 1
 
-    for _, event in world.timers.later:
+    for event in world.timers.fire():
         world.queue.put(event)
     await world.settle()
 
@@ -240,6 +240,21 @@ async def test_the_same_failure_three_times_ends_the_contending_with_an_alarm(wo
     assert "/controller" not in world.tree.nodes
     assert world.snapshot.role is Role.STANDBY
     assert "stopped contending" in [alarm.what for alarm in world.audit.of(AlarmRecord)]
+
+
+async def test_after_a_refusal_to_lead_we_look_again_by_ourselves() -> None:
+    world = World()
+    world.tree.put("/migration", b"{}")
+    await world.start()
+    refused = world.snapshot.role
+
+    world.tree.remove("/migration")
+    for event in world.timers.fire():
+        world.queue.put(event)
+    await world.settle()
+
+    assert refused is Role.STANDBY
+    assert world.snapshot.role is Role.ACTIVE
 
 
 async def test_each_term_opens_with_a_snapshot_of_what_was_loaded() -> None:

@@ -217,3 +217,22 @@ async def test_a_leader_outside_its_isr_is_alarmed_and_replaced_by_the_normal_ru
 
     assert "partition state is not sound" in [alarm.what for alarm in world.audit.of(AlarmRecord)]
     assert world.state("t") == (2, 5, [2], 1)
+
+
+async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_is_alarmed() -> None:
+    world = World()
+    for broker in (1, 2, 3):
+        world.register(broker)
+    world.put_topic("t", {0: [1, NODE_ID, 2], 1: [1, 2, 3]})
+    world.tree.put("/controller_epoch", b"3")
+    for partition in (0, 1):
+        world.tree.put(
+            f"/brokers/topics/t/partitions/{partition}/state",
+            b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}',
+        )
+
+    await world.start()
+
+    alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"]
+    assert alarms == ["t-0"]
+    assert world.state("t") == (1, 0, [1, 2], 0)

@@ -1,0 +1,58 @@
+"""Partition states that nobody could understand, and that somebody may have mended since."""
+
+import re
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
+from events.base import Event
+from events.cluster import QuarantineCheck
+
+log = structlog.get_logger(__name__)
+
+CHECK_EVERY_S: Final = 10.0
+_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+
+
+async def on_quarantine_check(_event: Event, c: Controller) -> None:
+    """Read the states in quarantine again and serve those that are sound now. Nothing watches state znodes."""
+    if not c.is_active:
+        return
+    read = await c.store.read_states(quarantined_states(c))
+    for tp, leadership in read.states.items():
+        _take_back(tp, leadership, c)
+    for tp in read.missing:
+        c.context.release(path_of(tp))
+    await c.partitions.trigger_online()  # before the ISRs shrink, as when a broker dies
+    mended = [Replica(tp, broker) for tp in read.states for broker in c.context.assignment(tp).replicas]
+    live = [replica for replica in mended if c.context.is_online(replica.broker, replica.tp)]
+    await c.replicas.handle(live, ReplicaState.ONLINE)
+    await c.replicas.handle([replica for replica in mended if replica not in set(live)], ReplicaState.OFFLINE)
+
+
+def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
+    log.info("partition state can be understood again", partition=str(tp))
+    c.context.release(path_of(tp))
+    c.context.set_leadership(tp, leadership)
+    online = c.context.is_online(leadership.leader, tp)
+    c.context.set_partition_state(tp, PartitionState.ONLINE if online else PartitionState.OFFLINE)
+
+
+def quarantined_states(c: Controller) -> list[TopicPartition]:
+    """The known partitions whose state znode is in quarantine."""
+    found = [_STATE.fullmatch(path) for path in c.context.quarantine]
+    partitions = [TopicPartition(match[1], int(match[2])) for match in found if match is not None]
+    return [tp for tp in partitions if tp in c.context]
+
+
+def path_of(tp: TopicPartition) -> str:
+    """The path under which a partition state is in quarantine."""
+    return f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
+
+
+def check_later(c: Controller) -> None:
+    """While there are states in quarantine, look at them from time to time."""
+    if c.is_active and quarantined_states(c):
+        c.timers.put_later(CHECK_EVERY_S, QuarantineCheck())

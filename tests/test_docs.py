@@ -1,0 +1,131 @@
+"""What the documents say is what the code does: tables, examples, and links that lead somewhere."""
+
+import asyncio
+import importlib.util
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cli.exit_codes import MEANINGS
+from controllerd.config.load import load_config
+from controllerd.daemon import run
+from replay.records import KINDS, BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
+from tests.audit.samples import write_log
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def configuration() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("configuration", DOCS / "configuration.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def operations() -> str:
+    return (DOCS / "operations.md").read_text("utf-8")
+
+
+def test_the_configuration_reference_is_up_to_date(configuration: ModuleType, operations: str) -> None:
+    assert operations == configuration.rewritten(operations), "run: python docs/configuration.py"
+
+
+def test_a_page_without_markers_is_refused(configuration: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no <!-- generated"):
+        configuration.rewritten("no markers")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/operations.md"])
+def test_every_complete_example_of_a_configuration_is_accepted(page: str, tmp_path: Path) -> None:
+    examples = re.findall(r"^```toml\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    whole = [example for example in examples if "zookeeper" in tomllib.loads(example)]
+    assert whole
+    for number, example in enumerate(whole):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(example)
+        load_config(file, {}, {})
+
+
+def test_every_exit_code_of_the_daemon_is_explained(operations: str) -> None:
+    codes = {value for name, value in vars(run).items() if name.startswith("EXIT_")}
+    assert {code for code in codes if f"| {code} |" not in operations} == set()
+
+
+def test_every_exit_code_of_controllerctl_is_explained(operations: str) -> None:
+    missing = [int(code) for code, meaning in MEANINGS.items() if f"| {int(code)} | {meaning}" not in operations]
+    assert missing == []
+
+
+def test_every_kind_of_audit_record_is_explained(operations: str) -> None:
+    assert [kind for kind in KINDS if f"`{kind}`" not in operations] == []
+
+
+async def run_like_an_operator(script: str) -> str:
+    """What a shell example of the documents prints."""
+    shell = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
+    printed, _ = await shell.communicate()
+    assert shell.returncode == 0
+    return printed.decode()
+
+
+async def test_the_example_says_why_a_partition_was_offline(operations: str, tmp_path: Path) -> None:
+    there = await write_log(
+        tmp_path,
+        EventBegin(25, "BrokerChange", 2, 0.1),
+        BrokersRecord(gone=[1]),
+        PartitionStateRecord(
+            ["a", "payments"], [0, 0], ["OnlinePartition"] * 2, ["OnlinePartition", "OfflinePartition"]
+        ),
+        RefusedRecord("election Offline", ["payments"], [0], ["no replica is electable"]),
+        EventEnd(25, "BrokerChange", "done", 1.0),
+    )
+    (example,) = re.findall(r"^```sh\n(.*?)^```$", operations, re.MULTILINE | re.DOTALL)
+    script = re.sub(r"^\S+ - \S+", f"{shlex.quote(sys.executable)} - {shlex.quote(str(there))}", example)
+
+    lines = (await run_like_an_operator(script)).splitlines()
+
+    assert [line.partition("BrokerChange: ")[2] or line.partition(": ")[2] for line in lines] == [
+        "brokers gone [1]",
+        "partition_state {'before': 'OnlinePartition', 'after': 'OfflinePartition'}",
+        "refused {'reasons': 'no replica is electable'}",
+    ]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that a renderer makes of the headings."""
+    text = FENCED.sub("", page.read_text("utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def local_links(page: Path) -> Iterator[tuple[str, str, str]]:
+    """Each link to a place in this repository: as written, its file and its anchor."""
+    for link in LINK.findall(FENCED.sub("", page.read_text("utf-8"))):
+        if "://" not in link:
+            file, _, anchor = link.partition("#")
+            yield link, file, anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link, file, anchor in local_links(page):
+        target = page.parent / file if file else page
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            broken.append(link)
+
+    assert broken == []
