@@ -168,9 +168,19 @@ def decode_api_ranges(head: RequestHeader, frame: bytes) -> Mapping[int, Version
     return {row.api_key: VersionRange(row.min_version, row.max_version) for row in present(answer.api_keys)}
 
 
+# Java's admin client reads an answer without any directory as a refusal, and fails for the brokers beside us too.
+_NO_LOG_DIR: Final = {
+    "error_code": KafkaError.NONE,
+    "log_dir": "none",
+    "topics": (),
+    "total_bytes": -1,
+    "usable_bytes": -1,
+}
+
+
 def encode_nothing(head: RequestHeader) -> bytes:
     """ListGroups, ListTransactions or DescribeLogDirs of a node that holds no data."""
-    empty = {"groups": (), "unknown_state_filters": (), "transaction_states": (), "results": ()}
+    empty = {"groups": (), "unknown_state_filters": (), "transaction_states": (), "results": (_NO_LOG_DIR,)}
     return respond(head, {"error_code": KafkaError.NONE, **empty})
 
 

@@ -1,0 +1,166 @@
+"""The role goes from a broker to controllerd and back, under load, and nothing that was acknowledged is lost."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from controllerd.audit.reader import AuditReader
+from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker
+from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
+from controllerd.dev.waiting import Waiting
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from replay.records import TermRecord, ZkWriteRecord
+from wire.errors import WireError
+
+TOPIC, PARTITIONS = "orders", 6
+SESSION_MS = 6_000
+RESIGNATION_S = 2.0
+WORST_GAP_S = 5.0
+"""No broker dies, so the role must change hands without anybody waiting for a session to end."""
+TAKEOVER = ["setData", "delete", "create"], ["/controller_epoch", "/controller", "/controller"]
+
+
+class Story:
+    """Changes of the role under load, each judged when all is well again."""
+
+    def __init__(self, cluster: DevCluster, load: ProducerLoad) -> None:
+        self.cluster, self.load = cluster, load
+        self.waiting = Waiting(cluster, print)
+        self.controller = cluster.controllers[0]
+
+    async def step(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
+        """Let the role change hands and hold the worst gap between acknowledgements against the allowance."""
+        since = time.monotonic()
+        await change()
+        await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
+        await self.until_acknowledged_again()
+        gap = self.load.result.worst_gap_s(since_s=since)
+        print(f"{name}: worst gap between acknowledgements {gap:.2f} s, whole after {time.monotonic() - since:.1f} s")
+        assert gap <= WORST_GAP_S, name
+
+    async def until_acknowledged_again(self) -> None:
+        before = self.load.acknowledged
+
+        async def missing() -> str | None:
+            return None if self.load.acknowledged > before + 250 else "the producer is still waiting"
+
+        await self.waiting.until(missing, "records are acknowledged again")
+
+    async def controllerd_takes_over(self) -> None:
+        """controllerd comes and takes the role from the broker that holds it."""
+        epoch = await self.epoch()
+        await self.controller.start()
+        assert await self.controller.is_active()
+        await self.waiting.until(self.waiting.missing_agreement, "every broker follows controllerd")
+        await self.waiting.until(self.missing_audit, "the audit log folds to ZooKeeper")
+        assert await self.epoch() == epoch + 1
+
+    async def controllerd_goes(self) -> None:
+        """controllerd resigns on SIGTERM, and a broker takes the role."""
+        epoch, since = await self.epoch(), time.monotonic()
+        assert await self.controller.process.terminate() == 0
+        took = time.monotonic() - since
+        print(f"SIGTERM: controllerd ended after {took:.2f} s")
+        await self.waiting.until(self.missing_broker_in_the_lead, "every broker follows one of them")
+        assert await self.epoch() == epoch + 1
+        assert took <= RESIGNATION_S
+
+    async def missing_broker_in_the_lead(self) -> str | None:
+        """Every broker names the same broker as the controller, and all show what ZooKeeper has."""
+        try:
+            told = await self.cluster.metadata()
+        except (OSError, WireError) as error:
+            return f"a broker does not answer: {error}"
+        holders = {metadata.controller_id for metadata in told.values()}
+        if len(holders) != 1 or not holders < set(BROKER_IDS):
+            return f"controllers are {sorted(holders)}"
+        view = await self.cluster.view()
+        if view.leaderships.keys() != view.assignments.keys():
+            return "a partition has no state yet"
+        if any(FIRST_NODE_ID in metadata.brokers for metadata in told.values()):
+            return "a broker still shows controllerd"
+        return next(iter(metadata_differences(view, told, holders.pop())), None)
+
+    async def missing_audit(self) -> str | None:
+        return await self.waiting.missing_audit(self.controller, await self.cluster.view())
+
+    async def epoch(self) -> int:
+        """The controller epoch as ZooKeeper has it."""
+        return await self.cluster.observer.controller_epoch()
+
+    async def audit_log(self) -> Path:
+        return self.controller.audit_directory(await self.cluster.observer.cluster_id())
+
+
+@asynccontextmanager
+async def brokers_first(directory: Path) -> AsyncIterator[DevCluster]:
+    """Three brokers that elected one of them, and a controllerd that was not started yet."""
+    async with AsyncExitStack() as stack:
+        zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
+        connect = f"{zookeeper.connect}{CHROOT}"
+        observer = await stack.enter_async_context(ZooKeeperObserver(connect))
+        brokers = {n: RealBroker(n, connect, directory / f"broker-{n}") for n in BROKER_IDS}
+        for broker in brokers.values():
+            stack.push_async_callback(broker.close)
+        await asyncio.gather(*(broker.start() for broker in brokers.values()))
+        home = directory / "controllerd"
+        controller = ControllerProcess(FIRST_NODE_ID, connect, home, session_timeout_ms=SESSION_MS)
+        stack.push_async_callback(controller.close)
+        yield DevCluster("kafka", directory, zookeeper, observer, brokers, [controller])
+
+
+@asynccontextmanager
+async def under_load(cluster: DevCluster) -> AsyncIterator[Story]:
+    """A topic that the brokers' own controller started, and a producer that writes to it throughout."""
+    load = ProducerLoad(cluster.bootstrap, TOPIC, PARTITIONS, records_per_s=250)
+    story = Story(cluster, load)
+    assignments = {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)}
+    await cluster.observer.create_topic(TOPIC, assignments, {"min.insync.replicas": "2"})
+    await story.waiting.until(story.missing_broker_in_the_lead, "the brokers lead themselves")
+    load.start()
+    try:
+        await story.until_acknowledged_again()
+        yield story
+    finally:
+        await asyncio.to_thread(load.stop)
+
+
+@pytest.mark.kafka
+@pytest.mark.real
+@pytest.mark.timeout(240)
+async def test_the_role_changes_hands_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with brokers_first(tmp_path) as cluster, under_load(cluster) as story:
+        await story.step("controllerd takes over from a broker", story.controllerd_takes_over)
+        await story.step("controllerd goes on SIGTERM", story.controllerd_goes)
+        await story.step("controllerd takes over again", story.controllerd_takes_over)
+
+        result = await asyncio.to_thread(story.load.stop)
+        consumed = await asyncio.to_thread(consume_all, cluster.bootstrap, TOPIC)
+        checked = verify(result.acknowledged, consumed)
+        print(f"{len(result.acknowledged)} acknowledged, {len(consumed)} consumed: {checked}")
+        assert checked.ok
+        assert not result.failures
+
+        await story.waiting.until(story.waiting.missing_agreement, "every broker shows what ZooKeeper has")
+        await story.waiting.until(story.missing_audit, "the audit log folds to ZooKeeper")
+        log = await story.audit_log()
+        assert terms(log) == [("elected", 2), ("resigned", 2), ("elected", 4)]
+        assert elections(log) == [TAKEOVER, TAKEOVER]
+
+
+def terms(log: Path) -> list[tuple[str, int]]:
+    """The changes of the role and their epochs; a resignation is written down when it begins and when it is done."""
+    records = (record for _, record in AuditReader(log) if isinstance(record, TermRecord))
+    return list(dict.fromkeys((record.change, record.controller_epoch) for record in records))
+
+
+def elections(log: Path) -> list[tuple[list[str], list[str]]]:
+    """The transactions that raised the epoch: their operations and paths."""
+    writes = (record for _, record in AuditReader(log) if isinstance(record, ZkWriteRecord))
+    return [(w.operations, w.paths) for w in writes if "/controller_epoch" in w.paths and set(w.results) == {"ok"}]
