@@ -31,6 +31,10 @@ class NoSuchListener(WireError):
     """The registration of the broker lacks the listener that we talk to; it must be corrected on the broker."""
 
 
+class UnusableAddress(WireError):
+    """The registration of the broker names a host that cannot be one; it must be corrected on the broker."""
+
+
 @dataclass(frozen=True, slots=True)
 class SenderStats:
     """How one broker's channel is doing. Ages in seconds; ``in_flight_s`` is None when nothing is under way."""
@@ -223,17 +227,23 @@ class BrokerSender:
             raise NoSuchListener(f"broker {self.broker.id} has no listener {self._shared.listener}")
         if self._connection is not None:
             await self._connection.close()
-        self._connection = await KafkaConnection.connect(
-            endpoint.host,
-            endpoint.port,
-            self._shared.client_id,
-            connect_timeout_s=self._settings.connect_timeout_s,
-            request_timeout_s=self._settings.request_timeout_s,
-            transport=self._shared.transport,
-        )
+        self._connection = await self._open(endpoint)
         self._versions = await self._connection.api_versions()
         if self.endpoint != endpoint:
             self.disconnect()
+
+    async def _open(self, endpoint: Endpoint) -> KafkaConnection:
+        try:
+            return await KafkaConnection.connect(
+                endpoint.host,
+                endpoint.port,
+                self._shared.client_id,
+                connect_timeout_s=self._settings.connect_timeout_s,
+                request_timeout_s=self._settings.request_timeout_s,
+                transport=self._shared.transport,
+            )
+        except UnicodeError as error:  # no OSError: the resolver was never asked
+            raise UnusableAddress(f"{endpoint.host} cannot be the name of a host: {error}") from error
 
     def _note_failure(self, error: Exception) -> None:
         """Every failure counts; only a new one is logged, or a dead broker would fill the log ten times a second."""

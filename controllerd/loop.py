@@ -5,8 +5,8 @@ answered, and the context never goes on differing from ZooKeeper.
 """
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Final, cast
 
 import structlog
@@ -68,6 +68,7 @@ class EventLoop:
         self._watch = watch
         self._metrics = metrics
         self._failures: deque[tuple[float, str]] = deque()
+        self._changes_before = 0
         self.current: QueuedEvent | None = None
         self.state = ControllerState.IDLE
         self.progressed_at = c.clock.monotonic()
@@ -85,7 +86,7 @@ class EventLoop:
     async def handle(self, queued: QueuedEvent) -> None:
         """One event, from its first record to its last."""
         self.current, self.state = queued, queued.event.state
-        self._watch.has_written = False
+        self._watch.has_written, self._changes_before = False, self._c.context.change_count
         started = self.progressed_at = self._c.clock.monotonic()
         name = type(queued.event).__name__
         waited = started - queued.enqueued_at
@@ -142,7 +143,9 @@ class EventLoop:
         log.error("event failed", event_name=name, exc_info=error)
         queued.fail(CallFailed(f"{name} failed, see the log: {reason}"))
         self._c.audit.record(AlarmRecord("event failed", f"{name}: {reason}"))
-        if self._c.is_active and (self._watch.has_written or self._c.context.has_changes):
+        # Changes that were written down and told to brokers already count as well.
+        has_changed = self._c.context.change_count > self._changes_before
+        if self._c.is_active and (self._watch.has_written or has_changed):
             await self._recover(f"{name} {type(error).__name__}")
         return "error", reason
 
@@ -158,6 +161,7 @@ class EventLoop:
             await begin_new_term(self._c)
         except ControllerMoved as moved:
             end_term(self._c, "fenced", str(moved))
+            self._c.queue.put(Reelect())  # as after any ControllerMoved: it may still be ours
         except StoreUnavailable as gone:
             end_term(self._c, "unavailable", str(gone))
         except Exception as error:
@@ -186,8 +190,9 @@ class EventLoop:
 def detail_of(event: Event) -> dict[str, object]:
     """The fields of an event for the audit log; long ones only by their size."""
     detail: dict[str, object] = {}
-    for name, value in asdict(event).items():
-        sized = isinstance(value, dict | frozenset | list | tuple)
+    for name in (field.name for field in fields(event)):
+        value = getattr(event, name)
+        sized = isinstance(value, Mapping | frozenset | list | tuple)
         detail[name] = len(value) if sized else value
         if len(detail) == _DETAIL_FIELDS:
             break

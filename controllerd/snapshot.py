@@ -106,8 +106,8 @@ def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
 
 def _publish_topic(context: ControllerContext, snapshot: ClusterSnapshot, name: str) -> None:
     before = snapshot.topics.pop(name, None)
-    if before is not None and before.topic_id is not None:
-        snapshot.names_by_id.pop(before.topic_id, None)
+    if before is not None and before.topic_id is not None and snapshot.names_by_id.get(before.topic_id) == name:
+        del snapshot.names_by_id[before.topic_id]  # unless another topic has this id by now
     if name not in context.topics:
         return
     view = snapshot.topics[name] = view_topic(context, name)

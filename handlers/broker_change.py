@@ -10,8 +10,8 @@ from controllerd.core.model import Broker, BrokerId, ReplicaState
 from controllerd.errors import BadZnode
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
+from handlers.our_replicas import replace_our_replicas
 from handlers.replicas_offline import on_replicas_become_offline
-from handlers.topics import start_waiting_partitions
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
         c.context.add_broker(observed[broker])
     await c.outbox.update_metadata(sorted(c.context.live_or_shutting_down - set(started)))
     await _bring_up_to_date(started, c)
-    await start_waiting_partitions(c)
+    await replace_our_replicas(c)
     await c.partitions.trigger_online()
 
 
@@ -130,9 +130,14 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
         c.context.put_in_quarantine(bad.path, bad.reason)
         c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
         return
+    if fresh is None:
+        return  # dead: BrokerChange has it
+    c.context.release(f"{_IDS}{event.broker}")
     known = c.context.brokers.get(event.broker)
-    if known is None or fresh is None or fresh.epoch != known.epoch:
-        return  # not registered, dead or bounced: BrokerChange has it
+    if known is None or fresh.epoch != known.epoch:
+        # Bounced, or mended: then the children of /brokers/ids did not change, and nobody else would notice.
+        await on_broker_change(event, c)
+        return
     if (fresh.endpoints, fresh.features) == (known.endpoints, known.features):
         return
     log.info("broker changed its registration", broker=event.broker)

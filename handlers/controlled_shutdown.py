@@ -24,7 +24,8 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
         return ControlledShutdownReply(refusal, frozenset())
     c.context.mark_shutting_down(event.broker)
     led = _movable(event.broker, c)
-    followed = [tp for tp in _replicated(event.broker, c) if tp not in led]
+    moving = frozenset(led)
+    followed = [tp for tp in _replicated(event.broker, c) if tp not in moving]
     await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
     await _stop_following(event.broker, followed, c)
     remaining = frozenset(_movable(event.broker, c))

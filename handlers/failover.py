@@ -1,15 +1,17 @@
 """What a new active controller does first: load everything, tell everybody, bring online what can be."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.model import LeaderAndIsr, TopicPartition
-from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import leadership_flaw
+from controllerd.errors import BadZnode
 from handlers.broker_change import usable_brokers
-from handlers.topics import prepare_topics, quarantine, take_topic
+from handlers.our_replicas import replace_our_replicas
+from handlers.preparation import prepare_topics, quarantine
+from handlers.topics import take_topic
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 
 log = structlog.get_logger(__name__)
@@ -23,12 +25,16 @@ async def fail_over(c: Controller) -> None:
     """
     await c.store.ensure_paths()
     features = c.context.features
-    await c.store.ensure_feature_znode(enabled=features.feature_versioning, format_version=features.feature_format)
+    try:
+        await c.store.ensure_feature_znode(enabled=features.feature_versioning, format_version=features.feature_format)
+    except BadZnode as bad:
+        quarantine(c, [bad])
     await _drop_notifications(c)
     await load_context(c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)
     await c.replicas.startup()
     await c.partitions.startup()
+    await replace_our_replicas(c)
     await _note_what_waits(c)
 
 
@@ -76,20 +82,6 @@ def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -
         if flaw is not None:
             log.error("partition state is not sound", partition=str(tp), flaw=flaw.value)
             c.audit.record(AlarmRecord("partition state is not sound", f"{tp}: {flaw.value}"))
-    _note_our_replicas(c, states)
-
-
-def _note_our_replicas(c: Controller, initialised: Iterable[TopicPartition]) -> None:
-    """Say which partitions were started with controllerd among their replicas.
-
-    That happens while no instance leads: brokers count us until the next UpdateMetadata, and their own controller
-    starts what they create. It costs a replica, but no data: we are in no ISR.
-    """
-    ours = [tp for tp in initialised if tp in c.context and names_us(c.context.assignment(tp))]
-    for tp in ours:
-        c.audit.record(AlarmRecord("a replica is on controllerd", str(tp)))
-    if ours:
-        log.error("replicas are on controllerd", partitions=len(ours), first=str(ours[0]))
 
 
 async def _note_what_waits(c: Controller) -> None:

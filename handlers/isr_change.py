@@ -7,13 +7,14 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
+from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.errors import NotController
 from controllerd.ports import Conflict, WriteResult, Written
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
-from handlers.topics import quarantine
+from handlers.preparation import quarantine
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -53,6 +54,10 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     results = await c.store.update_states(wanted) if wanted else {}
     outcomes |= _fold(wanted, results, c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
+    # Somebody else wrote these: neither our picture nor the leader's is true any more, so every further request would
+    # conflict again (KAFKA-2729). The leader waits for a LeaderAndIsr of a newer leader epoch: an election brings it.
+    moved = [tp for tp, result in results.items() if isinstance(result, Conflict)]
+    await c.partitions.handle(moved, PartitionState.ONLINE, Offline())
     return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids)
 
 

@@ -11,6 +11,8 @@ from events.admin import AllocateProducerIds, ProducerIdBlock
 from replay.records import AlarmRecord
 
 BLOCK_SIZE: Final = 1000
+ATTEMPTS: Final = 20
+"""Races lost in a row until the broker is told to ask again; nobody else allocates while we lead."""
 MAX_PRODUCER_ID: Final = 2**63 - 1
 
 
@@ -21,7 +23,7 @@ async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) ->
     refusal = _refusal(event, c)
     if refusal is not KafkaError.NONE:
         return ProducerIdBlock(refusal)
-    while True:
+    for _ in range(ATTEMPTS):
         last = await c.store.read_producer_ids()
         start = last.block_end + 1
         if start > MAX_PRODUCER_ID - BLOCK_SIZE:
@@ -33,7 +35,8 @@ async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) ->
             return ProducerIdBlock(KafkaError.NONE, start, BLOCK_SIZE)
         if not isinstance(result, Conflict):
             c.audit.record(AlarmRecord("producer ids were not written", result.reason))
-            return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
+            break
+    return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
 
 
 def _refusal(event: AllocateProducerIds, c: Controller) -> KafkaError:

@@ -23,8 +23,9 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     read = await c.store.read_states(quarantined_states(c))
     for tp, leadership in read.states.items():
         _take_back(tp, leadership, c)
-    for tp in read.missing:
+    for tp in read.missing:  # deleted: it starts like a new partition, as it would at a failover
         c.context.release(path_of(tp))
+    await c.partitions.handle(read.missing, PartitionState.NEW)
     await c.partitions.trigger_online()  # before the ISRs shrink, as when a broker dies
     mended = [Replica(tp, broker) for tp in read.states for broker in c.context.assignment(tp).replicas]
     live = [replica for replica in mended if c.context.is_online(replica.broker, replica.tp)]

@@ -9,9 +9,9 @@ from controllerd.errors import NotController, RefusedToLead
 from controllerd.ports import Held, Won
 from controllerd.snapshot import Role
 from events.base import Event
-from events.cluster import Expire, Reelect, Resign, Takeover, TakeoverResult
+from events.cluster import BrokerModifications, Expire, Reelect, Resign, Takeover, TakeoverResult
 from events.replicas import IsrChangeNotification
-from handlers.broker_change import on_broker_change
+from handlers.broker_change import on_broker_change, on_broker_modifications
 from handlers.failover import fail_over
 from handlers.topics import on_topic_change, reread_topics
 from replay.records import AlarmRecord, TermRecord
@@ -81,6 +81,8 @@ async def on_resync(_event: Event, c: Controller) -> None:
         await elect(c)
         return
     await on_broker_change(_event, c)
+    for broker in sorted(c.context.brokers):
+        await on_broker_modifications(BrokerModifications(broker), c)
     await on_topic_change(_event, c)
     await reread_topics(c, frozenset(c.context.topics))
     await c.store.arm_admin_watches()

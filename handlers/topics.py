@@ -1,6 +1,6 @@
 """Topics and partitions come and go."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
-from controllerd.core.sanitizer import names_us, sanitize_topic
+from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
 from controllerd.errors import BadZnode
-from controllerd.ports import Conflict, TopicsRead, Written
+from controllerd.ports import TopicsRead
 from events.base import Event
 from events.topics import PartitionModifications
-from replay.records import AlarmRecord
+from handlers.preparation import prepare_topics, quarantine
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +58,10 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
     if not names:
         return
     read = await c.store.read_topics(names)
+    for name in read.missing & c.context.topics.keys():
+        # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
+        log.info("topic is gone", topic=name)
+        c.context.remove_topic(name)
     for name, image in read.topics.items():
         known = c.context.topics.get(name)
         if known is not None and known.czxid != image.czxid:
@@ -118,96 +122,15 @@ def _sound_assignments(c: Controller, image: TopicImage) -> dict[int, ReplicaAss
     return sound
 
 
-def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
-    """Leave these znodes alone, visibly; the rest of the cluster goes on."""
-    for bad in broken:
-        c.context.put_in_quarantine(bad.path, bad.reason)
-        c.audit.record(AlarmRecord("znode in quarantine", str(bad)))
-        log.error("znode in quarantine", path=bad.path, reason=bad.reason)
-
-
 async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
     """Bring new partitions online; those that still name controllerd as a replica stay New and wait."""
     await c.partitions.handle(partitions, PartitionState.NEW)
-    await _start_partitions([tp for tp in partitions if not names_us(c.context.assignment(tp))], c)
+    await start_partitions([tp for tp in partitions if not names_us(c.context.assignment(tp))], c)
 
 
-async def _start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
+async def start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
+    """Give new partitions their first leaders, and start their replicas."""
     replicas = [Replica(tp, broker) for tp in partitions for broker in c.context.assignment(tp).replicas]
     await c.replicas.handle(replicas, ReplicaState.NEW)
     await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
     await c.replicas.handle(replicas, ReplicaState.ONLINE)
-
-
-async def start_waiting_partitions(c: Controller) -> None:
-    """A broker came: partitions that waited for one in place of controllerd may start."""
-    waiting = [tp for tp in c.context.waiting_partitions() if names_us(c.context.assignment(tp))]
-    if not waiting:
-        return
-    read = await c.store.read_topics({tp.topic for tp in waiting})
-    initialised = {tp for tp in c.context.partitions() if tp.topic in read.topics} - set(waiting)
-    for name, image in (await prepare_topics(c, read.topics, initialised)).items():
-        take_topic(c, image)
-        for tp in waiting:
-            if tp.topic == name:
-                c.context.set_assignment(tp, image.assignments[tp.partition])
-    await _start_partitions([tp for tp in waiting if not names_us(c.context.assignment(tp))], c)
-
-
-# -- topic ids and the sanitizer --------------------------------------------------------------------------------------
-
-
-async def prepare_topics(
-    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
-) -> Mapping[str, TopicImage]:
-    """Give ids to topics without one and keep our own node id out of assignments, in one compared write per topic.
-
-    Returns the images as they are in ZooKeeper afterwards; a topic that somebody else changed meanwhile is read again.
-    """
-    done = dict(images)
-    pending: Mapping[str, TopicImage] = images
-    while wanted := _corrections(c, pending, initialised):
-        results = await c.store.write_topics(wanted)
-        again = set()
-        for name, result in results.items():
-            if isinstance(result, Written):
-                done[name] = replace(wanted[name], znode_version=result.version)
-            elif isinstance(result, Conflict):
-                again.add(name)
-            else:
-                c.audit.record(AlarmRecord("topic znode was not written", f"{name}: {result.reason}"))
-        read = await c.store.read_topics(again) if again else TopicsRead({})
-        quarantine(c, read.broken)
-        for name in again:
-            done.pop(name)
-        done.update(read.topics)
-        pending = read.topics
-    return done
-
-
-def _corrections(
-    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
-) -> dict[str, TopicImage]:
-    wanted = {}
-    for name, image in images.items():
-        corrected = _sanitized(c, image, initialised)
-        if corrected.topic_id is None and c.context.features.topic_ids:
-            corrected = replace(corrected, topic_id=c.new_topic_id())
-        if corrected is not image:
-            wanted[name] = corrected
-    return wanted
-
-
-def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicPartition]) -> TopicImage:
-    if not any(names_us(assignment) for assignment in image.assignments.values()):
-        return image
-    fresh = {p: a for p, a in image.assignments.items() if TopicPartition(image.name, p) not in initialised}
-    load = {broker: len(c.context.partitions_on(broker)) for broker in sorted(c.context.live)}
-    racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
-    outcome = sanitize_topic(fresh, load, racks=racks)
-    for partition, waiting in outcome.waiting.items():
-        log.warning("partition waits for live brokers", topic=image.name, partition=partition, needed=waiting.needed)
-    if not outcome.changed:
-        return image
-    log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))
-    return replace(image, assignments={**image.assignments, **outcome.changed})

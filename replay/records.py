@@ -93,7 +93,10 @@ class EventBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventEnd(Record):
-    """An event's handling ended: ``done``, ``refused`` (not served, not the controller), ``error``, ``moved``, ``unavailable``."""
+    """An event's handling ended: ``done``, ``refused``, ``error``, ``moved`` or ``unavailable``.
+
+    ``refused`` is what is not served, and what only an active controller does.
+    """
 
     kind: ClassVar[str] = "event_end"
 

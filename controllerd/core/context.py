@@ -71,6 +71,7 @@ class ControllerContext:
     def __init__(self, features: Features | None = None) -> None:
         self.features = features or Features()
         self._journal: list[Change] = []
+        self._taken = 0
         self._dirty: set[str] = set()
         self.reset()
 
@@ -90,7 +91,7 @@ class ControllerContext:
         self._on_broker: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
         self._led_by: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
         self._waiting: set[TopicPartition] = set()
-        self._journal.clear()
+        self.take_changes()
 
     def begin_term(self, epoch: int, epoch_zk_version: int) -> None:
         """We were elected with this controller epoch, written at this version of ``/controller_epoch``."""
@@ -100,12 +101,13 @@ class ControllerContext:
     def take_changes(self) -> list[Change]:
         """The mutations since the last call, in order."""
         changes, self._journal = self._journal, []
+        self._taken += len(changes)
         return changes
 
     @property
-    def has_changes(self) -> bool:
-        """Whether anything changed since ``take_changes``."""
-        return bool(self._journal)
+    def change_count(self) -> int:
+        """How many mutations there were so far, taken or not; it only grows."""
+        return self._taken + len(self._journal)
 
     def take_dirty_topics(self) -> set[str]:
         """The topics whose picture changed (or that are gone) since the last call."""

@@ -103,7 +103,7 @@ class EventStatistics:
 
 
 class FreezeGuard:
-    """Notices that the process slept for longer than its session lives (SIGSTOP, a suspended machine).
+    """Notices that the process slept for so long that its session may be over (SIGSTOP, a suspended machine).
 
     From then on nothing may be sent before the epoch was found valid: somebody else may have led meanwhile.
     """

@@ -30,6 +30,7 @@ from controllerd.daemon.bridges import (
     RecordedExchanges,
     StampedAudit,
 )
+from controllerd.errors import StoreUnavailable
 from controllerd.identity import Identity
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.outbox import Outbox
@@ -48,8 +49,11 @@ from replay.records import AlarmRecord, ConfigRecord
 log = structlog.get_logger(__name__)
 
 _NO_BROKER_EPOCH = -1
-_STOP_S = 1.5
+_STOP_S = 1.0
+_REOPEN_S = 1.0
 _BEATS_PER_TIMEOUT = 8
+_SAFE_SHARE = 2 / 3
+"""The server counts from the last ping, which may be a third of the session time-out old when the process freezes."""
 _LONGEST_PAUSE_S = 2.0
 
 
@@ -69,7 +73,7 @@ class Node:
         self.audit = AuditWriter(_audit_settings(config), config.node.id, self.clock, on_resign=self._audit_failed)
         self.watch = WriteWatch(StampedAudit(self.audit))
         self.guard = FreezeGuard(
-            config.zookeeper.session_timeout_ms / 1000, lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
+            config.zookeeper.session_timeout_ms / 1000 * _SAFE_SHARE, lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
         )
         self.statistics = EventStatistics()
         self.timers = LoopTimers(self.queue.put)
@@ -90,10 +94,11 @@ class Node:
         self.stop_reason = self.stop_reason or reason
         self.stop.set()
 
-    def _loop_ended(self, events: asyncio.Task[None]) -> None:
-        if not events.cancelled() and (error := events.exception()) is not None:
-            log.critical("the event loop failed", exc_info=error)
-            self.end(f"the event loop failed: {type(error).__name__}: {error}")
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """The event loop and the heartbeat never end by themselves: without either of them the instance must end."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.critical("a task that must not end failed", task=task.get_name(), exc_info=error)
+            self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
 
     # -- assembly ----------------------------------------------------------------------------------------------------
 
@@ -145,7 +150,8 @@ class Node:
 
     def _sender_failed(self, broker: BrokerId, error: Exception) -> None:
         self.watch.record(AlarmRecord("sender failed", f"broker {broker}: {type(error).__name__}: {error}"))
-        self.queue.put(BrokerRefresh(broker, reopen=True))
+        # Not at once: if it fails again, each round costs every broker an UpdateMetadata.
+        self.timers.put_later(_REOPEN_S, BrokerRefresh(broker, reopen=True))
 
     def _may_send(self) -> bool:
         connected = self._client is not None and self._client.session.state is SessionState.CONNECTED
@@ -260,7 +266,13 @@ class Node:
     async def _revalidate(self, client: ZooKeeperClient) -> None:
         log.warning("the process was suspended for longer than its session lives")
         self.watch.record(AlarmRecord("process was suspended", "checking whether the role is still ours"))
-        if self.context.epoch == 0 or await client.elector.is_ours():
+        try:
+            is_valid = self.context.epoch == 0 or await client.elector.is_ours()
+        except StoreUnavailable as gone:
+            # The session ended in our sleep, as it mostly does. Expire ends the term; the next beat looks again.
+            log.warning("the session was lost meanwhile", reason=str(gone))
+            return
+        if is_valid:
             self.guard.validated()
         else:
             self.queue.put(ControllerChange())
@@ -319,8 +331,9 @@ async def open_node(
         channels = await stack.enter_async_context(node.open_channels())
         loop = node.build_loop(client, channels, lambda: on_published(node))
         events = asyncio.create_task(loop.run(), name="events")
-        events.add_done_callback(node._loop_ended)  # noqa: SLF001  # open_node is the other half of Node
         heartbeat = asyncio.create_task(node.heartbeat(client, lambda: beat(node)), name="heartbeat")
+        for task in (events, heartbeat):
+            task.add_done_callback(node._task_ended)  # noqa: SLF001  # open_node is the other half of Node
         stack.push_async_callback(_stop, node, events, heartbeat)
         node.queue.put(Startup())
         yield node

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import sys
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -10,7 +12,7 @@ import structlog
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
 from controllerd.daemon.node import Node, open_node
-from controllerd.errors import ConfigError, StoreUnavailable
+from controllerd.errors import BadZnode, ConfigError, StoreUnavailable
 from controllerd.identity import claim_data_dir
 from controllerd.logs import configure_logging
 from controllerd.sdnotify import Notifier
@@ -41,7 +43,7 @@ class Announcer:
         self._role = snapshot.role
         status = f"{snapshot.role.value} epoch={snapshot.controller_epoch} brokers={len(snapshot.brokers)}"
         if snapshot.role is Role.ACTIVE:
-            print(ready_line(node), flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
+            _tell_starter(ready_line(node))
         if snapshot.role in {Role.ACTIVE, Role.STANDBY} and not self._is_ready:
             self._is_ready = True
             self._notifier.ready(status)
@@ -51,6 +53,16 @@ class Announcer:
     def beat(self, _node: Node) -> None:
         """The event worker is idle or gets on: tell systemd's watchdog."""
         self._notifier.watchdog()
+
+
+def _tell_starter(line: str) -> None:
+    """Print; a starter that stopped reading must not cost the role."""
+    try:
+        print(line, flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
+    except OSError as error:
+        log.warning("the ready line was not printed", error=str(error))
+        # What is left in the buffer would fail once more at exit and change the exit code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def ready_line(node: Node) -> str:
@@ -67,9 +79,12 @@ async def serve(config: Config) -> int:
     """Run until SIGTERM or SIGINT (or a failure); the exit code."""
     notifier = Notifier.from_env(os.environ)
     announcer = Announcer(notifier)
+    starting = asyncio.current_task()
+    assert starting is not None
+    _on_signals(starting.cancel)
     with claim_data_dir(config.node.data_dir) as identity:
         async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
-            _stop_on_signals(node)
+            _on_signals(node.end)
             await node.stop.wait()
             notifier.stopping()
             log.info("stopping", reason=node.stop_reason or "asked to")
@@ -78,10 +93,10 @@ async def serve(config: Config) -> int:
     return EXIT_OK
 
 
-def _stop_on_signals(node: Node) -> None:
+def _on_signals(stop: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, node.end)
+        loop.add_signal_handler(number, stop)
 
 
 def run(config: Config) -> int:
@@ -89,12 +104,18 @@ def run(config: Config) -> int:
     configure_logging(config.log.level, config.log.format)
     try:
         return asyncio.run(serve(config))
+    except asyncio.CancelledError:
+        log.info("stopped before it had started")
+        return EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
             log.error("cannot start", problem=problem)
         return EXIT_CONFIG
     except StoreUnavailable as error:
         log.error("zookeeper cannot be reached", problem=str(error), next="check zookeeper.connect and the ensemble")
+        return EXIT_UNREACHABLE
+    except BadZnode as error:
+        log.error("cannot start", problem=str(error), next="repair the znode")
         return EXIT_UNREACHABLE
     except AuditInUse as error:
         log.error("cannot start", problem=str(error))

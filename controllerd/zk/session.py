@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 _RECONNECT_DELAY_S: Final = 0.1
 _LONGEST_RECONNECT_DELAY_S: Final = 1.0
-_CLOSE_TIMEOUT_S: Final = 2.0
+_CLOSE_TIMEOUT_S: Final = 0.5
 
 
 class SessionState(Enum):

@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.errors import BadZnode, NewerZnode, StoreUnavailable
+from controllerd.errors import BadZnode, NewerZnode
 from controllerd.ports import Conflict, NotificationsRead, ProducerIds, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation, SetData, ZooKeeper
@@ -32,7 +32,10 @@ class AdminZnodes:
     _watches: Watches
 
     async def ensure_paths(self) -> None:
-        """Create the persistent parents that are missing, as every broker does at its start."""
+        """Create the persistent parents that are missing, as every broker does at its start.
+
+        :raises BadZnode: ZooKeeper refuses to create one.
+        """
         wanted = [parent for path in paths.PERSISTENT_PATHS for parent in _with_parents(path)]
         await self._ensure(list(dict.fromkeys(wanted)))
 
@@ -165,7 +168,8 @@ class AdminZnodes:
         await self._journal.commit([[Create(path, None)] for path in missing])
         still = [p for p, node in zip(missing, await self._zk.read(missing), strict=True) if node is None]
         if still:
-            raise StoreUnavailable(f"cannot create {', '.join(still)}")
+            # No matter of the session: nothing would follow by itself, as Expire does after StoreUnavailable.
+            raise BadZnode(still[0], "is missing and cannot be created")
 
 
 def _with_parents(path: str) -> list[str]:

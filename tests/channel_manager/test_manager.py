@@ -493,3 +493,19 @@ async def test_a_sender_that_ended_by_a_defect_can_be_opened_anew() -> None:
 
         assert await manager.drain(10)
         assert [type(event) for event in desk.events] == [LeaderAndIsrResponseReceived]
+
+
+@pytest.mark.parametrize("host", ["broker..example", f"{'x' * 70}.example"])
+async def test_a_host_name_that_cannot_be_one_is_a_failure_and_no_defect(host: str) -> None:
+    """The registration is wrong, not the sender: it goes on trying until the broker corrects it."""
+    desk = Desk()
+    async with stub_broker(1) as stub, channels(desk) as manager:
+        good = stub.registration()
+        manager.add_broker(replace(good, endpoints=(Endpoint("PLAINTEXT", host, good.endpoints[0].port),)))
+        manager.send(B1, leader_and_isr())
+        await eventually(lambda: manager.stats()[0].failing)
+
+        manager.add_broker(good)
+
+        assert await manager.drain(10)
+        assert desk.defects == []

@@ -439,3 +439,18 @@ def test_a_reset_tells_readers_that_every_topic_changed() -> None:
 
     assert context.take_dirty_topics() == {"orders"}
     assert list(context.partitions()) == []
+
+
+def test_the_count_of_changes_only_grows() -> None:
+    context = ControllerContext()
+    counts = [context.change_count]
+    for step in (
+        lambda: context.put_in_quarantine("/a", "broken"),
+        context.take_changes,
+        lambda: context.release("/a"),
+        context.reset,
+    ):
+        step()
+        counts.append(context.change_count)
+
+    assert counts == [0, 1, 1, 2, 2]

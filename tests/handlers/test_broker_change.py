@@ -183,3 +183,27 @@ async def test_a_state_znode_that_was_mended_is_found_and_served_again(world: Wo
     assert world.state("t")[:3] == (2, 4, [2])
     assert world.snapshot.quarantine == {}
     assert world.timers.later == []
+
+
+async def test_a_registration_that_is_mended_in_place_is_taken_in(world: World) -> None:
+    """The children of /brokers/ids do not change then: only the watch on the znode itself tells."""
+    world.tree.put("/brokers/ids/4", b"not json")
+    await world.settle()
+
+    world.tree.put("/brokers/ids/4", registration(4, 9004))
+    await world.settle()
+
+    assert sorted(world.context.brokers) == [1, 2, 3, 4]
+    assert world.snapshot.quarantine == {}
+
+
+async def test_a_live_broker_whose_registration_is_mended_is_in_quarantine_no_more(world: World) -> None:
+    world.tree.put("/brokers/ids/1", b"not json")
+    await world.settle()
+    assert "/brokers/ids/1" in world.snapshot.quarantine
+
+    world.tree.put("/brokers/ids/1", registration(1, 9001))
+    await world.settle()
+
+    assert world.snapshot.quarantine == {}
+    assert sorted(world.context.brokers) == [1, 2, 3]

@@ -125,3 +125,21 @@ async def test_a_notification_that_cannot_be_read_is_written_down_and_removed(wo
 
     assert world.tree.children("/isr_change_notification") == []
     assert world.channels.sent == []
+
+
+async def test_after_a_lost_compare_and_set_an_election_tells_the_leader_what_holds_now(world: World) -> None:
+    """KAFKA-2729: the leader waits for a newer leader epoch, and with the old picture every request would conflict."""
+    await with_isr_of_two(world)
+    state = "/brokers/topics/t/partitions/0/state"
+    foreign = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'
+    world.zk.before_transaction[1] = lambda: world.tree.put(state, foreign)
+
+    await world.call(ask(world, (2, 3, 1)))
+
+    leadership = world.context.leadership(tp("t"))
+    assert leadership is not None
+    assert (leadership.leader, leadership.leader_epoch, list(leadership.isr), leadership.partition_epoch) == (
+        world.state("t")
+    )
+    assert world.state("t") == (2, 2, [2], 3)
+    assert "LeaderAndIsr(t-0 2/2 [2])" in world.brief(2)

@@ -1,24 +1,35 @@
 """The role: elected, fenced, expired, taken over, given away; and what a failure half-way does to it."""
 
 import json
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, Features, PartitionState
+from controllerd.core.model import BrokerId, Features, PartitionState, Replica, ReplicaState
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController, NotServed
 from controllerd.snapshot import Role
-from controllerd.zk.access import Create, SetData
+from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
 from events.admin import AllocateProducerIds, UpdateFeatures
-from events.cluster import BrokerChange, Expire, RegisterBrokerAndReelect, Resign, Resync, ShutdownEventThread, Takeover
+from events.cluster import (
+    BrokerChange,
+    Expire,
+    Reelect,
+    RegisterBrokerAndReelect,
+    Resign,
+    Resync,
+    ShutdownEventThread,
+    Takeover,
+)
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
-from tests.fakes.world import NODE_ID, World, tp
+from tests.fakes.world import NODE_ID, World, registration, tp
 from tests.fakes.zookeeper import Tree
 
 OTHER = NODE_ID + 1
+_NO_AUTH = -102
 OTHER_INSTANCE = "5c0ffee0-0000-4000-8000-000000000002"
 
 
@@ -331,3 +342,78 @@ async def test_terms_are_in_the_audit_log_with_their_reasons(world: World) -> No
     await world.call(Resign("maintenance"))
 
     assert ("resigned", "maintenance") in [(term.change, term.reason) for term in world.audit.of(TermRecord)]
+
+
+async def test_endpoints_that_changed_while_the_connection_was_broken_are_noticed(world: World) -> None:
+    world.zk.on_watch = lambda _path, _fired: None
+    world.tree.put("/brokers/ids/1", registration(1, 9999))
+
+    world.queue.put(Resync())
+    await world.settle()
+
+    assert [endpoint.port for endpoint in world.context.brokers[BrokerId(1)].endpoints] == [9999]
+    assert world.brief(2) == ["UpdateMetadata()"]
+
+
+async def test_a_failure_after_brokers_were_told_something_begins_a_new_term(world: World) -> None:
+    """ZooKeeper is as it was, but the event is half done: the broker would wait for its partitions for ever."""
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.forget()
+    whole = world.c.replicas.handle
+
+    async def broken(replicas: Collection[Replica], target: ReplicaState) -> None:
+        world.c.replicas.handle = whole  # type: ignore[method-assign]
+        raise RuntimeError("planted")
+
+    world.c.replicas.handle = broken  # type: ignore[method-assign]
+    world.register(4)
+    await world.settle()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.context.epoch == 2
+
+
+async def test_a_parent_that_cannot_be_created_does_not_leave_an_idle_controller_in_the_role() -> None:
+    world = World()
+    world.register(1)
+    commit = world.zk.commit
+
+    async def refusing(transactions: Sequence[Transaction]) -> list[Outcome]:
+        refused = any(operation.path == "/isr_change_notification" for each in transactions for operation in each)
+        return [Aborted(0, 0, _NO_AUTH) for _ in transactions] if refused else await commit(transactions)
+
+    world.zk.commit = refusing  # type: ignore[method-assign]
+    await world.start()
+
+    assert "/controller" not in world.tree.nodes
+    assert [type(event) for event in world.timers.fire()] == [Reelect]
+
+
+async def test_a_feature_znode_that_cannot_be_understood_is_left_alone_and_the_cluster_is_led() -> None:
+    world = World()
+    world.register(1)
+    world.tree.put("/feature", b"not json")
+
+    await world.start()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert "/feature" in world.snapshot.quarantine
+    assert world.tree.nodes["/feature"].data == b"not json"
+
+
+async def test_an_epoch_that_moved_while_a_new_term_begins_does_not_leave_the_role_to_nobody(world: World) -> None:
+    """/controller is still ours then, so no watch on it tells us to contend again."""
+    whole = world.c.replicas.handle
+
+    async def broken(replicas: Collection[Replica], target: ReplicaState) -> None:
+        world.c.replicas.handle = whole  # type: ignore[method-assign]
+        raise RuntimeError("planted")
+
+    world.put_topic("t", {0: [1, 2, 3]})
+    world.c.replicas.handle = broken  # type: ignore[method-assign]
+    world.zk.before_transaction[1] = lambda: world.tree.put("/controller_epoch", b"7")
+    await world.settle()
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.context.epoch == 8

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from controllerd.core.model import PartitionState, Replica, ReplicaState
+from events.topics import PartitionModifications, TopicChange
 from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
 
@@ -219,9 +220,10 @@ async def test_a_leader_outside_its_isr_is_alarmed_and_replaced_by_the_normal_ru
     assert world.state("t") == (2, 5, [2], 1)
 
 
-async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_is_alarmed() -> None:
+async def left_behind(*brokers: int) -> World:
+    """A broker's own controller started t-0 while it still counted us among the brokers."""
     world = World()
-    for broker in (1, 2, 3):
+    for broker in brokers:
         world.register(broker)
     world.put_topic("t", {0: [1, NODE_ID, 2], 1: [1, 2, 3]})
     world.tree.put("/controller_epoch", b"3")
@@ -230,9 +232,42 @@ async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_is
             f"/brokers/topics/t/partitions/{partition}/state",
             b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}',
         )
+    return await world.start()
 
-    await world.start()
 
+async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_goes_to_a_live_broker() -> None:
+    world = await left_behind(1, 2, 3)
+
+    znode = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"")
+    assert znode["partitions"] == {"0": [1, 3, 2], "1": [1, 2, 3]}
+    assert world.state("t") == (1, 1, [1, 2], 1)
+    assert "LeaderAndIsr(t-0 1/0 [1, 2] new)" in world.brief(3)
+    assert world.brief(2)[-2:] == ["LeaderAndIsr(t-0 1/1 [1, 2])", "UpdateMetadata(t-0 1/1 [1, 2])"]
+    assert world.state("t", 1) == (1, 0, [1, 2], 0)
+
+
+async def test_without_enough_brokers_it_is_alarmed_and_replaced_when_one_comes() -> None:
+    world = await left_behind(1, 2)
     alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"]
+
+    world.register(3)
+    await world.settle()
+
     assert alarms == ["t-0"]
-    assert world.state("t") == (1, 0, [1, 2], 0)
+    assert world.context.assignment(tp("t")).replicas == ids(1, 3, 2)
+
+
+async def test_a_topic_recreated_between_two_looks_is_started_as_new(world: World) -> None:
+    """Its name is there whenever TopicChange looks, and its znode was missing when its own watch was answered."""
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    world.tree.remove("/brokers/topics/t")
+    by_kind = {type(queued.event): queued for queued in [await world.queue.take() for _ in range(len(world.queue))]}
+
+    await world.loop.handle(by_kind[PartitionModifications])
+    world.put_topic("t", {0: [2, 3]}, topic_id_of("another"))
+    await world.loop.handle(by_kind[TopicChange])
+    await world.settle()
+
+    assert world.state("t") == (2, 0, [2, 3], 0)
+    assert world.context.topic_id("t") == topic_id_of("another")

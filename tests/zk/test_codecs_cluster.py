@@ -79,6 +79,7 @@ def test_a_missing_rack_and_unknown_fields_are_nothing_wrong() -> None:
         ({"endpoints": ["nonsense"]}, "bad endpoint 'nonsense'"),
         ({"endpoints": ["INTERNAL://:9092"]}, "bad endpoint"),
         ({"endpoints": ["INTERNAL://h:0"]}, "bad port 0"),
+        ({"endpoints": ["INTERNAL://a..b:1"]}, "is no host name"),
         ({"endpoints": ["INTERNAL://h:65536"]}, "bad port 65536"),
         ({"endpoints": ["INTERNAL://h:-1"]}, "bad endpoint"),
         ({"endpoints": []}, "no endpoints"),
@@ -114,7 +115,7 @@ def test_a_broker_of_a_newer_format_is_not_served() -> None:
         codecs.decode_broker(ONE, as_json(V5 | {"version": 6}), 55)
 
 
-hosts = st.from_regex(r"[a-z0-9.-]{1,20}|[0-9a-f]{1,4}::[0-9a-f]{1,4}", fullmatch=True)
+hosts = st.from_regex(r"[a-z0-9-]{1,9}(\.[a-z0-9-]{1,9}){0,2}|[0-9a-f]{1,4}::[0-9a-f]{1,4}", fullmatch=True)
 endpoints = st.builds(
     Endpoint,
     st.from_regex(r"[A-Z_]{1,9}", fullmatch=True),

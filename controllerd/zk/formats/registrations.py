@@ -87,6 +87,10 @@ def _checked_endpoint(path: str, endpoint: Endpoint) -> Endpoint:
         raise BadZnode(path, f"no host for listener {endpoint.listener!r}")
     if not 0 < endpoint.port <= 65535:
         raise BadZnode(path, f"bad port {endpoint.port} for listener {endpoint.listener!r}")
+    try:
+        endpoint.host.encode("idna")
+    except UnicodeError as error:
+        raise BadZnode(path, f"{endpoint.host!r} of listener {endpoint.listener!r} is no host name") from error
     return endpoint
 
 

@@ -1,0 +1,80 @@
+"""What a topic needs before its partitions start: an id, replicas on real brokers, a znode that can be understood."""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.model import TopicImage, TopicPartition
+from controllerd.core.sanitizer import names_us, sanitize_topic
+from controllerd.errors import BadZnode
+from controllerd.ports import Conflict, TopicsRead, Written
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+
+def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
+    """Leave these znodes alone, visibly; the rest of the cluster goes on."""
+    for bad in broken:
+        c.context.put_in_quarantine(bad.path, bad.reason)
+        c.audit.record(AlarmRecord("znode in quarantine", str(bad)))
+        log.error("znode in quarantine", path=bad.path, reason=bad.reason)
+
+
+async def prepare_topics(
+    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
+) -> Mapping[str, TopicImage]:
+    """Give ids to topics without one and keep our own node id out of assignments, in one compared write per topic.
+
+    Returns the images as they are in ZooKeeper afterwards; a topic that somebody else changed meanwhile is read again.
+    """
+    done = dict(images)
+    pending: Mapping[str, TopicImage] = images
+    while wanted := _corrections(c, pending, initialised):
+        results = await c.store.write_topics(wanted)
+        again = set()
+        for name, result in results.items():
+            if isinstance(result, Written):
+                done[name] = replace(wanted[name], znode_version=result.version)
+            elif isinstance(result, Conflict):
+                again.add(name)
+            else:
+                c.audit.record(AlarmRecord("topic znode was not written", f"{name}: {result.reason}"))
+        read = await c.store.read_topics(again) if again else TopicsRead({})
+        quarantine(c, read.broken)
+        for name in again:
+            done.pop(name)
+        done.update(read.topics)
+        pending = read.topics
+    return done
+
+
+def _corrections(
+    c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
+) -> dict[str, TopicImage]:
+    wanted = {}
+    for name, image in images.items():
+        corrected = _sanitized(c, image, initialised)
+        if corrected.topic_id is None and c.context.features.topic_ids:
+            corrected = replace(corrected, topic_id=c.new_topic_id())
+        if corrected is not image:
+            wanted[name] = corrected
+    return wanted
+
+
+def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicPartition]) -> TopicImage:
+    if not any(names_us(assignment) for assignment in image.assignments.values()):
+        return image
+    fresh = {p: a for p, a in image.assignments.items() if TopicPartition(image.name, p) not in initialised}
+    load = {broker: len(c.context.partitions_on(broker)) for broker in sorted(c.context.live)}
+    racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
+    outcome = sanitize_topic(fresh, load, racks=racks)
+    for partition, waiting in outcome.waiting.items():
+        log.warning("partition waits for live brokers", topic=image.name, partition=partition, needed=waiting.needed)
+    if not outcome.changed:
+        return image
+    log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))
+    return replace(image, assignments={**image.assignments, **outcome.changed})

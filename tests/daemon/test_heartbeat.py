@@ -1,0 +1,111 @@
+"""The heartbeat: the one task that lets requests leave again after the process slept."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from controllerd.config.load import load_config
+from controllerd.core.model import BrokerId
+from controllerd.daemon.node import Node
+from controllerd.errors import StoreUnavailable
+from controllerd.identity import claim_data_dir
+from controllerd.zk.client import ZooKeeperClient
+from controllerd.zk.session import SessionState
+
+SESSION_MS = 1_000
+
+
+@dataclass
+class Session:
+    """A session that looks alive."""
+
+    state: SessionState = SessionState.CONNECTED
+
+
+@dataclass
+class Elector:
+    """Says whose the role is; ``losses`` times the session turns out to be lost instead."""
+
+    losses: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def is_ours(self) -> bool:
+        if self.losses:
+            self.losses -= 1
+            raise StoreUnavailable("expired")
+        self.asked.set()
+        return True
+
+
+@dataclass
+class Client:
+    """What the heartbeat needs of ZooKeeper."""
+
+    session: Session = field(default_factory=Session)
+    elector: Elector = field(default_factory=Elector)
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    given: dict[str, object] = {
+        "zookeeper.connect": "127.0.0.1:1",
+        "zookeeper.session_timeout_ms": str(SESSION_MS),
+        "node.id": 2_000_000_000,
+        "node.data_dir": str(tmp_path),
+        "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
+        "http.listen": "127.0.0.1:0",
+    }
+    config = load_config(None, {}, given)
+    with claim_data_dir(tmp_path) as identity:
+        node = Node(config, identity)
+        yield node
+        node.timers.clear()
+
+
+async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Node) -> None:
+    """After a freeze the session mostly is over: the check itself fails, and must be made again in the next session."""
+    node.context.begin_term(7, 1)
+    node.guard.is_suspicious = True
+    client = Client(elector=Elector(losses=2))
+    beats = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: None))
+
+    async with asyncio.timeout(20):
+        await client.elector.asked.wait()
+    await asyncio.sleep(0)
+
+    assert node.guard.may_send()
+
+    beats.cancel()
+    with suppress(asyncio.CancelledError):
+        await beats
+
+
+async def test_a_sleep_that_may_have_outlived_the_session_counts_from_the_last_ping(node: Node) -> None:
+    """A ping may be a third of the session old when the process freezes, and the server counts from there."""
+    node.guard._seen_at -= 0.7 * SESSION_MS / 1000
+
+    assert not node.guard.may_send()
+
+
+async def test_an_instance_without_heartbeat_ends(node: Node) -> None:
+    async def broken() -> None:
+        raise RuntimeError("planted")
+
+    task = asyncio.create_task(broken(), name="heartbeat")
+    task.add_done_callback(node._task_ended)
+
+    async with asyncio.timeout(20):
+        await node.stop.wait()
+    assert "heartbeat" in node.stop_reason
+
+
+async def test_a_sender_that_failed_is_not_opened_again_in_the_same_breath(node: Node) -> None:
+    """If it fails again, each round costs every broker an UpdateMetadata: it must not spin."""
+    node._sender_failed(BrokerId(1), RuntimeError("planted"))
+
+    assert len(node.queue) == 0

@@ -1,0 +1,230 @@
+"""What an operator and a supervisor see of a real daemon: controllerctl, health, systemd."""
+
+import asyncio
+import json
+import socket
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controllerd.dev.controllers import ControllerProcess
+from tests.cli.running import Outcome, controllerctl
+from tests.daemon.daemons import NODE, SHORT_MS, active, controller, daemon, hold_as_broker, stopped
+from tests.zk.world import Peer
+
+pytestmark = pytest.mark.zookeeper
+
+OTHER = NODE + 1
+REFUSED, UNREACHABLE = 4, 69
+
+
+async def ctl(instance: ControllerProcess, *arguments: str) -> Outcome:
+    """``controllerctl`` on an instance."""
+    return await controllerctl("--api", f"http://{instance.http}", *arguments)
+
+
+async def get(instance: ControllerProcess, path: str) -> tuple[int, dict[str, Any]]:
+    """A GET of the status endpoint: its code and its JSON."""
+    return await asyncio.to_thread(_get, f"http://{instance.http}{path}")
+
+
+def _get(url: str) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, json.load(refused)
+
+
+# -- controllerctl -----------------------------------------------------------------------------------------------------
+
+
+async def test_status_shows_the_active_controller(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await active(instance)
+
+        table, document = await ctl(instance, "status"), await ctl(instance, "status", "-o", "json")
+
+    assert (table.code, document.code) == (0, 0)
+    assert f"controllerd {NODE}, controller epoch 1" in table.out
+    status: Any = document.json()["status"]
+    assert (status["role"], status["node_id"]) == ("active", NODE)
+
+
+async def test_a_takeover_moves_the_role_from_one_instance_to_the_other(
+    connect: str, peer: Peer, tmp_path: Path
+) -> None:
+    async with daemon(connect, tmp_path / "a") as first, daemon(connect, tmp_path / "b", OTHER) as second:
+        await active(first)
+
+        outcome = await ctl(second, "takeover", "--yes", "--reason", "first trial")
+
+        assert outcome.code == 0
+        assert outcome.out.startswith(f"role taken from controllerd {NODE} in ")
+        assert outcome.out.endswith("controller epoch 1 -> 2\n")
+        holder = await controller(peer)
+        assert holder is not None
+        assert holder.broker_id == OTHER
+        assert (await second.role(), await first.role()) == ("active", "standby")
+
+
+async def test_a_takeover_from_a_broker_is_what_standby_waits_for(connect: str, peer: Peer, tmp_path: Path) -> None:
+    await hold_as_broker(peer)
+    async with daemon(connect, tmp_path) as instance:
+        outcome = await ctl(instance, "takeover", "--yes")
+
+        assert outcome.code == 0
+        assert outcome.out.startswith("role taken from broker 1 (built-in) in ")
+        assert await instance.is_active()
+
+
+async def test_a_takeover_of_the_own_role_changes_nothing(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await active(instance)
+
+        outcome = await ctl(instance, "takeover", "--yes")
+
+    assert outcome.code == 0
+    assert outcome.out == f"nothing to do: controllerd {NODE} holds the role already, with controller epoch 1\n"
+
+
+async def test_a_resignation_gives_the_role_to_the_standby(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path / "a") as first, daemon(connect, tmp_path / "b", OTHER) as second:
+        await active(first)
+
+        outcome = await ctl(first, "resign", "--yes", "--reason", "kernel upgrade")
+        await active(second, within_s=5)
+
+        assert outcome.code == 0
+        assert "role given away in " in outcome.out
+        assert await first.role() == "standby"
+
+
+async def test_a_standby_has_nothing_to_resign(connect: str, peer: Peer, tmp_path: Path) -> None:
+    await hold_as_broker(peer)
+    async with daemon(connect, tmp_path) as instance:
+        outcome = await ctl(instance, "resign", "--yes")
+
+    assert (outcome.code, outcome.out) == (
+        0,
+        "nothing to do: this instance stands by, broker 1 (built-in) holds the role\n",
+    )
+
+
+async def test_a_takeover_of_a_cluster_that_must_not_be_led_is_refused(
+    connect: str, peer: Peer, tmp_path: Path
+) -> None:
+    await hold_as_broker(peer)
+    await peer.put("/migration", b"{}")
+    async with daemon(connect, tmp_path) as instance:
+        outcome = await ctl(instance, "takeover", "--yes")
+
+    assert outcome.code == REFUSED
+    assert "being migrated to KRaft" in outcome.err
+
+
+async def test_a_daemon_that_is_gone_is_told_in_a_sentence(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await instance.process.kill()
+
+        outcome = await ctl(instance, "status")
+
+    assert outcome.code == UNREACHABLE
+    assert "start controllerd" in outcome.err
+
+
+# -- health ------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_active_instance_is_alive_and_ready(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await active(instance)
+        answers = [await get(instance, path) for path in ("/livez", "/readyz", "/controller")]
+
+    assert [code for code, _ in answers] == [200, 200, 200]
+    assert answers[1][1] == {"ok": True, "degraded": False, "checks": []}
+
+
+async def test_a_standby_is_ready_and_not_the_controller(connect: str, peer: Peer, tmp_path: Path) -> None:
+    await hold_as_broker(peer)
+    async with daemon(connect, tmp_path) as instance:
+        codes = [(await get(instance, path))[0] for path in ("/livez", "/readyz", "/controller", "/standby")]
+
+    assert codes == [200, 200, 503, 200]
+
+
+async def test_the_status_tells_session_audit_and_queue(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await active(instance)
+        code, answer = await get(instance, "/v1/status")
+
+    status = answer["status"]
+    assert (code, answer["apiVersion"], answer["kind"]) == (200, "v1", "Status")
+    assert status["zookeeper"]["state"] == "connected"
+    assert status["audit"]["records_written"] > 0
+    assert (status["audit"]["records_lost"], status["queue"]["depth"]) == (0, 0)
+
+
+# -- systemd -----------------------------------------------------------------------------------------------------------
+
+
+class Supervisor:
+    """systemd's end of the notify socket."""
+
+    def __init__(self) -> None:
+        self.address = f"@controllerd-{uuid.uuid4()}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(f"\0{self.address[1:]}")
+        self._socket.setblocking(False)
+        self.heard: list[str] = []
+
+    def close(self) -> None:
+        """Stop to listen."""
+        self._socket.close()
+
+    async def hears(self, line: str) -> None:
+        """Wait until a datagram with this line arrives."""
+        async with asyncio.timeout(20):
+            while line not in (self.heard[-1].splitlines() if self.heard else ()):
+                self.heard.append((await asyncio.get_running_loop().sock_recv(self._socket, 4096)).decode())
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    """A supervisor that every daemon of this test reports to."""
+    running = Supervisor()
+    monkeypatch.setenv("NOTIFY_SOCKET", running.address)
+    yield running
+    running.close()
+
+
+async def test_systemd_hears_ready_then_the_watchdog_then_stopping(
+    connect: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
+        await supervisor.hears("READY=1")
+        assert "STATUS=active epoch=1 brokers=0" in supervisor.heard[-1]
+        await supervisor.hears("WATCHDOG=1")
+        status, _ = await stopped(instance)
+        await supervisor.hears("STOPPING=1")
+
+    assert status == 0
+
+
+async def test_systemd_hears_ready_from_a_standby_and_its_new_role_later(
+    connect: str, peer: Peer, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    await hold_as_broker(peer)
+    async with daemon(connect, tmp_path):
+        await supervisor.hears("READY=1")
+        assert "STATUS=standby epoch=0 brokers=0" in supervisor.heard[-1]
+        await peer.remove("/controller")
+        await supervisor.hears("STATUS=active epoch=8 brokers=0")
+
+    assert sum("READY=1" in datagram for datagram in supervisor.heard) == 1
