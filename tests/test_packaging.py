@@ -153,7 +153,7 @@ def test_the_unit_is_restarted_by_its_watchdog_but_not_for_a_wrong_configuration
 
     assert (service["Type"], service["NotifyAccess"], service["Restart"]) == ("notify", "main", "on-failure")
     assert service["WatchdogSec"] == "15s"
-    assert service["RestartPreventExitStatus"].split() == ["64", "78"]
+    assert service["RestartPreventExitStatus"].split() == ["2", "64", "78"]
 
 
 def test_the_unit_stays_hardened(tmp_path: Path) -> None:
