@@ -61,11 +61,6 @@ class RequestBatch:
         self._metadata_to_all = False
         self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = defaultdict(dict)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether ``take`` would give nothing, all brokers being registered."""
-        return not (self._leader_and_isr or self._metadata_brokers or self._metadata_to_all or self._stop_replica)
-
     def add_leader_and_isr(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool) -> None:
         """Tell these brokers the cached leadership of a partition, and everybody its metadata.
 

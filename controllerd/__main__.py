@@ -1,6 +1,7 @@
 """The ``controllerd`` command: ``run`` the daemon, ``dev`` a whole cluster, or tell the ``demo`` story."""
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:  # typer calls it with the flag
+    if wanted:
+        typer.echo(f"controllerd {version('controllerd')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """The controller of a ZooKeeper-mode Apache Kafka cluster, as a daemon of its own."""
 
 
 @app.command()

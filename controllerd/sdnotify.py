@@ -45,10 +45,6 @@ class Notifier:
         """The daemon began to stop."""
         self._send("STOPPING=1")
 
-    def extend_timeout(self, seconds: float) -> None:
-        """Starting or stopping takes up to so much longer (loading a huge cluster)."""
-        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * _MICROSECONDS)}")
-
     def _send(self, message: str) -> None:
         if self._address is None:
             return

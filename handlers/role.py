@@ -70,7 +70,7 @@ async def on_resign(event: Resign, c: Controller) -> None:
     if not c.is_active:
         raise NotController("this instance is not the active controller: there is nothing to resign")
     c.stand_by_until = c.clock.monotonic() + c.stand_by_s
-    await give_up_role(c, event.reason or "an operator asked for it")
+    await give_up_role(c, f"resigned: {event.reason}" if event.reason else "resigned: an operator asked for it")
     await elect(c)
 
 

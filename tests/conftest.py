@@ -1,9 +1,12 @@
-"""What every test shares: a quiet, plain log."""
+"""What every test shares: a quiet, plain log, and the gate of the tests that need the Kafka jars."""
 
 import logging
+import os
 
 import pytest
 import structlog
+
+from controllerd.dev.kafka_jars import kafka_available
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +21,23 @@ def plain_log() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=False,
     )
+
+
+NOT_TESTED = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars(pytestconfig: pytest.Config) -> None:
+    """Skips in one loud line where the Kafka jars cannot be had; fails instead where CONTROLLERD_REQUIRE_KAFKA=1."""
+    reason = kafka_available()
+    if reason is not None and os.environ.get("CONTROLLERD_REQUIRE_KAFKA") == "1":
+        pytest.fail(f"CONTROLLERD_REQUIRE_KAFKA=1, but {reason}", pytrace=False)
+    if reason is not None:
+        pytestconfig.stash[NOT_TESTED] = reason
+        pytest.skip(f"REAL KAFKA NOT TESTED: {reason}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The one loud line."""
+    if NOT_TESTED in config.stash:
+        terminalreporter.write_line(f"REAL KAFKA NOT TESTED: {config.stash[NOT_TESTED]}", red=True, bold=True)

@@ -236,6 +236,13 @@ def test_a_missing_file_is_a_problem_like_any_other(tmp_path: Path) -> None:
         load_config(tmp_path / "nowhere.toml", {}, {})
 
 
+def test_what_an_unreadable_file_may_hold_is_not_called_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(tmp_path / "nowhere.toml", {}, {})
+
+    assert len(refusal.value.problems) == 1
+
+
 @pytest.mark.parametrize("content", [b"[node\nid=1", b"\xff\xfe"])
 def test_a_file_that_is_not_toml_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "broken.toml"

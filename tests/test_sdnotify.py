@@ -34,7 +34,6 @@ def test_ready_carries_the_status(systemd: socket.socket) -> None:
         (lambda n: n.status("standby\nREADY=1"), b"STATUS=standby READY=1"),
         (lambda n: n.watchdog(), b"WATCHDOG=1"),
         (lambda n: n.stopping(), b"STOPPING=1"),
-        (lambda n: n.extend_timeout(2.5), b"EXTEND_TIMEOUT_USEC=2500000"),
     ],
 )
 def test_each_message_is_one_datagram(systemd: socket.socket, send: object, message: bytes) -> None:

@@ -21,9 +21,12 @@ PURE: Final = (
     "controllerd.core",
     "events",
     "channel_manager.batch",
-    "replay.records",
+    "replay.columns",
+    "replay.envelope",
     "replay.fold",
     "replay.invariants",
+    "replay.records",
+    "replay.rules",
 )
 
 GENERATED: Final = re.compile(r"^(?:\.(?!ci$).*|__pycache__|build|dist|.*\.egg-info)$")

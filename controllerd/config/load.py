@@ -53,14 +53,15 @@ def load_config(file: Path | None, env: Mapping[str, str], flags: Mapping[str, o
     """
     problems: list[str] = []
     given = _defaults_of_systemd(env)
-    given |= _known(_read_file(file, problems) if file else {}, problems)
+    in_file = _read_file(file, problems) if file else {}
+    unreadable = bool(problems)
+    given |= _known(in_file, problems)
     given |= _known(_read_env(env), problems)
-    given |= _known(
-        {k: _Given(v, "flag", True) for k, v in flags.items() if v is not None and v not in ([], ())}, problems
-    )
+    given |= _known(_read_flags(flags), problems)
     values = _convert_all(given, problems)
     _derive(values)
-    problems += _missing(values, given)
+    if not unreadable:  # nobody knows what such a file gives
+        problems += _missing(values, given)
     problems += contradictions(values)
     if problems:
         raise ConfigError(problems)

@@ -126,10 +126,6 @@ class ControllerContext:
         """The brokers that may become leaders and ISR members."""
         return self.brokers.keys() - self.shutting_down
 
-    def is_live(self, broker: BrokerId) -> bool:
-        """Registered, and not in controlled shutdown."""
-        return broker in self.brokers and broker not in self.shutting_down
-
     def is_online(self, broker: BrokerId, tp: TopicPartition, *, include_shutting_down: bool = False) -> bool:
         """Whether this replica can be read and written: its broker is live and its log directory is good."""
         if broker not in self.brokers or (broker in self.shutting_down and not include_shutting_down):

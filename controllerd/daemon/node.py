@@ -69,6 +69,7 @@ class Node:
         self.stop = asyncio.Event()
         """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
         self.stop_reason = ""
+        self.has_audit_failed = False
         self._running_loop = asyncio.get_running_loop()
         self.audit = AuditWriter(_audit_settings(config), config.node.id, self.clock, on_resign=self._audit_failed)
         self.watch = WriteWatch(StampedAudit(self.audit))
@@ -87,6 +88,7 @@ class Node:
 
     def _audit_failed(self, reason: str) -> None:
         """The audit log cannot be written and the configuration says not to go on. Called in the writer's thread."""
+        self.has_audit_failed = True
         self._running_loop.call_soon_threadsafe(self.end, f"the audit log cannot be written: {reason}")
 
     def end(self, reason: str = "") -> None:

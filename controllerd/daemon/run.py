@@ -88,9 +88,9 @@ async def serve(config: Config) -> int:
             await node.stop.wait()
             notifier.stopping()
             log.info("stopping", reason=node.stop_reason or "asked to")
-    if node.stop_reason:
-        return EXIT_IO if "audit" in node.stop_reason else EXIT_INTERNAL
-    return EXIT_OK
+    if node.has_audit_failed:
+        return EXIT_IO
+    return EXIT_INTERNAL if node.stop_reason else EXIT_OK
 
 
 def _on_signals(stop: Callable[[], object]) -> None:

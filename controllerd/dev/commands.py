@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from controllerd.dev.cluster import BrokerKind, DevCluster, Tell, open_cluster
@@ -18,15 +18,18 @@ from controllerd.logs import configure_logging
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 
 def run_dev(directory: Path | None) -> int:
     """Run an embedded cluster until Ctrl-C; the exit code."""
 
     async def serve(home: Path) -> int:
-        async with open_cluster("embedded", home, narrator(), instances=1) as cluster:
-            _print_addresses(cluster)
-            await _until_interrupted()
+        tell = narrator()
+        async with open_cluster("embedded", home, tell, instances=1) as cluster:
+            interrupted = _interruption()
+            _tell_addresses(cluster, tell)
+            await interrupted.wait()
         return 0
 
     return _in_directory(directory, serve)
@@ -36,6 +39,9 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
     """Tell the story and write its summary; 0 when every step succeeded."""
     if brokers not in {"embedded", "kafka"}:
         print(f"controllerd: --brokers is embedded or kafka, not {brokers}", file=sys.stderr)  # noqa: T201
+        return EXIT_USAGE
+    if not summary_file.absolute().parent.is_dir():
+        print(f"controllerd: --summary: there is no folder {summary_file.parent}", file=sys.stderr)  # noqa: T201
         return EXIT_USAGE
     kind: BrokerKind = "kafka" if brokers == "kafka" else "embedded"
 
@@ -71,8 +77,7 @@ def narrator() -> Tell:
     return tell
 
 
-def _print_addresses(cluster: DevCluster) -> None:
-    tell = narrator()
+def _tell_addresses(cluster: DevCluster, tell: Tell) -> None:
     controller = cluster.controllers[0]
     tell(f"ZooKeeper    {cluster.connect}")
     for broker_id, broker in cluster.brokers.items():
@@ -82,35 +87,31 @@ def _print_addresses(cluster: DevCluster) -> None:
     tell(f"try: controllerctl --api http://{controller.http} status      Ctrl-C stops everything")
 
 
-async def _until_interrupted() -> None:
+def _interruption() -> asyncio.Event:
+    """Set by Ctrl-C or SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
 
 
-def _in_directory(directory: Path | None, work: Callable[[Path], Awaitable[int]]) -> int:
+def _in_directory(directory: Path | None, work: Callable[[Path], Coroutine[None, None, int]]) -> int:
     """Run ``work`` in a directory, a temporary one unless given; a temporary one is kept when it failed."""
     configure_logging("warning")
-    with _home(directory) as home:
-        try:
-            return asyncio.run(_awaited(work, home))
-        except DevError as error:
-            print(f"controllerd: {error}", file=sys.stderr)  # noqa: T201  # one clear sentence instead of a traceback
-            return EXIT_FAILED
-        except KeyboardInterrupt:
-            return 130
+    home = directory.absolute() if directory is not None else Path(tempfile.mkdtemp(prefix="controllerd-"))
+    home.mkdir(parents=True, exist_ok=True)
+    status = _run(work, home)
+    if directory is None and status != EXIT_FAILED:
+        shutil.rmtree(home)
+    return status
 
 
-async def _awaited(work: Callable[[Path], Awaitable[int]], home: Path) -> int:
-    return await work(home)
-
-
-@contextmanager
-def _home(directory: Path | None) -> Iterator[Path]:
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-        yield directory.absolute()
-        return
-    yield Path(tempfile.mkdtemp(prefix="controllerd-"))
+def _run(work: Callable[[Path], Coroutine[None, None, int]], home: Path) -> int:
+    try:
+        return asyncio.run(work(home))
+    except DevError as error:
+        print(f"controllerd: {error}", file=sys.stderr)  # noqa: T201  # one clear sentence instead of a traceback
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED

@@ -216,66 +216,6 @@ class KafkaBroker:
         return ChildProcess(f"broker {self.broker_id}", command, log_file=self._directory / "broker.log")
 
 
-class KafkaCluster:
-    """Several brokers on one ZooKeeper, started side by side; ids count from `first_id`.
-
-    As an async context manager it runs on entry and is killed on exit.
-    """
-
-    def __init__(
-        self,
-        directory: Path,
-        zookeeper_connect: str,
-        *,
-        size: int = 3,
-        first_id: int = 1,
-        overrides: Mapping[str, str | None] | None = None,
-        heap_mib: int = 512,
-    ) -> None:
-        self.brokers = {
-            n: KafkaBroker(n, zookeeper_connect, directory / f"broker-{n}", overrides=overrides, heap_mib=heap_mib)
-            for n in range(first_id, first_id + size)
-        }
-
-    @property
-    def bootstrap(self) -> str:
-        """The addresses of all its brokers, running or not, for `bootstrap.servers`."""
-        return ",".join(broker.address for broker in self.brokers.values())
-
-    async def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start every broker that does not run and wait for all; when one fails, all are killed.
-
-        Raises:
-            DevError: the first broker that did not come up.
-        """
-        starting = [broker.start(timeout_s=timeout_s) for broker in self.brokers.values() if not broker.running]
-        outcomes = await asyncio.gather(*starting, return_exceptions=True)
-        failures = [outcome for outcome in outcomes if outcome is not None]
-        if failures:
-            await self.kill()
-            raise failures[0]
-
-    async def kill(self) -> None:
-        """SIGKILL to every broker that runs."""
-        for broker in self.brokers.values():
-            await broker.kill()
-
-    async def close(self) -> None:
-        """Kill every broker and give the ports back."""
-        for broker in self.brokers.values():
-            await broker.close()
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(self.close)
-            await self.start()
-            undo.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-
 async def run_tool(
     main_class: str, arguments: Sequence[str], *, directory: Path, timeout_s: float = 60.0, stdin: str = ""
 ) -> ToolResult:

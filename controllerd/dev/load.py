@@ -318,4 +318,4 @@ def _consumer(bootstrap: str) -> "Consumer":
 
 def _require_librdkafka() -> None:
     if importlib.util.find_spec("confluent_kafka") is None:
-        raise DevError("the load needs librdkafka, which is not installed: pip install 'controllerd[dev]'")
+        raise DevError("the load needs librdkafka, which the wheel's extra brings: pip install 'WHEEL[dev]'")

@@ -145,7 +145,7 @@ def zookeeper_jars() -> list[Path]:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise DevError(
-            "no ZooKeeper found: it comes with pyspark, which is not installed; pip install 'controllerd[dev]'"
+            "no ZooKeeper found: it comes with pyspark, which the wheel's extra brings: pip install 'WHEEL[dev]'"
         )
     folder = Path(spec.submodule_search_locations[0]) / "jars"
     return [_jar(folder, name) for name in _JARS]
@@ -154,7 +154,7 @@ def zookeeper_jars() -> list[Path]:
 def _jar(folder: Path, name: str) -> Path:
     found = sorted(folder.glob(f"{name}-[0-9]*.jar"))
     if not found:
-        raise DevError(f"{folder} holds no {name} jar: reinstall pyspark 4.3, pip install 'controllerd[dev]'")
+        raise DevError(f"{folder} holds no {name} jar: reinstall pyspark 4.3")
     return found[-1]
 
 

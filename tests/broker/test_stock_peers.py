@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from confluent_kafka.admin import AdminClient
 from broker.embedded import EmbeddedBroker
 from controllerd.core.model import TopicPartition
 from controllerd.dev.kafka import KafkaBroker
-from controllerd.dev.kafka_jars import kafka_available
 from controllerd.zk import paths
 from tests.broker.cluster import cluster, settings
 from tests.broker.samples import T_ID
@@ -41,16 +39,6 @@ async def test_librdkafka_lists_what_the_controller_told(
 
         assert (listed.controller_id, set(listed.brokers)) == (controller.id, {1})
         assert {number: row.leader for number, row in listed.topics["t"].partitions.items()} == {0: 1}
-
-
-@pytest.fixture(scope="session")
-def kafka_jars() -> None:
-    """Skips with one loud line where the jars cannot be had, and fails instead where CONTROLLERD_REQUIRE_KAFKA=1."""
-    reason = kafka_available()
-    if reason is not None and os.environ.get("CONTROLLERD_REQUIRE_KAFKA") == "1":
-        pytest.fail(f"CONTROLLERD_REQUIRE_KAFKA=1, but {reason}", pytrace=False)
-    if reason is not None:
-        pytest.skip(f"REAL KAFKA NOT TESTED: {reason}")
 
 
 @pytest.fixture

@@ -383,7 +383,7 @@ def test_a_bounced_broker_is_neither_shutting_down_nor_short_of_a_directory() ->
     context.remove_broker(BROKERS[0])
     context.add_broker(bounced)
 
-    assert context.is_live(BROKERS[0])
+    assert BROKERS[0] in context.live
     assert context.is_online(BROKERS[0], ORDERS_0)
     assert context.epochs() == {BROKERS[0]: 2, BROKERS[1]: 1}
 

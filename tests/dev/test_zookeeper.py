@@ -52,7 +52,7 @@ async def test_nothing_of_it_is_left_after_the_context(tmp_path: Path) -> None:
 
 def test_missing_pyspark_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(DevError, match=r"pip install 'controllerd\[dev\]'"):
+    with pytest.raises(DevError, match=r"pip install 'WHEEL\[dev\]'"):
         zookeeper_jars()
 
 

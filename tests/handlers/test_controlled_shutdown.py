@@ -78,4 +78,4 @@ async def test_a_broker_that_returns_is_no_longer_shutting_down(world: World) ->
     world.register(1)
     await world.settle()
 
-    assert world.context.is_live(BrokerId(1))
+    assert BrokerId(1) in world.context.live

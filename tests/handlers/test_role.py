@@ -341,7 +341,7 @@ async def test_a_cluster_with_an_old_protocol_version_gets_no_topic_ids() -> Non
 async def test_terms_are_in_the_audit_log_with_their_reasons(world: World) -> None:
     await world.call(Resign("maintenance"))
 
-    assert ("resigned", "maintenance") in [(term.change, term.reason) for term in world.audit.of(TermRecord)]
+    assert ("resigned", "resigned: maintenance") in [(term.change, term.reason) for term in world.audit.of(TermRecord)]
 
 
 async def test_endpoints_that_changed_while_the_connection_was_broken_are_noticed(world: World) -> None:

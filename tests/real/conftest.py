@@ -1,17 +1,8 @@
-"""Real brokers need the published jars; without them these tests skip in one loud line, in CI they fail."""
-
-import os
+"""Every test here needs real brokers."""
 
 import pytest
 
-from controllerd.dev.kafka_jars import kafka_available
-
 
 @pytest.fixture(scope="session", autouse=True)
-def kafka_jars() -> None:
-    reason = kafka_available()
-    if reason is None:
-        return
-    if os.environ.get("CONTROLLERD_REQUIRE_KAFKA") == "1":
-        pytest.fail(f"CONTROLLERD_REQUIRE_KAFKA=1, but {reason}")
-    pytest.skip(f"REAL BROKERS NOT TESTED: {reason}")
+def real_brokers(kafka_jars: None) -> None:
+    """Without the published jars nothing here runs."""

@@ -1,0 +1,102 @@
+"""The commands that a newcomer runs first: what they refuse, and that Ctrl-C leaves nothing behind."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from controllerd.dev.commands import run_demo
+from controllerd.dev.ports import LOOPBACK
+
+PATIENCE_S = 60
+
+
+def test_brokers_of_an_unknown_kind_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_demo("nonsense", tmp_path, tmp_path / "summary.json") == 2
+    assert capsys.readouterr().err == "controllerd: --brokers is embedded or kafka, not nonsense\n"
+
+
+def test_a_summary_that_could_not_be_written_is_refused_before_the_story(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_demo("embedded", tmp_path, tmp_path / "nowhere" / "summary.json") == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+@asynccontextmanager
+async def command(folder: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """``controllerd`` in a folder of its own, which also takes its temporary files."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "controllerd", *arguments),
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        process_group=0,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def told_until(process: asyncio.subprocess.Process, phrase: str) -> str:
+    """What the command printed, up to the line with this phrase."""
+    assert process.stdout is not None
+    told = ""
+    async with asyncio.timeout(PATIENCE_S):
+        while phrase not in told:
+            line = await process.stdout.readline()
+            assert line, told
+            told += line.decode()
+    return told
+
+
+def left_in(folder: Path) -> list[Path]:
+    """What a command that was given this folder did not remove."""
+    return list(folder.iterdir())
+
+
+async def listens(port: int) -> bool:
+    """Whether anybody accepts connections there."""
+    try:
+        _, writer = await asyncio.open_connection(LOOPBACK, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    async with command(tmp_path, "demo") as process:
+        told = await told_until(process, "controllerd: no Java found")
+
+        assert "set JAVA_HOME" in told
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 1
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize(
+    ("name", "phrase", "status"), [("dev", "Ctrl-C", 0), ("demo", "> kill the broker", 130)], ids=["dev", "demo"]
+)
+async def test_ctrl_c_stops_all_of_it(tmp_path: Path, name: str, phrase: str, status: int) -> None:
+    async with command(tmp_path, name) as process:
+        told = await told_until(process, phrase)
+        # A terminal signals the whole group.
+        os.killpg(process.pid, signal.SIGINT)
+
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == status
+
+    assert [port for port in map(int, re.findall(rf"{re.escape(LOOPBACK)}:(\d+)", told)) if await listens(port)] == []
+    assert left_in(tmp_path) == []

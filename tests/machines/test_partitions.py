@@ -1,0 +1,83 @@
+"""The partition state machine: refusals, compare-and-set, and what each election tells whom."""
+
+import pytest
+
+from controllerd.core.election import ControlledShutdown, ElectionStrategy, Offline, Preferred, Reassign
+from controllerd.core.model import BrokerId, PartitionState, TopicPartition
+from controllerd.errors import IllegalState
+from replay.records import DecisionRecord, RefusedRecord
+from tests.fakes.world import World, tp
+
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+async def test_an_illegal_move_is_refused_and_recorded_while_the_others_go_on(world: World) -> None:
+    unknown = TopicPartition("t", 9)
+
+    await world.c.partitions.handle([unknown, tp("t")], PartitionState.OFFLINE)
+
+    assert world.context.partition_state(tp("t")) is PartitionState.OFFLINE
+    (refused,) = world.audit.of(RefusedRecord)
+    assert refused.partitions == [9]
+    assert refused.reasons == ["no transition from NonExistentPartition to OfflinePartition"]
+
+
+async def test_nothing_to_do_costs_nothing(world: World) -> None:
+    elections = await world.c.partitions.handle([], PartitionState.ONLINE, Offline())
+
+    assert (elections.elected, world.zk.transactions, world.channels.sent) == ({}, [], [])
+
+
+@pytest.mark.parametrize("strategy", [Offline(), Preferred(), Reassign(), ControlledShutdown()])
+async def test_every_election_writes_one_epoch_more_and_tells_the_replicas(
+    world: World, strategy: ElectionStrategy
+) -> None:
+    elections = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, strategy)
+
+    assert world.state("t") == (1, 1, [1, 2, 3], 1)
+    assert elections.elected[tp("t")].partition_epoch == 1
+    for broker in (1, 2, 3):
+        assert world.brief(broker) == ["LeaderAndIsr(t-0 1/1 [1, 2, 3])", "UpdateMetadata(t-0 1/1 [1, 2, 3])"]
+
+
+async def test_an_election_without_strategy_is_an_illegal_state(world: World) -> None:
+    with pytest.raises(IllegalState, match="strategy"):
+        await world.c.partitions.handle([tp("t")], PartitionState.ONLINE)
+
+
+async def test_a_failed_election_leaves_state_znode_and_brokers_alone(world: World) -> None:
+    world.context.mark_shutting_down(BrokerId(1))
+
+    elections = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Preferred())
+
+    assert list(elections.failed) == [tp("t")]
+    assert world.context.partition_state(tp("t")) is PartitionState.ONLINE
+    assert (world.zk.writes, world.channels.sent) == ([], [])
+
+
+async def test_a_lost_race_is_read_again_and_decided_anew(world: World) -> None:
+    foreign = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[3]}'
+    world.zk.before_transaction[1] = lambda: world.tree.put(STATE, foreign)
+
+    await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Offline())
+
+    assert world.state("t") == (3, 1, [3], 2)
+    assert [record.leaders for record in world.audit.of(DecisionRecord)] == [[1], [3]]
+
+
+async def test_a_state_of_a_newer_controller_fails_that_partition_alone(world: World) -> None:
+    world.tree.put(STATE, b'{"controller_epoch":9,"leader":1,"version":1,"leader_epoch":4,"isr":[1]}')
+
+    elections = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Offline())
+
+    assert elections.failed == {tp("t"): "written by controller epoch 9, ours is 1"}
+    assert world.c.is_active
+
+
+async def test_a_new_partition_whose_state_exists_already_is_elected_instead(world: World) -> None:
+    world.tree.put("/brokers/topics/t/partitions/1/state", world.tree.nodes[STATE].data)
+    world.put_topic("t", {0: [1, 2, 3], 1: [2, 3]})
+
+    await world.settle()
+
+    assert world.state("t", 1) == (2, 1, [2, 3], 1)
