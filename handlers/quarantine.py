@@ -37,6 +37,8 @@ def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> N
     log.info("partition state can be understood again", partition=str(tp))
     c.context.release(path_of(tp))
     c.context.set_leadership(tp, leadership)
+    if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded
+        c.context.set_partition_state(tp, PartitionState.NEW)
     online = c.context.is_online(leadership.leader, tp)
     c.context.set_partition_state(tp, PartitionState.ONLINE if online else PartitionState.OFFLINE)
 

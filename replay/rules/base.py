@@ -1,5 +1,6 @@
 """What a rule is: an invariant with a memory, asked about one record after the other. Pure."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
@@ -17,7 +18,7 @@ class Entry(NamedTuple):
     event: str = ""
 
 
-class Rule:
+class Rule(ABC):
     """One invariant. ``id`` and ``title`` are for people."""
 
     id: ClassVar[str]
@@ -25,9 +26,9 @@ class Rule:
     across_nodes: ClassVar[bool] = False
     """Whether it speaks about all nodes together, or about the log of one boot of one node."""
 
+    @abstractmethod
     def see(self, entry: Entry) -> Iterator[str]:
         """Evidence of each violation by this record."""
-        raise NotImplementedError
 
     def finish(self) -> Iterator[str]:
         """Evidence of violations that only the complete log shows."""

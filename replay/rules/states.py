@@ -3,6 +3,7 @@
 The tables are written down independently of the state machines' own, so that a mistake is not shared.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -56,11 +57,13 @@ class _Moves(Rule):
             if not self.is_legal(before, after):
                 yield f"{what} went from {before} to {after}"
 
+    @abstractmethod
     def moves(self, entry: Entry) -> Iterator[tuple[str, str, str]]:
-        raise NotImplementedError
+        """What moved, from where, to where."""
 
+    @abstractmethod
     def is_legal(self, before: str, after: str) -> bool:
-        raise NotImplementedError
+        """Whether the table allows it."""
 
 
 class ReplicaMovesAreLegal(_Moves):

@@ -1,7 +1,7 @@
 """Brokers die, bounce, return and change their registration."""
 
 from controllerd.core.model import PartitionState
-from replay.records import AlarmRecord
+from replay.records import AlarmRecord, PartitionStateRecord
 from tests.fakes.world import World, registration, tp
 
 
@@ -207,3 +207,24 @@ async def test_a_live_broker_whose_registration_is_mended_is_in_quarantine_no_mo
 
     assert world.snapshot.quarantine == {}
     assert sorted(world.context.brokers) == [1, 2, 3]
+
+
+async def test_a_state_that_was_broken_at_the_load_is_taken_back_by_legal_moves_once_it_is_mended() -> None:
+    world = World()
+    for broker in (1, 2):
+        world.register(broker)
+    world.put_topic("t", {0: [1, 2]})
+    path = "/brokers/topics/t/partitions/0/state"
+    world.tree.put("/controller_epoch", b"1")
+    world.tree.put(path, b"{")
+    await world.start()
+    world.tree.put(path, b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1,2]}')
+
+    for event in world.timers.fire():
+        world.queue.put(event)
+    await world.settle()
+
+    records = world.audit.of(PartitionStateRecord)
+    moves = [move for record in records for move in zip(record.before, record.after, strict=True)]
+    assert moves == [("NonExistentPartition", "NewPartition"), ("NewPartition", "OnlinePartition")]
+    assert world.brief(2)[-2:] == ["LeaderAndIsr(t-0 1/3 [1, 2])", "UpdateMetadata(t-0 1/3 [1, 2])"]
