@@ -5,10 +5,10 @@ batch costs as much as it has partitions and brokers, not their product.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from controllerd.core.context import ControllerContext, PartitionRecord
+from controllerd.core.context import ControllerContext
 from controllerd.core.model import (
     EPOCH_DURING_DELETE,
     INITIAL_LEADER_EPOCH,
@@ -20,6 +20,7 @@ from controllerd.core.model import (
     LeaderAndIsr,
     TopicPartition,
 )
+from controllerd.core.records import PartitionRecord
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrPartition,
@@ -55,6 +56,7 @@ class RequestBatch:
 
     def _clear(self) -> None:
         self._leader_and_isr: defaultdict[BrokerId, dict[TopicPartition, LeaderAndIsrPartition]] = defaultdict(dict)
+        self._has_new = False
         self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
         self._metadata_brokers: set[BrokerId] = set()
         # LeaderAndIsr implies UpdateMetadata to everybody: a flag, or each partition would cost a set of all brokers.
@@ -69,17 +71,35 @@ class RequestBatch:
         :raises IllegalState: the partition has no leadership, so there is nothing to tell.
         """
         record = self._context.find(tp)
-        if record is None or record.leadership is None:
-            raise IllegalState(f"LeaderAndIsr for {tp}, which has no leadership")
-        entry = LeaderAndIsrPartition(record.leadership, record.assignment, is_new)
-        for broker in brokers:
-            if broker >= 0:
-                waiting = self._leader_and_isr[broker]
-                before = waiting.get(tp)
-                was_new = before is not None and before.is_new
-                waiting[tp] = entry._replace(is_new=True) if was_new and not is_new else entry
-        self._metadata_to_all = True
-        self._add_metadata(tp, record, record.leadership)
+        if record is None:
+            raise IllegalState(f"LeaderAndIsr for {tp}, which is not known")
+        self.add_leaderships([(record, tuple(brokers))], is_new=is_new)
+
+    def add_leaderships(self, told: Iterable[tuple[PartitionRecord, Sequence[BrokerId]]], *, is_new: bool) -> None:
+        """As ``add_leader_and_isr``, for many partitions, each with the brokers that are told.
+
+        :raises IllegalState: one of the partitions has no leadership.
+        """
+        waiting, new, add_metadata = self._leader_and_isr, tuple.__new__, self._add_metadata
+        has_new = self._has_new = self._has_new or is_new
+        for record, brokers in told:  # the hot loop of a failover: no call that can be spared
+            self._metadata_to_all = True
+            state, tp = record.leadership, record.tp
+            if state is None:
+                raise IllegalState(f"LeaderAndIsr for {tp}, which has no leadership")
+            entry = new(LeaderAndIsrPartition, (state, record.assignment, is_new))
+            for broker in brokers:
+                if broker >= 0:
+                    partitions = waiting[broker]
+                    partitions[tp] = self._stays_new(partitions, tp, entry) if has_new else entry
+            add_metadata(record, state)
+
+    @staticmethod
+    def _stays_new(
+        partitions: Mapping[TopicPartition, LeaderAndIsrPartition], tp: TopicPartition, entry: LeaderAndIsrPartition
+    ) -> LeaderAndIsrPartition:
+        before = partitions.get(tp)
+        return entry._replace(is_new=True) if before is not None and before.is_new and not entry.is_new else entry
 
     def add_stop_replica(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, delete: bool) -> None:
         """Tell these brokers to stop a replica; a deletion that waits stays a deletion."""
@@ -89,6 +109,12 @@ class RequestBatch:
                 waiting = self._stop_replica[broker]
                 before = waiting.get(tp)
                 waiting[tp] = StopReplicaPartition(leader_epoch, delete or (before is not None and before.delete))
+
+    def add_stops(self, broker: BrokerId, records: Iterable[PartitionRecord], *, delete: bool) -> None:
+        """As ``add_stop_replica``, for many replicas of one broker; nothing for one that is not registered."""
+        if broker in self._context.brokers:
+            for record in records:
+                self.add_stop_replica((broker,), record.tp, delete=delete)
 
     def _leader_epoch_to_stop(self, tp: TopicPartition) -> int:
         if self._context.is_queued_for_deletion(tp.topic):
@@ -103,47 +129,54 @@ class RequestBatch:
         out; its brokers are not.
         """
         self._metadata_brokers.update(broker for broker in brokers if broker >= 0)
-        for tp in partitions:
-            record = self._context.find(tp)
-            if record is not None and record.leadership is not None:
-                self._add_metadata(tp, record, record.leadership)
+        records = (self._context.find(tp) for tp in partitions)
+        self.add_metadata(record for record in records if record is not None)
 
-    def _add_metadata(self, tp: TopicPartition, record: PartitionRecord, state: LeaderAndIsr) -> None:
-        if tp.topic in self._context.queued_for_deletion:
+    def add_metadata(self, records: Iterable[PartitionRecord]) -> None:
+        """Tell whoever is told metadata by this batch that of these partitions, too, if they have leadership."""
+        for record in records:
+            if record.leadership is not None:
+                self._add_metadata(record, record.leadership)
+
+    def _add_metadata(self, record: PartitionRecord, state: LeaderAndIsr) -> None:
+        if self._context.queued_for_deletion and record.tp.topic in self._context.queued_for_deletion:
             state = _during_delete(state)
-        replicas = record.assignment.replicas
-        self._metadata[tp] = UpdateMetadataPartition(state, replicas, self._offline_replicas(tp, replicas))
-
-    def _offline_replicas(self, tp: TopicPartition, replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
-        context = self._context
-        if context.shutting_down or context.offline_dirs:
-            return tuple([broker for broker in replicas if not context.is_online(broker, tp)])
-        brokers = context.brokers
-        return tuple([broker for broker in replicas if broker not in brokers])
+        offline = self._context.liveness.offline(record)
+        values = (state, record.assignment.replicas, offline)
+        self._metadata[record.tp] = tuple.__new__(UpdateMetadataPartition, values)
 
     def take(self) -> list[tuple[BrokerId, ControlRequest]]:
         """The requests in the order in which they are sent; the batch is empty afterwards.
 
         Brokers that are not registered (any more) get nothing; broker epochs are those of this moment.
         """
-        requests = [*self._leader_and_isr_requests(), *self._update_metadata_requests(), *self._stop_replica_requests()]
-        self._clear()
-        return requests
+        return list(self.requests())
 
-    def _leader_and_isr_requests(self) -> Iterable[tuple[BrokerId, ControlRequest]]:
+    def requests(self) -> Iterator[tuple[BrokerId, ControlRequest]]:
+        """As ``take``, one by one; the batch is empty at the end. Nothing may be added in between."""
+        ids = self._topic_ids()
+        yield from self._leader_and_isr_requests(ids)
+        yield from self._update_metadata_requests(ids)
+        yield from self._stop_replica_requests()
+        self._clear()
+
+    def _leader_and_isr_requests(self, ids: Mapping[str, str]) -> Iterable[tuple[BrokerId, ControlRequest]]:
         for broker, partitions in sorted(self._leader_and_isr.items(), key=_broker):
             if broker in self._context.brokers:
-                yield broker, self._leader_and_isr_request(broker, partitions)
+                yield broker, self._leader_and_isr_request(broker, partitions, ids)
 
     def _leader_and_isr_request(
-        self, broker: BrokerId, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
+        self,
+        broker: BrokerId,
+        partitions: Mapping[TopicPartition, LeaderAndIsrPartition],
+        ids: Mapping[str, str],
     ) -> LeaderAndIsrRequest:
         return LeaderAndIsrRequest(
             controller_id=self._controller_id,
             controller_epoch=self._context.epoch,
             broker_epoch=self._context.brokers[broker].epoch,
             partitions=partitions,
-            topic_ids=self._topic_ids(partitions),
+            topic_ids=ids,
             live_leaders=self._live_leaders(partitions),
         )
 
@@ -151,17 +184,17 @@ class RequestBatch:
         self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
     ) -> tuple[tuple[BrokerId, Endpoint], ...]:
         """Leaders without the listener are left out: one broken registration must not stop everybody's requests."""
-        leaders = {entry.state.leader for entry in partitions.values()}
+        leaders = {state[0] for state, _, _ in partitions.values()}
         live = [self._context.brokers[leader] for leader in sorted(leaders) if leader in self._context.brokers]
         endpoints = ((broker.id, broker.endpoint(self._listener)) for broker in live)
         return tuple((broker, endpoint) for broker, endpoint in endpoints if endpoint is not None)
 
-    def _update_metadata_requests(self) -> Iterable[tuple[BrokerId, ControlRequest]]:
+    def _update_metadata_requests(self, ids: Mapping[str, str]) -> Iterable[tuple[BrokerId, ControlRequest]]:
         registered = self._context.brokers
         wanted = set(registered) if self._metadata_to_all else self._metadata_brokers & registered.keys()
         if not wanted:
             return
-        body = UpdateMetadataBody(self._metadata, self._topic_ids(self._metadata), self._live_brokers())
+        body = UpdateMetadataBody(self._metadata, ids, self._live_brokers())
         for broker in sorted(wanted):
             epoch = registered[broker].epoch
             yield broker, UpdateMetadataRequest(self._controller_id, self._context.epoch, epoch, body)
@@ -176,10 +209,11 @@ class RequestBatch:
                 epoch = self._context.brokers[broker].epoch
                 yield broker, StopReplicaRequest(self._controller_id, self._context.epoch, epoch, partitions)
 
-    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
+    def _topic_ids(self) -> dict[str, str]:
+        """Of every topic of the batch: whoever is told a leadership is told its metadata."""
         if not self._context.features.topic_ids:
             return {}
-        ids = {topic: self._context.topic_id(topic) for topic in {tp.topic for tp in partitions}}
+        ids = {topic: self._context.topic_id(topic) for topic in {topic for topic, _ in self._metadata}}
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
 
 

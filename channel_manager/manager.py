@@ -129,6 +129,11 @@ class ChannelManager:
         for broker in list(self._senders):
             self.remove_broker(broker)
 
+    def disconnect(self) -> None:
+        """Close every connection in this very tick, what is buffered is never sent; the requests are repeated."""
+        for sender, _ in self._senders.values():
+            sender.disconnect()
+
     async def drain(self, timeout_s: float) -> bool:
         """Wait until everything queued is answered; False when that took longer than ``timeout_s`` seconds."""
         try:
@@ -160,7 +165,7 @@ def event_of(exchange: Exchange) -> Event | None:
                 controller_epoch=request.controller_epoch,
                 error=response.error,
                 partition_errors=response.partition_errors,
-                partitions=frozenset(request.partitions),
+                partitions=request.partitions.keys(),
             )
         case UpdateMetadataRequest():
             return UpdateMetadataResponseReceived(

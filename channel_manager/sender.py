@@ -6,7 +6,7 @@ Nothing is given up until the broker is removed, and no other broker waits for i
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -82,6 +82,8 @@ class Surroundings:
     observer: ChannelObserver
     reactions: Reactions
     transport: Transport
+    encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a body is made: one after the other, the first is on its way sooner, and fewer are half done."""
 
 
 class BrokerSender:
@@ -241,6 +243,7 @@ class BrokerSender:
                 connect_timeout_s=self._settings.connect_timeout_s,
                 request_timeout_s=self._settings.request_timeout_s,
                 transport=self._shared.transport,
+                may_send=self._shared.reactions.may_send,
             )
         except UnicodeError as error:  # no OSError: the resolver was never asked
             raise UnusableAddress(f"{endpoint.host} cannot be the name of a host: {error}") from error
@@ -257,7 +260,10 @@ class BrokerSender:
     async def _exchange(self, connection: KafkaConnection) -> bool:
         version = self._choose_version()
         delivery = self._under_way[0]
-        body = hot.encode(delivery.request, version)
+        async with self._shared.encoding:
+            body = await hot.encode_in_turns(delivery.request, version)
+        if not self._shared.reactions.may_send() or not connection.is_open:
+            return False  # much may have happened in the meantime
         size = sum(map(len, body))
         delivery.attempts += 1
         self._bytes_sent += size

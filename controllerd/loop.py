@@ -13,8 +13,9 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed, RefusedToLead, StoreUnavailable
+from controllerd.garbage import Collector, Garbage
 from controllerd.ports import AuditLog, Metrics
-from controllerd.snapshot import publish
+from controllerd.snapshot import Publication
 from events.base import ControllerState, Event
 from events.cluster import Reelect, ShutdownEventThread
 from events.queue import QueuedEvent
@@ -61,6 +62,7 @@ class EventLoop:
         watch: WriteWatch,
         metrics: Metrics,
         on_published: Callable[[], None] = lambda: None,
+        garbage: Collector | None = None,
     ) -> None:
         """``on_published`` is called after each event, when the snapshot is up to date; it must not block."""
         self._on_published = on_published
@@ -69,6 +71,7 @@ class EventLoop:
         self._metrics = metrics
         self._failures: deque[tuple[float, str]] = deque()
         self._changes_before = 0
+        self._garbage = garbage or Garbage()
         self.current: QueuedEvent | None = None
         self.state = ControllerState.IDLE
         self.progressed_at = c.clock.monotonic()
@@ -86,6 +89,16 @@ class EventLoop:
     async def handle(self, queued: QueuedEvent) -> None:
         """One event, from its first record to its last."""
         self.current, self.state = queued, queued.event.state
+        self._garbage.pause()
+        try:
+            await self._handle(queued)
+        finally:
+            queued.preempt()  # answered exactly once: by now only a cancelled event has not been
+            self._garbage.resume(keeps_picture=self._c.is_active)
+        self.current, self.state = None, ControllerState.IDLE
+        self.progressed_at = self._c.clock.monotonic()
+
+    async def _handle(self, queued: QueuedEvent) -> None:
         self._watch.has_written, self._changes_before = False, self._c.context.change_count
         started = self.progressed_at = self._c.clock.monotonic()
         name = type(queued.event).__name__
@@ -93,15 +106,20 @@ class EventLoop:
         begin = EventBegin(queued.number, name, queued.event.state, waited * 1000, detail_of(queued.event))
         self._c.audit.record(begin)
         outcome, error = await self._run(queued)
-        self._c.outbox.write_down()
+        await self._c.outbox.write_down_slowly()
         took = self._c.clock.monotonic() - started
         self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
         check_later(self._c)
-        publish(self._c.context, self._c.snapshot)
+        await self._publish()
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)
-        self.current, self.state = None, ControllerState.IDLE
-        self.progressed_at = self._c.clock.monotonic()
+
+    async def _publish(self) -> None:
+        """Make the new picture a topic at a time, and show all of it at once."""
+        publication = Publication(self._c.context)
+        while publication.prepare_one():
+            await self._c.outbox.pace.breathe()
+        publication.show(self._c.snapshot)
 
     async def _run(self, queued: QueuedEvent) -> tuple[str, str | None]:
         """Dispatch and answer; returns the outcome for the audit log and what went wrong."""

@@ -7,7 +7,9 @@ readers run on the same event loop, so what they see between two awaits is one c
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from types import MappingProxyType
+from typing import NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
@@ -22,9 +24,8 @@ class Role(Enum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionView:
-    """One partition as readers see it; ``leadership`` is None while it has no state znode."""
+class PartitionView(NamedTuple):
+    """One partition as readers see it; ``leadership`` is None while it has no state znode. There are very many."""
 
     partition: int
     state: PartitionState
@@ -92,40 +93,68 @@ class ClusterSnapshot:
         return next((p for p in topic.partitions if p.partition == tp.partition), None) if topic else None
 
 
+class Publication:
+    """Brings a snapshot up to date with the context, at the cost of the topics that changed.
+
+    Preparing takes as many steps as there are such topics, and the event loop may run in between. Readers see nothing
+    of it before ``show``.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._left = list(context.take_dirty_topics())
+        self._views: dict[str, TopicView | None] = {}
+
+    def prepare_one(self) -> bool:
+        """Make the picture of one more topic; whether there was one left."""
+        if not self._left:
+            return False
+        name = self._left.pop()
+        self._views[name] = view_topic(self._context, name) if name in self._context.topics else None
+        return True
+
+    def show(self, snapshot: ClusterSnapshot) -> None:
+        """All of it at once."""
+        for name, view in self._views.items():
+            _replace_topic(snapshot, name, view)
+        context = self._context
+        snapshot.brokers = MappingProxyType(dict(context.brokers))
+        snapshot.shutting_down = frozenset(context.shutting_down)
+        snapshot.quarantine = MappingProxyType(dict(context.quarantine))
+        snapshot.controller_epoch = context.epoch
+        snapshot.offline_partitions = context.offline_partition_count()
+        snapshot.version += 1
+
+
 def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
-    """Bring ``snapshot`` up to date with ``context``, at the cost of the topics that changed."""
-    for name in context.take_dirty_topics():
-        _publish_topic(context, snapshot, name)
-    snapshot.brokers = MappingProxyType(dict(context.brokers))
-    snapshot.shutting_down = frozenset(context.shutting_down)
-    snapshot.quarantine = MappingProxyType(dict(context.quarantine))
-    snapshot.controller_epoch = context.epoch
-    snapshot.offline_partitions = context.offline_partition_count()
-    snapshot.version += 1
+    """Bring ``snapshot`` up to date with ``context`` in one go."""
+    publication = Publication(context)
+    while publication.prepare_one():
+        pass
+    publication.show(snapshot)
 
 
-def _publish_topic(context: ControllerContext, snapshot: ClusterSnapshot, name: str) -> None:
+def _replace_topic(snapshot: ClusterSnapshot, name: str, view: TopicView | None) -> None:
     before = snapshot.topics.pop(name, None)
     if before is not None and before.topic_id is not None and snapshot.names_by_id.get(before.topic_id) == name:
         del snapshot.names_by_id[before.topic_id]  # unless another topic has this id by now
-    if name not in context.topics:
+    if view is None:
         return
-    view = snapshot.topics[name] = view_topic(context, name)
+    snapshot.topics[name] = view
     if view.topic_id is not None:
         snapshot.names_by_id[view.topic_id] = name
 
 
 def view_topic(context: ControllerContext, name: str) -> TopicView:
     """The immutable picture of one known topic, partitions in order of their number."""
-    record = context.topics[name]
-    partitions = tuple(
-        PartitionView(
-            partition,
-            known.state,
-            known.assignment,
-            known.leadership,
-            context.offline_replicas(TopicPartition(name, partition)),
-        )
-        for partition, known in sorted(record.partitions.items())
-    )
-    return TopicView(name, record.topic_id, partitions)
+    topic, offline = context.topics[name], context.liveness.offline
+    new = tuple.__new__
+    partitions = [
+        new(PartitionView, (partition, record.state, record.assignment, record.leadership, offline(record)))
+        for partition, record in topic.partitions.items()
+    ]
+    partitions.sort(key=_number)
+    return TopicView(name, topic.topic_id, tuple(partitions))
+
+
+_number = attrgetter("partition")

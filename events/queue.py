@@ -44,6 +44,7 @@ class EventQueue:
         self._items: deque[QueuedEvent] = deque()
         self._arrived = asyncio.Event()
         self._count = 0
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._items)
@@ -82,14 +83,19 @@ class EventQueue:
         return self._clock() - self._items[0].enqueued_at if self._items else 0.0
 
     def close(self) -> None:
-        """Preempt everything that waits; the consumer is gone."""
+        """Preempt everything that waits, and whatever still comes: the consumer is gone."""
+        self._is_closed = True
         preempted, self._items = self._items, deque()
         for queued in preempted:
             queued.preempt()
 
     def _append(self, event: Event, reply: asyncio.Future[object] | None) -> None:
         self._count += 1
-        self._items.append(QueuedEvent(event, self._count, self._clock(), reply))
+        queued = QueuedEvent(event, self._count, self._clock(), reply)
+        if self._is_closed:
+            queued.preempt()
+            return
+        self._items.append(queued)
         self._arrived.set()
 
 

@@ -1,6 +1,7 @@
 """Answers of brokers to control requests."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ class LeaderAndIsrResponseReceived(Event):
     controller_epoch: int
     error: KafkaError
     partition_errors: Mapping[TopicPartition, KafkaError]
-    partitions: frozenset[TopicPartition]
+    partitions: AbstractSet[TopicPartition]
     """Every partition that the request named."""
 
 

@@ -91,13 +91,10 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
 
 async def _bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
     """Everything that has a leader, then all replicas of these brokers at once."""
-    led = [
-        tp
-        for tp in c.context.partitions()
-        if c.context.leadership(tp) is not None and not c.context.is_queued_for_deletion(tp.topic)
-    ]
-    await c.outbox.update_metadata(brokers, led)
-    await c.replicas.handle(c.context.replicas_on(brokers), ReplicaState.ONLINE)
+    queued = c.context.queued_for_deletion
+    led = [each for each in c.context.records() if each.leadership is not None and each.tp.topic not in queued]
+    await c.outbox.update_metadata_of(brokers, led)
+    await c.replicas.handle_on({broker: c.context.partitions_on(broker) for broker in brokers}, ReplicaState.ONLINE)
 
 
 async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
@@ -117,7 +114,7 @@ async def _bury(brokers: Iterable[BrokerId], c: Controller) -> None:
     dead = list(brokers)
     for broker in dead:
         c.context.remove_broker(broker)
-    await on_replicas_become_offline(c.context.replicas_on(dead), c)
+    await on_replicas_become_offline({broker: c.context.partitions_on(broker) for broker in dead}, c)
 
 
 async def on_broker_modifications(event: BrokerModifications, c: Controller) -> None:

@@ -5,8 +5,10 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.election import ControlledShutdown as ShutdownElection
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, Replica, ReplicaState, TopicPartition
+from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.errors import NotController
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
 from events.admin import ControlledShutdown, ControlledShutdownReply
 
 log = structlog.get_logger(__name__)
@@ -23,12 +25,12 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
     if refusal is not KafkaError.NONE:
         return ControlledShutdownReply(refusal, frozenset())
     c.context.mark_shutting_down(event.broker)
-    led = _movable(event.broker, c)
-    moving = frozenset(led)
-    followed = [tp for tp in _replicated(event.broker, c) if tp not in moving]
+    replicated = await _replicated(event.broker, c)
+    led, followed = _by_role(event.broker, replicated, c)
     await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
     await _stop_following(event.broker, followed, c)
-    remaining = frozenset(_movable(event.broker, c))
+    still_led, _ = _by_role(event.broker, replicated, c)
+    remaining = frozenset(still_led)
     log.info("controlled shutdown", broker=event.broker, led=len(led), followed=len(followed), remaining=len(remaining))
     return ControlledShutdownReply(KafkaError.NONE, remaining)
 
@@ -42,24 +44,28 @@ def _refusal(event: ControlledShutdown, c: Controller) -> KafkaError:
     return KafkaError.NONE
 
 
-def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+async def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
     """Its partitions that somebody else has as well; the others cannot be moved and do not hold the broker up."""
-    return sorted(
-        tp
-        for tp in c.context.partitions_on(broker)
-        if len(c.context.assignment(tp).replicas) > 1
-        and c.context.leadership(tp) is not None
-        and not c.context.is_queued_for_deletion(tp.topic)
-    )
+    found: list[TopicPartition] = []
+    pace, queued = c.outbox.pace, c.context.queued_for_deletion
+    for part in sliced(c.context.records_on(broker), SLICE):
+        found += [
+            record.tp
+            for record in part
+            if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in queued
+        ]
+        await pace.breathe()
+    return found
 
 
-def _movable(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+def _by_role(
+    broker: BrokerId, partitions: list[TopicPartition], c: Controller
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """Those that the broker leads, and those that it follows."""
     led = c.context.partitions_led_by(broker)
-    return [tp for tp in _replicated(broker, c) if tp in led]
+    return [tp for tp in partitions if tp in led], [tp for tp in partitions if tp not in led]
 
 
 async def _stop_following(broker: BrokerId, followed: list[TopicPartition], c: Controller) -> None:
-    async with c.outbox.batch() as batch:  # early, so that the broker stops fetching before the ISRs shrink
-        for tp in followed:
-            batch.add_stop_replica((broker,), tp, delete=False)
-    await c.replicas.handle([Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
+    await c.outbox.stop_replicas(broker, followed)  # early, so that the broker stops fetching before the ISRs shrink
+    await c.replicas.handle_on({broker: followed}, ReplicaState.OFFLINE)

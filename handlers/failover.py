@@ -1,6 +1,7 @@
 """What a new active controller does first: load everything, tell everybody, bring online what can be."""
 
 from collections.abc import Mapping
+from itertools import chain
 
 import structlog
 
@@ -8,6 +9,8 @@ from controllerd.controller import Controller
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.core.soundness import leadership_flaw
 from controllerd.errors import BadZnode
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
 from handlers.broker_change import usable_brokers
 from handlers.our_replicas import replace_our_replicas
 from handlers.preparation import prepare_topics, quarantine
@@ -53,7 +56,7 @@ async def load_context(c: Controller) -> None:
     for broker in brokers.values():
         c.context.add_broker(broker)
     await _load_topics(c)
-    c.outbox.write_down()
+    await c.outbox.write_down_slowly()
     partitions = sum(len(topic.partitions) for topic in c.context.topics.values())
     c.audit.record(SnapshotEnd(len(c.context.brokers), len(c.context.topics), partitions))
     for broker in brokers.values():
@@ -64,24 +67,27 @@ async def _load_topics(c: Controller) -> None:
     names = await c.store.read_topic_names()
     read = await c.store.read_topics(names)
     quarantine(c, read.broken)
-    partitions = [TopicPartition(name, p) for name, image in read.topics.items() for p in image.assignments]
-    states = await c.store.read_states(partitions)
+    partitions = [TopicPartition.all_of(name, image.assignments) for name, image in read.topics.items()]
+    states = await c.store.read_states(chain.from_iterable(partitions))
     quarantine(c, states.broken.values())
-    initialised = states.states.keys() | states.broken.keys()
+    initialised = states.states.keys() | states.broken.keys() if states.broken else states.states.keys()
     for image in (await prepare_topics(c, read.topics, initialised)).values():
         take_topic(c, image)
-    _load_states(c, states.states)
+        await c.outbox.pace.breathe()
+    await _load_states(c, states.states)
 
 
-def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
-    for tp, leadership in states.items():
-        if tp not in c.context:
-            continue
-        c.context.set_leadership(tp, leadership)
-        flaw = leadership_flaw(leadership, c.context.assignment(tp).replicas)
-        if flaw is not None:
-            log.error("partition state is not sound", partition=str(tp), flaw=flaw.value)
-            c.audit.record(AlarmRecord("partition state is not sound", f"{tp}: {flaw.value}"))
+async def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+    find = c.context.find
+    for part in sliced(list(states.items()), 3 * SLICE):
+        loaded = [(record, state) for tp, state in part if (record := find(tp)) is not None]
+        c.context.set_leaderships(loaded)
+        for record, state in loaded:
+            flaw = leadership_flaw(state, record.assignment.replicas)
+            if flaw is not None:
+                log.error("partition state is not sound", partition=str(record.tp), flaw=flaw.value)
+                c.audit.record(AlarmRecord("partition state is not sound", f"{record.tp}: {flaw.value}"))
+        await c.outbox.pace.breathe()
 
 
 async def _note_what_waits(c: Controller) -> None:

@@ -33,7 +33,7 @@ async def prepare_topics(
     """
     done = dict(images)
     pending: Mapping[str, TopicImage] = images
-    while wanted := _corrections(c, pending, initialised):
+    while wanted := await _corrections(c, pending, initialised):
         results = await c.store.write_topics(wanted)
         again = set()
         for name, result in results.items():
@@ -52,11 +52,20 @@ async def prepare_topics(
     return done
 
 
-def _corrections(
+def _needs_correction(c: Controller, image: TopicImage) -> bool:
+    """Whether the topic lacks an id that it should have, or names us among its replicas."""
+    lacks_id = image.topic_id is None and c.context.features.topic_ids
+    return lacks_id or any(map(names_us, {*image.assignments.values()}))
+
+
+async def _corrections(
     c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
 ) -> dict[str, TopicImage]:
     wanted = {}
     for name, image in images.items():
+        await c.outbox.pace.breathe()
+        if not _needs_correction(c, image):
+            continue
         corrected = _sanitized(c, image, initialised)
         if corrected.topic_id is None and c.context.features.topic_ids:
             corrected = replace(corrected, topic_id=c.new_topic_id())
@@ -66,8 +75,6 @@ def _corrections(
 
 
 def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicPartition]) -> TopicImage:
-    if not any(names_us(assignment) for assignment in image.assignments.values()):
-        return image
     fresh = {p: a for p, a in image.assignments.items() if TopicPartition(image.name, p) not in initialised}
     load = {broker: len(c.context.partitions_on(broker)) for broker in sorted(c.context.live)}
     racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}

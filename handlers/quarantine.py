@@ -24,7 +24,8 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     for tp, leadership in read.states.items():
         _take_back(tp, leadership, c)
     for tp in read.missing:  # deleted: it starts like a new partition, as it would at a failover
-        c.context.release(path_of(tp))
+        c.context.release(tp.state_path)
+    await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
     await c.partitions.handle(read.missing, PartitionState.NEW)
     await c.partitions.trigger_online()  # before the ISRs shrink, as when a broker dies
     mended = [Replica(tp, broker) for tp in read.states for broker in c.context.assignment(tp).replicas]
@@ -35,7 +36,7 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
     log.info("partition state can be understood again", partition=str(tp))
-    c.context.release(path_of(tp))
+    c.context.release(tp.state_path)
     c.context.set_leadership(tp, leadership)
     if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded
         c.context.set_partition_state(tp, PartitionState.NEW)
@@ -48,11 +49,6 @@ def quarantined_states(c: Controller) -> list[TopicPartition]:
     found = [_STATE.fullmatch(path) for path in c.context.quarantine]
     partitions = [TopicPartition(match[1], int(match[2])) for match in found if match is not None]
     return [tp for tp in partitions if tp in c.context]
-
-
-def path_of(tp: TopicPartition) -> str:
-    """The path under which a partition state is in quarantine."""
-    return f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
 
 
 def check_later(c: Controller) -> None:

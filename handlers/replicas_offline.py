@@ -1,16 +1,16 @@
 """Replicas are offline, because their broker died or its log directory failed."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.model import PartitionState, Replica, ReplicaState
+from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 
 log = structlog.get_logger(__name__)
 
 
-async def on_replicas_become_offline(replicas: Collection[Replica], c: Controller) -> None:
+async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[TopicPartition]], c: Controller) -> None:
     """Elect new leaders first, from the ISR as it still is; only then take the replicas out of ISRs.
 
     The other order would elect from ISRs that have shrunk already, and bump leader epochs twice.
@@ -18,8 +18,15 @@ async def on_replicas_become_offline(replicas: Collection[Replica], c: Controlle
     leaderless = c.context.partitions_without_online_leader()
     await c.partitions.handle(leaderless, PartitionState.OFFLINE)
     elections = await c.partitions.trigger_online()
-    stopped = [replica for replica in replicas if not c.context.is_queued_for_deletion(replica.tp.topic)]
-    await c.replicas.handle(stopped, ReplicaState.OFFLINE)
-    log.info("replicas offline", replicas=len(replicas), elected=len(elections.elected), failed=len(elections.failed))
-    if not stopped and not elections.elected:
+    stopped = {broker: _kept(partitions, c) for broker, partitions in replicas.items()}
+    await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
+    number = sum(map(len, replicas.values()))
+    log.info("replicas offline", replicas=number, elected=len(elections.elected), failed=len(elections.failed))
+    if not any(stopped.values()) and not elections.elected:
         await c.outbox.update_metadata(c.context.live_or_shutting_down)
+
+
+def _kept(partitions: Collection[TopicPartition], c: Controller) -> Collection[TopicPartition]:
+    """Without topics that are being deleted."""
+    queued = c.context.queued_for_deletion
+    return [tp for tp in partitions if tp.topic not in queued] if queued else partitions

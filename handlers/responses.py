@@ -4,7 +4,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, Replica
+from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerMoved
 from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from handlers.replicas_offline import on_replicas_become_offline
@@ -22,6 +22,8 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     errors = event.partition_errors
+    if not errors and not c.context.offline_dirs.get(event.broker):
+        return  # nearly always: nothing of up to 100,000 partitions need be looked at
     offline = {tp for tp, error in errors.items() if error is KafkaError.KAFKA_STORAGE_ERROR}
     online = {tp for tp in event.partitions if errors.get(tp, KafkaError.NONE) is KafkaError.NONE}
     before = c.context.offline_dirs.get(event.broker, frozenset())
@@ -30,7 +32,7 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
     newly = sorted(after - before)
     if newly:
         log.warning("replicas on a failed log directory", broker=event.broker, partitions=len(newly))
-        await on_replicas_become_offline([Replica(tp, event.broker) for tp in newly], c)
+        await on_replicas_become_offline({event.broker: newly}, c)
 
 
 async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: Controller) -> None:

@@ -1,5 +1,6 @@
 """The controller's own role: elections, resignation, sessions, takeover by an operator."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -10,7 +11,10 @@ from controllerd.ports import Held, Won
 from controllerd.snapshot import Role
 from events.base import Event
 from events.cluster import BrokerModifications, Expire, Reelect, Resign, Takeover, TakeoverResult
-from events.replicas import IsrChangeNotification
+from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from events.reassignments import ZkPartitionReassignment
+from events.replicas import IsrChangeNotification, LogDirEventNotification
+from events.topics import TopicDeletion
 from handlers.broker_change import on_broker_change, on_broker_modifications
 from handlers.failover import fail_over
 from handlers.topics import on_topic_change, reread_topics
@@ -20,6 +24,12 @@ log = structlog.get_logger(__name__)
 
 LOOK_AGAIN_S: Final = 30.0
 """After a refusal to lead: what stood in the way may be gone."""
+
+
+_REQUESTS: Final[Mapping[str, Event]] = {
+    "/admin/preferred_replica_election": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER),
+    "/admin/reassign_partitions": ZkPartitionReassignment(),
+}
 
 
 async def on_startup(_event: Event, c: Controller) -> None:
@@ -85,8 +95,21 @@ async def on_resync(_event: Event, c: Controller) -> None:
         await on_broker_modifications(BrokerModifications(broker), c)
     await on_topic_change(_event, c)
     await reread_topics(c, frozenset(c.context.topics))
-    await c.store.arm_admin_watches()
+    await _announce_requests(c)
+
+
+async def _announce_requests(c: Controller) -> None:
+    """Watch everything again by which others ask for something, and handle what they asked for meanwhile.
+
+    A request that is there may have been announced before: handlers read what it says, and are not harmed by asking.
+    """
     c.queue.put(IsrChangeNotification())
+    if (await c.store.read_log_dir_notifications()).names:
+        c.queue.put(LogDirEventNotification())
+    if await c.store.read_topic_deletions():
+        c.queue.put(TopicDeletion())
+    for path in sorted(await c.store.arm_admin_watches()):
+        c.queue.put(_REQUESTS[path])
 
 
 async def elect(c: Controller) -> None:
@@ -164,6 +187,8 @@ def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False
         c.audit.record(TermRecord(change, context.epoch, context.epoch_zk_version, f"{c.node_id}", reason))
         log.info("term ended", change=change, epoch=context.epoch, reason=reason)
     c.context.reset()
+    # Until /controller is read again nobody is known to hold it, least of all ourselves (KAFKA-16509).
+    c.snapshot.holder = None
     _stand_by(c, reason)
 
 

@@ -1,5 +1,6 @@
 """Topics and partitions come and go."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -9,8 +10,8 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.election import Offline
 from controllerd.core.model import (
+    BrokerId,
     PartitionState,
-    Replica,
     ReplicaAssignment,
     ReplicaState,
     TopicImage,
@@ -19,6 +20,8 @@ from controllerd.core.model import (
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
 from controllerd.errors import BadZnode
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
 from controllerd.ports import TopicsRead
 from events.base import Event
 from events.topics import PartitionModifications
@@ -75,19 +78,21 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
     quarantine(c, read.broken)
     for name in read.topics:
         c.context.release(f"/brokers/topics/{name}")
+    await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
     fresh = [
-        TopicPartition(name, partition)
+        tp
         for name, image in read.topics.items()
-        for partition in image.assignments
-        if TopicPartition(name, partition) not in c.context
+        for tp in TopicPartition.all_of(name, image.assignments)
+        if c.context.find(tp) is None
     ]
-    initialised = {tp for tp in c.context.partitions() if tp.topic in read.topics} if fresh else set()
+    initialised = {tp for name in read.topics for tp in c.context.partitions_of(name)}
     images = await prepare_topics(c, read.topics, initialised) if fresh else read.topics
     for image in images.values():
         take_topic(c, image)
+        await c.outbox.pace.breathe()
     if fresh:
         log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
-        await on_new_partition_creation([tp for tp in fresh if tp in c.context], c)
+        await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
 
 
 def take_topic(c: Controller, image: TopicImage) -> None:
@@ -103,23 +108,34 @@ def take_topic(c: Controller, image: TopicImage) -> None:
         if younger == image.name:
             return
         c.context.remove_topic(twin)
-    c.context.put_topic(replace(image, assignments=_sound_assignments(c, image)))
+    sound = replace(image, assignments=_sound_assignments(c, image))
+    if image.name in c.context.topics:
+        c.context.put_topic(sound)
+    else:
+        c.context.add_topic(sound)
 
 
 def _sound_assignments(c: Controller, image: TopicImage) -> dict[int, ReplicaAssignment]:
     sound = dict(image.assignments)
-    for partition, assignment in image.assignments.items():
-        path = f"/brokers/topics/{image.name}/partitions/{partition}"
-        match assignment_flaw(assignment):
-            case AssignmentFlaw.DUPLICATE_REPLICAS as flaw:
-                quarantine(c, [BadZnode(path, flaw.value)])
-                del sound[partition]
-            case AssignmentFlaw.REASSIGNMENT_OUTSIDE_REPLICAS as flaw:
-                quarantine(c, [BadZnode(path, flaw.value)])
-                sound[partition] = ReplicaAssignment(assignment.replicas)
-            case AssignmentFlaw.NO_REPLICAS | None:
-                c.context.release(path)
+    if c.context.quarantine or any(map(assignment_flaw, sound.values())):
+        for partition, assignment in image.assignments.items():
+            _judge(c, image.name, partition, assignment_flaw(assignment), sound)
     return sound
+
+
+def _judge(
+    c: Controller, topic: str, partition: int, flaw: AssignmentFlaw | None, sound: dict[int, ReplicaAssignment]
+) -> None:
+    path = f"/brokers/topics/{topic}/partitions/{partition}"
+    match flaw:
+        case AssignmentFlaw.DUPLICATE_REPLICAS:
+            quarantine(c, [BadZnode(path, flaw.value)])
+            del sound[partition]
+        case AssignmentFlaw.REASSIGNMENT_OUTSIDE_REPLICAS:
+            quarantine(c, [BadZnode(path, flaw.value)])
+            sound[partition] = ReplicaAssignment(sound[partition].replicas)
+        case AssignmentFlaw.NO_REPLICAS | None:
+            c.context.release(path)
 
 
 async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
@@ -130,7 +146,12 @@ async def on_new_partition_creation(partitions: Collection[TopicPartition], c: C
 
 async def start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
     """Give new partitions their first leaders, and start their replicas."""
-    replicas = [Replica(tp, broker) for tp in partitions for broker in c.context.assignment(tp).replicas]
-    await c.replicas.handle(replicas, ReplicaState.NEW)
+    replicas: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+    for part in sliced(list(partitions), SLICE):
+        for tp in part:
+            for broker in c.context.assignment(tp).replicas:
+                replicas[broker].append(tp)
+        await c.outbox.pace.breathe()
+    await c.replicas.handle_on(replicas, ReplicaState.NEW)
     await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
-    await c.replicas.handle(replicas, ReplicaState.ONLINE)
+    await c.replicas.handle_on(replicas, ReplicaState.ONLINE)

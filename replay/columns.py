@@ -6,6 +6,7 @@ the order of what happened to each single partition stays exact; otherwise the l
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from controllerd.core.changes import (
@@ -246,18 +247,21 @@ _ORDER: Final[Mapping[type[ControlRequest], int]] = {
 }
 
 
-def request_records(requests: Sequence[tuple[BrokerId, ControlRequest]]) -> list[Record]:
+def request_records(requests: Sequence[tuple[BrokerId, ControlRequest]]) -> Iterator[Record]:
     """The requests of a flush; brokers that get an equal body share a record, and each broker's order stays exact.
 
     A flush is one or more rounds; in a round a broker gets at most one LeaderAndIsr, UpdateMetadata and StopReplica,
-    in this order, so records ordered by round and API are in order for every broker.
+    in this order, so records ordered by round and API are in order for every broker. They are made one by one, so that
+    whoever asks for them may do something else in between.
     """
     steps: dict[tuple[int, int], list[_Shared]] = {}
     last: dict[BrokerId, tuple[int, int]] = {}
     for broker, request in requests:
         step = last[broker] = _next_step(last.get(broker), _ORDER[type(request)])
         _share(steps.setdefault(step, []), broker, request)
-    return [record for step in sorted(steps) for shared in steps[step] for record in shared.records()]
+    for step in sorted(steps):
+        for shared in steps[step]:
+            yield from shared.records()
 
 
 def _next_step(last: tuple[int, int] | None, order: int) -> tuple[int, int]:
@@ -306,46 +310,45 @@ def _same_body(one: ControlRequest, other: ControlRequest) -> bool:
 
 
 def _leader_and_isr(shared: _Shared, request: LeaderAndIsrRequest) -> Iterator[Record]:
-    for continues, rows in _parts(request.partitions):
-        states = [partition.state for _, partition in rows]
-        is_new = [partition.is_new for _, partition in rows]
-        yield _request(shared, rows, _epochs(states), is_new=is_new, continues=continues)
+    for continues, partitions, entries in _parts(request.partitions):
+        states, _, is_new = _columns(entries, 3)
+        yield _request(shared, partitions, _epochs(states), is_new=list(is_new), continues=continues)
 
 
 def _update_metadata(shared: _Shared, request: UpdateMetadataRequest) -> Iterator[Record]:
     live: list[int] = [broker.id for broker in request.body.live_brokers]
-    for continues, rows in _parts(request.body.partitions):
-        states = [partition.state for _, partition in rows]
-        yield _request(shared, rows, _epochs(states), live_brokers=live, continues=continues)
+    for continues, partitions, entries in _parts(request.body.partitions):
+        states, _, _ = _columns(entries, 3)
+        yield _request(shared, partitions, _epochs(states), live_brokers=live, continues=continues)
 
 
 def _stop_replica(shared: _Shared, request: StopReplicaRequest) -> Iterator[Record]:
-    for continues, rows in _parts(request.partitions):
-        epochs = [partition.leader_epoch for _, partition in rows]
-        yield _request(
-            shared, rows, ([], epochs, []), delete=[partition.delete for _, partition in rows], continues=continues
-        )
+    for continues, partitions, entries in _parts(request.partitions):
+        epochs, delete = _columns(entries, 2)
+        yield _request(shared, partitions, ([], list(epochs), []), delete=list(delete), continues=continues)
 
 
-def _parts(partitions: Mapping[TopicPartition, T]) -> Iterator[tuple[bool, Sequence[tuple[TopicPartition, T]]]]:
+def _parts(partitions: Mapping[TopicPartition, T]) -> Iterator[tuple[bool, Sequence[TopicPartition], Sequence[T]]]:
     """The rows in slices, each with whether it continues the one before; no partitions make one empty slice."""
-    rows = list(partitions.items())
-    for start in range(0, max(len(rows), 1), MAX_ROWS):
-        yield start > 0, rows[start : start + MAX_ROWS]
+    keys, entries = iter(partitions), iter(partitions.values())
+    for start in range(0, max(len(partitions), 1), MAX_ROWS):
+        yield start > 0, list(islice(keys, MAX_ROWS)), list(islice(entries, MAX_ROWS))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    """Rows of so many fields as columns. There may be 400,000 of them in one flush."""
+    return list(zip(*rows, strict=True)) or [()] * width
 
 
 def _epochs(states: Sequence[LeaderAndIsr]) -> tuple[list[int], list[int], list[int]]:
     """Leaders, leader epochs and partition epochs."""
-    return (
-        [state.leader for state in states],
-        [state.leader_epoch for state in states],
-        [state.partition_epoch for state in states],
-    )
+    leaders, leader_epochs, _, _, partition_epochs, _ = _columns(states, 6)
+    return list(leaders), list(leader_epochs), list(partition_epochs)
 
 
 def _request(
     shared: _Shared,
-    rows: Sequence[tuple[TopicPartition, object]],
+    partitions: Sequence[TopicPartition],
     epochs: tuple[list[int], list[int], list[int]],
     *,
     live_brokers: list[int] | None = None,
@@ -354,13 +357,14 @@ def _request(
     continues: bool,
 ) -> RequestRecord:
     leaders, leader_epochs, partition_epochs = epochs
+    topics, numbers = _columns(partitions, 2)
     return RequestRecord(
         api_name(shared.request),
         shared.request.controller_epoch,
         list(shared.brokers),
         shared.broker_epochs,
-        [tp.topic for tp, _ in rows],
-        [tp.partition for tp, _ in rows],
+        list(topics),
+        list(numbers),
         leaders,
         leader_epochs,
         partition_epochs,

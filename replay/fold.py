@@ -200,17 +200,19 @@ def _leadership(state: ClusterState, record: LeadershipRecord) -> None:
 def leaderships_of(record: LeadershipRecord) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
     """The rows of the record as values."""
     for index, (topic, number) in enumerate(zip(record.topics, record.partitions, strict=True)):
-        yield (
-            TopicPartition(topic, number),
-            LeaderAndIsr(
-                BrokerId(record.leaders[index]),
-                record.leader_epochs[index],
-                _ids(record.isrs[index]),
-                record.controller_epochs[index],
-                record.partition_epochs[index],
-                LeaderRecoveryState(record.recovery_states[index]),
-            ),
-        )
+        yield TopicPartition(topic, number), leadership_of(record, index)
+
+
+def leadership_of(record: LeadershipRecord, index: int) -> LeaderAndIsr:
+    """One row of the record as a value."""
+    return LeaderAndIsr(
+        BrokerId(record.leaders[index]),
+        record.leader_epochs[index],
+        _ids(record.isrs[index]),
+        record.controller_epochs[index],
+        record.partition_epochs[index],
+        LeaderRecoveryState(record.recovery_states[index]),
+    )
 
 
 def _partition_state(state: ClusterState, record: PartitionStateRecord) -> None:

@@ -1,20 +1,22 @@
 """Checks a log against everything that must hold, record by record: in the daemon, in tests, or in a replay. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.records import Record
-from replay.rules import requests, states, writes
-from replay.rules.base import Entry, EventName, Rule
+from replay.rules import events, leaderships, requests, responses, states, writes
+from replay.rules.base import CurrentEvent, Entry, Rule
 
 RULES: Final[tuple[type[Rule], ...]] = (
     writes.OneTermPerEpoch,
     writes.WritesAreFenced,
     requests.RequestsAreOfTheTerm,
     writes.FencingHolds,
+    events.NothingMovesOutsideOfATerm,
     writes.IsrIsNeverEmpty,
+    leaderships.IsrIsAssigned,
     writes.IsrGrowsByLiveBrokers,
     writes.LeaderIsInIsr,
     requests.NobodyIsDeleted,
@@ -22,13 +24,22 @@ RULES: Final[tuple[type[Rule], ...]] = (
     requests.MetadataNeverGoesBack,
     writes.LeaderEpochRises,
     requests.PartitionEpochsAreRead,
+    leaderships.UncleanIsDecided,
+    leaderships.FirstEligibleLeads,
     states.ReplicaMovesAreLegal,
     states.PartitionMovesAreLegal,
     requests.MetadataComesFirst,
+    events.MembershipIsTold,
+    events.NewcomersGetEverything,
     writes.TopicIdStays,
     requests.BrokerEpochsAreCurrent,
+    events.OneReplyPerCall,
+    responses.AnswersInOrder,
     states.SnapshotsAreComplete,
+    leaderships.LeaderAsksForIsr,
+    leaderships.RecoveryIsEarned,
     writes.QuarantineIsRespected,
+    writes.DoubtEndsFirst,
     states.LogIsWhole,
 )
 TITLES: Final[Mapping[str, str]] = {rule.id: rule.title for rule in reversed(RULES)}
@@ -46,12 +57,22 @@ class Violation(NamedTuple):
 
 
 class _Boot:
-    """The log of one boot of one node."""
+    """The log of one boot of one node; ``shared`` are the rules that speak about all nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Sequence[Rule]) -> None:
         self.state = ClusterState()
-        self.event = EventName()
-        self.rules = [rule() for rule in RULES if not rule.across_nodes]
+        self.event = CurrentEvent()
+        self._rules = [*shared, *(rule() for rule in RULES if not rule.across_nodes)]
+        self._by_kind: dict[type[Record], list[Rule]] = {}
+
+    def rules_for(self, record: Record) -> Sequence[Rule]:
+        """The rules that look at records of this kind."""
+        kind = type(record)
+        rules = self._by_kind.get(kind)
+        if rules is None:
+            rules = [rule for rule in self._rules if rule.kinds is None or kind in rule.kinds]
+            self._by_kind[kind] = rules
+        return rules
 
 
 class InvariantChecker:
@@ -63,13 +84,16 @@ class InvariantChecker:
 
     def see(self, envelope: Envelope, record: Record) -> list[Violation]:
         """The next record, and what it violates."""
-        boot = self._boots.setdefault((envelope.cluster, envelope.node, envelope.boot), _Boot())
+        key = (envelope.cluster, envelope.node, envelope.boot)
+        boot = self._boots.get(key)
+        if boot is None:
+            boot = self._boots[key] = _Boot(self._rules)
         boot.event.see(record)
-        entry = Entry(envelope, record, boot.state, boot.event.name)
+        changes = boot.event.changes(record, boot.state)
+        entry = Entry(envelope, record, boot.state, boot.event.name, boot.event.detail, changes)
         violations = [
             Violation(rule.id, envelope.seq, evidence, envelope.node, envelope.boot)
-            for rules in (self._rules, boot.rules)
-            for rule in rules
+            for rule in boot.rules_for(record)
             for evidence in rule.see(entry)
         ]
         apply(boot.state, envelope, record)

@@ -5,12 +5,13 @@ come next. The caller opens a new one.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import version as installed_version
 from typing import Final, Self
 
 from controllerd.core.kafka_error import KafkaError
-from wire.errors import CorrelationMismatch, MalformedMessage, PeerClosed, WireError
+from wire.errors import CorrelationMismatch, HeldBack, MalformedMessage, PeerClosed, WireError
 from wire.framing import (
     MAX_FRAME_BYTES,
     RequestHeader,
@@ -32,8 +33,11 @@ _API_VERSIONS: Final = 3
 class KafkaConnection:
     """An open connection. Not for use by two tasks at once."""
 
-    def __init__(self, link: Link, client_id: str, request_timeout_s: float, limit: int) -> None:
+    def __init__(
+        self, link: Link, client_id: str, request_timeout_s: float, limit: int, may_send: Callable[[], bool]
+    ) -> None:
         self._link = link
+        self._may_send = may_send
         self._client_id = client_id
         self._timeout_s = request_timeout_s
         self._limit = limit
@@ -51,14 +55,17 @@ class KafkaConnection:
         request_timeout_s: float = DEFAULT_TIMEOUT_S,
         transport: Transport = PLAINTEXT,
         limit: int = MAX_FRAME_BYTES,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> Self:
         """Open a connection; ``limit`` is the most bytes that an answer may have.
+
+        ``may_send`` is asked before each part of a request leaves.
 
         :raises OSError: it cannot be had (refused, unreachable, ``TimeoutError``).
         """
         async with asyncio.timeout(connect_timeout_s):
             link = await transport.open(host, port)
-        return cls(link, client_id, request_timeout_s, limit)
+        return cls(link, client_id, request_timeout_s, limit, may_send)
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +73,7 @@ class KafkaConnection:
         return self._open and not self._link.ended()
 
     async def request(self, api_key: int, version: int, *body: bytes, correlation_id: int | None = None) -> bytes:
-        """Send a request whose body comes in parts; gives the body of the answer.
+        """Send a request whose body comes in parts, each when the one before has left; gives the body of the answer.
 
         ``correlation_id`` is for those who repeat a request unchanged; else the connection counts.
 
@@ -91,10 +98,11 @@ class KafkaConnection:
 
     async def _exchange(self, header: RequestHeader, body: tuple[bytes, ...]) -> bytes:
         start = encode_request_header(header)
-        self._link.write(frame_size(start, *body) + start)
-        for part in body:
+        for part in (frame_size(start, *body) + start, *body):
+            if not self._may_send():
+                raise HeldBack("a request, or the rest of one, was held back")
             self._link.write(part)
-        await self._link.drain()
+            await self._link.drain()  # after each: what the socket does not take is copied into a buffer
         frame = await read_frame(self._link, self._limit)
         if frame is None:
             raise PeerClosed("the peer closed the connection instead of answering")
@@ -108,7 +116,7 @@ class KafkaConnection:
 
         :raises WireError: the peer refuses; otherwise as ``request``.
         """
-        ask = FLEXIBLE.string(_SOFTWARE) + FLEXIBLE.string(installed_version(_SOFTWARE)) + FLEXIBLE.tags
+        ask = FLEXIBLE.string(_SOFTWARE) + FLEXIBLE.string(_software_version()) + FLEXIBLE.tags
         answer = await self.request(ApiKey.API_VERSIONS, _API_VERSIONS, ask)
         if Cursor(answer).int16() != KafkaError.UNSUPPORTED_VERSION:
             return self._read_api_versions(answer, flexible=True)
@@ -130,6 +138,12 @@ class KafkaConnection:
         """Close and wait until the socket is gone."""
         self.abort()
         await self._link.wait_closed()
+
+
+@cache
+def _software_version() -> str:
+    """Read from a file once, not for every connection."""
+    return installed_version(_SOFTWARE)
 
 
 def decode_api_versions(answer: bytes, *, flexible: bool) -> dict[int, VersionRange]:

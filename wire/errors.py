@@ -23,6 +23,10 @@ class PeerClosed(WireError):
     """The peer closed the connection where an answer was due."""
 
 
+class HeldBack(WireError):
+    """Part of a request has left, and the rest may not: the process slept, or the session is suspended."""
+
+
 class MalformedMessage(WireError):
     """The bytes of a message do not follow its schema."""
 

@@ -31,7 +31,7 @@ def has_topic_ids(request: ControlRequest) -> bool:
     """Whether every topic of the request comes with its id, so that versions with topic ids may be used."""
     match request:
         case LeaderAndIsrRequest():
-            return all(tp.topic in request.topic_ids for tp in request.partitions)
+            return {tp.topic for tp in request.partitions} <= request.topic_ids.keys()
         case UpdateMetadataRequest():
             return update_metadata.has_topic_ids(request.body)
         case StopReplicaRequest():
@@ -46,7 +46,7 @@ def split(request: ControlRequest, version: int) -> Sequence[ControlRequest]:
 
 
 def encode(request: ControlRequest, version: int) -> tuple[bytes, ...]:
-    """The body in this version, in parts, so that what brokers share is never copied."""
+    """The body in this version, in blocks; those that brokers share are never copied."""
     match request:
         case LeaderAndIsrRequest():
             return leader_and_isr.encode(request, version)
@@ -54,6 +54,19 @@ def encode(request: ControlRequest, version: int) -> tuple[bytes, ...]:
             return update_metadata.encode(request, version)
         case StopReplicaRequest():
             return stop_replica.encode(request, version)
+        case _:
+            assert_never(request)
+
+
+async def encode_in_turns(request: ControlRequest, version: int) -> tuple[bytes, ...]:
+    """As ``encode``, but a body of very many partitions is made with turns for the event loop in between."""
+    match request:
+        case LeaderAndIsrRequest():
+            return await leader_and_isr.encode_in_turns(request, version)
+        case UpdateMetadataRequest():
+            return await update_metadata.encode_in_turns(request, version)
+        case StopReplicaRequest():
+            return await stop_replica.encode_in_turns(request, version)
         case _:
             assert_never(request)
 
@@ -66,6 +79,6 @@ def decode_response(request: ControlRequest, version: int, body: bytes) -> Contr
         case UpdateMetadataRequest():
             return update_metadata.decode_response(version, body)
         case StopReplicaRequest():
-            return stop_replica.decode_response(version, body)
+            return stop_replica.decode_response(request, version, body)
         case _:
             assert_never(request)

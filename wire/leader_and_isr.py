@@ -1,15 +1,18 @@
 """LeaderAndIsr by hand, versions 0 to 7: at a failover it is encoded for hundreds of thousands of replicas."""
 
 import struct
-from functools import cache
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import TopicPartition
+from controllerd.core.model import BrokerId, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest
+from wire.blocks import ROWS_PER_STEP, Blocks
 from wire.errors import MalformedMessage
 from wire.partition_errors import error_of, read_named_errors
-from wire.primitives import FORMATS, INT32, STATE_START, Cursor, Format, IdLists, topic_id_bytes
+from wire.primitives import FORMATS, INT32, Cursor, Format, IdLists, topic_id_bytes
+from wire.states import ByTopic, Templates
 from wire.versions import ApiKey, is_flexible
 
 _HEADS: Final = {
@@ -18,6 +21,12 @@ _HEADS: Final = {
     5: struct.Struct(">iiqb"),
     7: struct.Struct(">i?iqb"),
 }
+_FIRST_GROUPED: Final = 2
+_FIRST_WITH_REASSIGNMENT: Final = 3
+_FIRST_WITH_TOPIC_IDS: Final = 5
+_ROW_SIZE: Final = 7
+"""Of an answer: partition, error code, and the empty tags of a flexible version."""
+_ZEROS_IN_ROW: Final = (4, 5, 6)
 UNKNOWN_TYPE: Final = 0
 """A ZooKeeper-mode controller does not say whether a request is full or incremental."""
 
@@ -26,7 +35,6 @@ def _form(version: int) -> Format:
     return FORMATS[is_flexible(ApiKey.LEADER_AND_ISR, version)]
 
 
-@cache
 def _tail(version: int, is_new: bool, recovery_state: int) -> bytes:
     """What follows the replica lists of a partition state."""
     fields = (bytes((is_new,)) if version >= 1 else b"") + (bytes((recovery_state,)) if version >= 6 else b"")
@@ -35,8 +43,25 @@ def _tail(version: int, is_new: bool, recovery_state: int) -> bytes:
 
 def encode(request: LeaderAndIsrRequest, version: int) -> tuple[bytes, ...]:
     """The body of the request in this version."""
-    topics = _grouped(request, version) if version >= 2 else _ungrouped(request, version)
-    return (_head(request, version), topics, _live_leaders(request, version) + _form(version).tags)
+    return Blocks(_pieces(request, version)).complete()
+
+
+async def encode_in_turns(request: LeaderAndIsrRequest, version: int) -> tuple[bytes, ...]:
+    """As ``encode``, with turns for the event loop in between."""
+    return await Blocks(_pieces(request, version)).complete_in_turns()
+
+
+def _pieces(request: LeaderAndIsrRequest, version: int) -> Iterator[bytes]:
+    form, with_ids = _form(version), version >= _FIRST_WITH_TOPIC_IDS
+    yield _head(request, version)
+    states = ByTopic(form, grouped=version >= _FIRST_GROUPED)
+    yield from _pack(request, version, states)
+
+    def head(topic: str) -> bytes:
+        return form.string(topic) + (topic_id_bytes(request.topic_ids.get(topic)) if with_ids else b"")
+
+    yield from states.array(head)
+    yield _live_leaders(request, version) + form.tags
 
 
 def _head(request: LeaderAndIsrRequest, version: int) -> bytes:
@@ -50,43 +75,36 @@ def _head(request: LeaderAndIsrRequest, version: int) -> bytes:
     return _HEADS[0].pack(controller, epoch)
 
 
-def _states(request: LeaderAndIsrRequest, version: int) -> dict[str, list[bytes]]:
-    """Every partition state by topic, in the order of the request. The hot loop, as for UpdateMetadata."""
-    lists, start, epoch, with_reassignment = IdLists(_form(version)), STATE_START.pack, INT32.pack, version >= 3
-    by_topic: dict[str, list[bytes]] = {}
-    current, states = None, list[bytes]()
-    for (topic, partition), (state, (replicas, adding, removing), is_new) in request.partitions.items():
-        if topic is not current:
-            current, states = topic, by_topic.setdefault(topic, [])
-        leader, leader_epoch, isr, controller_epoch, partition_epoch, recovery_state = state
-        states.append(
-            b"%b%b%b%b%b%b"
-            % (
-                start(partition, controller_epoch, leader, leader_epoch),
-                lists[isr],
-                epoch(partition_epoch),
-                lists[replicas],
-                lists[adding] + lists[removing] if with_reassignment else b"",
-                _tail(version, is_new, recovery_state),
-            )
-        )
-    return by_topic
+def _pack(request: LeaderAndIsrRequest, version: int, by_topic: ByTopic) -> Iterator[bytes]:
+    """Every partition state, in the order of the request; an empty piece after each step, as for UpdateMetadata."""
+    recovered, recovering = (_templates(version, state) for state in LeaderRecoveryState)
+    items = iter(request.partitions.items())
+    while part := list(islice(items, ROWS_PER_STEP)):
+        current, states = part[0][0].topic, list[bytes]()
+        for (topic, partition), (state, assignment, is_new) in part:
+            if topic is not current:
+                by_topic.add(current, states)
+                current, states = topic, []
+            leader, leader_epoch, isr, controller_epoch, partition_epoch, recovery_state = state
+            templates = recovering if recovery_state else recovered
+            pack, isr_bytes, rest = templates[isr, assignment, is_new]
+            states.append(pack(partition, controller_epoch, leader, leader_epoch, isr_bytes, partition_epoch, rest))
+        by_topic.add(current, states)
+        yield b""
 
 
-def _ungrouped(request: LeaderAndIsrRequest, version: int) -> bytes:
-    form = _form(version)
-    named = [form.string(topic) + state for topic, states in _states(request, version).items() for state in states]
-    return form.count(len(named)) + b"".join(named)
+def _templates(
+    version: int, recovery_state: LeaderRecoveryState
+) -> Templates[tuple[tuple[BrokerId, ...], ReplicaAssignment, bool]]:
+    """By ISR, assignment and whether the replica is new."""
+    lists, with_reassignment = IdLists(_form(version)), version >= _FIRST_WITH_REASSIGNMENT
 
+    def encode(key: tuple[tuple[BrokerId, ...], ReplicaAssignment, bool]) -> tuple[bytes, bytes]:
+        isr, (replicas, adding, removing), is_new = key
+        moving = lists[adding] + lists[removing] if with_reassignment else b""
+        return lists[isr], lists[replicas] + moving + _tail(version, is_new, recovery_state)
 
-def _grouped(request: LeaderAndIsrRequest, version: int) -> bytes:
-    form = _form(version)
-    by_topic = _states(request, version)
-    parts = [form.count(len(by_topic))]
-    for topic, states in by_topic.items():
-        topic_id = topic_id_bytes(request.topic_ids.get(topic)) if version >= 5 else b""
-        parts += (form.string(topic), topic_id, form.count(len(states)), *states, form.tags)
-    return b"".join(parts)
+    return Templates(encode)
 
 
 def _live_leaders(request: LeaderAndIsrRequest, version: int) -> bytes:
@@ -105,7 +123,7 @@ def decode_response(request: LeaderAndIsrRequest, version: int, body: bytes) -> 
     """
     cursor = Cursor(body, flexible=_form(version).flexible)
     error = error_of(cursor.int16())
-    errors = _errors_by_id(cursor, request) if version >= 5 else read_named_errors(cursor)
+    errors = _errors_by_id(cursor, request) if version >= _FIRST_WITH_TOPIC_IDS else read_named_errors(cursor)
     cursor.skip_tags()
     cursor.end()
     failed = {tp: code for tp, code in errors.items() if code is not KafkaError.NONE}
@@ -113,15 +131,27 @@ def decode_response(request: LeaderAndIsrRequest, version: int, body: bytes) -> 
 
 
 def _errors_by_id(cursor: Cursor, request: LeaderAndIsrRequest) -> dict[TopicPartition, KafkaError]:
-    names = {topic_id_bytes(request.topic_ids.get(tp.topic)): tp.topic for tp in request.partitions}
+    names = {topic_id_bytes(topic_id): topic for topic, topic_id in request.topic_ids.items()}
     errors: dict[TopicPartition, KafkaError] = {}
     for _ in range(cursor.count()):
         topic_id = cursor.take(16)
         if topic_id not in names:
             raise MalformedMessage(f"answer for topic id {topic_id.hex()}, which was not in the request")
-        for _ in range(cursor.count()):
-            partition, code = cursor.int32(), cursor.int16()
-            cursor.skip_tags()
-            errors[TopicPartition(names[topic_id], partition)] = error_of(code)
+        errors.update(_errors_of(cursor, names[topic_id]))
         cursor.skip_tags()
+    return errors
+
+
+def _errors_of(cursor: Cursor, topic: str) -> dict[TopicPartition, KafkaError]:
+    """The errors of one topic; without looking at each partition if there are none, as there nearly always are."""
+    count = cursor.count()
+    rows = cursor.peek(count * _ROW_SIZE)
+    if all(rows[place::_ROW_SIZE].count(0) == count for place in _ZEROS_IN_ROW):
+        cursor.take(len(rows))
+        return {}
+    errors = {}
+    for _ in range(count):
+        partition, code = cursor.int32(), cursor.int16()
+        cursor.skip_tags()
+        errors[TopicPartition(topic, partition)] = error_of(code)
     return errors

@@ -6,6 +6,7 @@ Decoding never trusts a length: everything that does not add up is a ``Malformed
 import base64
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -14,10 +15,10 @@ from wire.errors import MalformedMessage
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
-STATE_START: Final = struct.Struct(">iiii")
-"""Partition, controller epoch, leader, leader epoch: how every partition state begins."""
 ZERO_ID: Final = bytes(16)
 _VARINT_MAX_SHIFT: Final = 28
+_REMEMBERED_IDS: Final = 32_768
+"""Topic ids whose bytes are kept: every request to every broker repeats them."""
 
 
 def uvarint(value: int) -> bytes:
@@ -30,6 +31,7 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
+@lru_cache(maxsize=_REMEMBERED_IDS)
 def topic_id_bytes(topic_id: str | None) -> bytes:
     """The 16 bytes of a base64url topic id without padding; the zero id for None."""
     return ZERO_ID if topic_id is None else base64.urlsafe_b64decode(topic_id + "==")
@@ -100,6 +102,19 @@ class Cursor:
             raise MalformedMessage(f"{size} bytes wanted at {self.offset} of a message of {len(self._data)}")
         raw, self.offset = self._data[self.offset : end], end
         return raw
+
+    @property
+    def tags(self) -> bytes:
+        """What a structure without tagged fields ends with."""
+        return FORMATS[self._flexible].tags
+
+    def since(self, offset: int) -> bytes:
+        """What was read since this offset."""
+        return self._data[offset : self.offset]
+
+    def peek(self, size: int) -> bytes:
+        """The next ``size`` bytes, or as many as there are, without going on."""
+        return self._data[self.offset : self.offset + size]
 
     def int16(self) -> int:
         """A signed 16 bit integer."""

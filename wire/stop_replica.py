@@ -1,11 +1,17 @@
 """StopReplica by hand, versions 0 to 4. Below version 3 one delete flag holds for a whole request."""
 
 import struct
+from collections.abc import Iterator
+from itertools import groupby, islice
 from typing import Final
 
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaPartition, StopReplicaRequest
+from wire.blocks import ROWS_PER_STEP, Blocks
 from wire.partition_errors import error_of, read_named_errors
 from wire.primitives import FORMATS, INT32, Cursor, Format
+from wire.states import ByTopic
 from wire.versions import ApiKey, is_flexible
 
 FLAG_PER_PARTITION: Final = 3
@@ -38,10 +44,39 @@ def only(request: StopReplicaRequest, *, delete: bool) -> StopReplicaRequest:
 
 def encode(request: StopReplicaRequest, version: int) -> tuple[bytes, ...]:
     """The body of the request in this version; below 3 it must have been ``split``."""
-    head = _head(request, version)
-    if version == 0:
-        return (head, _ungrouped(request))
-    return (head, _grouped(request, version))
+    return Blocks(_pieces(request, version)).complete()
+
+
+async def encode_in_turns(request: StopReplicaRequest, version: int) -> tuple[bytes, ...]:
+    """As ``encode``, with turns for the event loop in between."""
+    return await Blocks(_pieces(request, version)).complete_in_turns()
+
+
+def _pieces(request: StopReplicaRequest, version: int) -> Iterator[bytes]:
+    yield _head(request, version)
+    yield from _ungrouped(request) if version == 0 else _grouped(request, version)
+    yield _form(version).tags
+
+
+def _ungrouped(request: StopReplicaRequest) -> Iterator[bytes]:
+    form = _form(0)
+    yield form.count(len(request.partitions))
+    yield from (form.string(topic) + INT32.pack(partition) for topic, partition in request.partitions)
+
+
+def _grouped(request: StopReplicaRequest, version: int) -> Iterator[bytes]:
+    form = _form(version)
+    states = ByTopic(form, grouped=True)
+    items = iter(request.partitions.items())
+    while part := list(islice(items, ROWS_PER_STEP)):
+        for topic, rows in groupby(part, key=_topic):
+            states.add(topic, [_entry(tp.partition, partition, version) for tp, partition in rows])
+        yield b""
+    yield from states.array(form.string)
+
+
+def _topic(item: tuple[TopicPartition, StopReplicaPartition]) -> str:
+    return item[0].topic
 
 
 def _head(request: StopReplicaRequest, version: int) -> bytes:
@@ -56,31 +91,14 @@ def _head(request: StopReplicaRequest, version: int) -> bytes:
     return _HEADS[0].pack(controller, epoch, delete)
 
 
-def _ungrouped(request: StopReplicaRequest) -> bytes:
-    form = _form(0)
-    entries = [form.string(tp.topic) + INT32.pack(tp.partition) for tp in request.partitions]
-    return form.count(len(entries)) + b"".join(entries)
-
-
-def _grouped(request: StopReplicaRequest, version: int) -> bytes:
-    form = _form(version)
-    by_topic: dict[str, list[bytes]] = {}
-    for tp, partition in request.partitions.items():
-        by_topic.setdefault(tp.topic, []).append(_entry(tp.partition, partition, version))
-    parts = [form.count(len(by_topic))]
-    for topic, entries in by_topic.items():
-        parts += (form.string(topic), form.count(len(entries)), *entries, form.tags)
-    return b"".join(parts) + form.tags
-
-
 def _entry(index: int, partition: StopReplicaPartition, version: int) -> bytes:
     if version < FLAG_PER_PARTITION:
         return INT32.pack(index)
     return _STATE.pack(index, partition.leader_epoch, partition.delete) + _form(version).tags
 
 
-def decode_response(version: int, body: bytes) -> ControlResponse:
-    """The broker's answer, with every partition that it names, those without error included.
+def decode_response(request: StopReplicaRequest, version: int, body: bytes) -> ControlResponse:
+    """The broker's answer: every partition that it names and that failed or was to be deleted.
 
     :raises MalformedMessage: the bytes do not follow the schema.
     """
@@ -89,4 +107,10 @@ def decode_response(version: int, body: bytes) -> ControlResponse:
     errors = read_named_errors(cursor)
     cursor.skip_tags()
     cursor.end()
-    return ControlResponse("StopReplica", error, errors)
+    kept = {tp: code for tp, code in errors.items() if code is not KafkaError.NONE or _deletes(request, tp)}
+    return ControlResponse("StopReplica", error, kept)
+
+
+def _deletes(request: StopReplicaRequest, tp: TopicPartition) -> bool:
+    asked = request.partitions.get(tp)
+    return asked is not None and asked.delete

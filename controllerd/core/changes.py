@@ -1,5 +1,6 @@
 """Every mutation of the context as a value, so that the audit log can say what changed and a replay can redo it."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from controllerd.core.model import (
@@ -76,6 +77,37 @@ class ReplicaMoved(NamedTuple):
     after: ReplicaState
 
 
+class PartitionsAssigned(NamedTuple):
+    """All partitions of a topic that was not known, as its topic znode has them."""
+
+    topic: str
+    assignments: Mapping[int, ReplicaAssignment]
+
+
+class LeadershipsSet(NamedTuple):
+    """The leaderships of many partitions, each at most once, in two columns."""
+
+    partitions: Sequence[TopicPartition]
+    leaderships: Sequence[LeaderAndIsr]
+
+
+class PartitionsMoved(NamedTuple):
+    """The same transition of many partitions."""
+
+    partitions: Sequence[TopicPartition]
+    before: PartitionState
+    after: PartitionState
+
+
+class ReplicasMoved(NamedTuple):
+    """The same transition of many replicas of one broker."""
+
+    broker: BrokerId
+    partitions: Sequence[TopicPartition]
+    before: ReplicaState
+    after: ReplicaState
+
+
 class OfflineDirsSet(NamedTuple):
     """The partitions of a broker whose log directory failed."""
 
@@ -110,3 +142,6 @@ Change = (
     | Quarantined
     | Released
 )
+
+BulkChange = PartitionsAssigned | LeadershipsSet | PartitionsMoved | ReplicasMoved
+"""Changes of many partitions at once: an object for each of 100,000 would cost more than the changes themselves."""

@@ -4,25 +4,31 @@ One writer: the event task. Every mutation leaves a value in the journal (``chan
 written, and marks the topics that readers must see anew. Queries by broker and by leader are index lookups.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from controllerd.core.changes import (
     AssignmentSet,
     BrokerGone,
     BrokerLive,
     BrokerShuttingDown,
+    BulkChange,
     Change,
     LeadershipSet,
+    LeadershipsSet,
     OfflineDirsSet,
     PartitionMoved,
+    PartitionsAssigned,
+    PartitionsMoved,
     Quarantined,
     Released,
     ReplicaMoved,
+    ReplicasMoved,
     TopicForgotten,
     TopicKnown,
 )
+from controllerd.core.liveness import Liveness
 from controllerd.core.model import (
     Broker,
     BrokerId,
@@ -35,34 +41,10 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
+from controllerd.core.records import Indexes, PartitionRecord, TopicRecord
+from controllerd.core.replica_states import ReplicaStates
 
-_WAITING = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
-
-
-class PartitionRecord:
-    """Everything known of one partition. Changed by the context alone."""
-
-    __slots__ = ("assignment", "leadership", "replica_states", "state")
-
-    def __init__(self, assignment: ReplicaAssignment) -> None:
-        self.assignment = assignment
-        self.leadership: LeaderAndIsr | None = None
-        self.state = PartitionState.NON_EXISTENT
-        self.replica_states: dict[BrokerId, ReplicaState] = {}
-
-
-class TopicRecord:
-    """Everything known of one topic's znode; ``extra`` are its unknown fields."""
-
-    __slots__ = ("czxid", "extra", "format_version", "partitions", "topic_id", "znode_version")
-
-    def __init__(self, image: TopicImage) -> None:
-        self.topic_id = image.topic_id
-        self.znode_version = image.znode_version
-        self.format_version = image.format_version
-        self.extra = image.extra
-        self.czxid = image.czxid
-        self.partitions: dict[int, PartitionRecord] = {}
+NO_ASSIGNMENT: Final = ReplicaAssignment(())
 
 
 class ControllerContext:
@@ -70,7 +52,7 @@ class ControllerContext:
 
     def __init__(self, features: Features | None = None) -> None:
         self.features = features or Features()
-        self._journal: list[Change] = []
+        self._journal: list[Change | BulkChange] = []
         self._taken = 0
         self._dirty: set[str] = set()
         self.reset()
@@ -84,13 +66,13 @@ class ControllerContext:
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[str, TopicRecord] = {}
         self.topic_names: dict[str, str] = {}
-        self.being_reassigned: set[TopicPartition] = set()
         self.queued_for_deletion: set[str] = set()
         self.offline_dirs: dict[BrokerId, frozenset[TopicPartition]] = {}
         self.quarantine: dict[str, str] = {}
-        self._on_broker: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
-        self._led_by: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
-        self._waiting: set[TopicPartition] = set()
+        self.liveness = Liveness(self.brokers, self.shutting_down, self.offline_dirs)
+        self._indexes = Indexes()
+        self._assignments: dict[ReplicaAssignment, ReplicaAssignment] = {}
+        self.no_replicas = ReplicaStates.nothing()
         self.take_changes()
 
     def begin_term(self, epoch: int, epoch_zk_version: int) -> None:
@@ -98,7 +80,7 @@ class ControllerContext:
         self.epoch = epoch
         self.epoch_zk_version = epoch_zk_version
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[Change | BulkChange]:
         """The mutations since the last call, in order."""
         changes, self._journal = self._journal, []
         self._taken += len(changes)
@@ -128,9 +110,7 @@ class ControllerContext:
 
     def is_online(self, broker: BrokerId, tp: TopicPartition, *, include_shutting_down: bool = False) -> bool:
         """Whether this replica can be read and written: its broker is live and its log directory is good."""
-        if broker not in self.brokers or (broker in self.shutting_down and not include_shutting_down):
-            return False
-        return tp not in self.offline_dirs.get(broker, ())
+        return self.liveness.is_online(broker, tp, include_shutting_down=include_shutting_down)
 
     def add_broker(self, broker: Broker) -> None:
         """A broker is live from now on; also used when its registration changed."""
@@ -162,7 +142,8 @@ class ControllerContext:
             self._journal.append(OfflineDirsSet(broker, partitions))
 
     def _touch_broker(self, broker: BrokerId) -> None:
-        self._dirty.update(tp.topic for tp in self._on_broker.get(broker, ()))
+        self.liveness.changed()
+        self._dirty.update(tp.topic for tp in self._indexes.on(broker))
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +158,17 @@ class ControllerContext:
         self._update_topic(record, image)
         for partition, assignment in image.assignments.items():
             if partition not in record.partitions:
-                self._add_partition(record, TopicPartition(image.name, partition), assignment)
+                added = self._add_partition(record, TopicPartition(image.name, partition), assignment)
+                self._journal.append(AssignmentSet(added.tp, added.assignment))
+
+    def add_topic(self, image: TopicImage) -> None:
+        """The znode of a topic that is not known was read: as ``put_topic``, at one change for all partitions."""
+        record = self.topics[image.name] = TopicRecord(image)
+        self._update_topic(record, image)
+        partitions = TopicPartition.all_of(image.name, image.assignments)
+        for tp, assignment in zip(partitions, image.assignments.values(), strict=True):
+            self._add_partition(record, tp, assignment)
+        self._journal.append(PartitionsAssigned(image.name, image.assignments))
 
     def _update_topic(self, record: TopicRecord, image: TopicImage) -> None:
         if record.topic_id is not None and record.topic_id != image.topic_id:
@@ -189,49 +180,40 @@ class ControllerContext:
         self._dirty.add(image.name)
         self._journal.append(TopicKnown(image.name, image.topic_id, image.znode_version))
 
-    def _add_partition(self, topic: TopicRecord, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-        topic.partitions[tp.partition] = PartitionRecord(assignment)
-        self._index_assignment(tp, ReplicaAssignment(()), assignment)
+    def _add_partition(self, topic: TopicRecord, tp: TopicPartition, assignment: ReplicaAssignment) -> PartitionRecord:
+        # One object for all equal assignments: a cluster has few different ones.
+        shared = self._assignments.setdefault(assignment, assignment)
+        record = topic.partitions[tp.partition] = PartitionRecord(tp, shared, self.no_replicas)
+        self._indexes.assigned(record, ())
+        return record
 
     def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
         """The assignment of a known partition changed in its topic znode."""
         record = self.record(tp)
         before, record.assignment = record.assignment, assignment
-        self._index_assignment(tp, before, assignment)
-
-    def _index_assignment(self, tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment) -> None:
-        for broker in before.replicas:
-            if broker not in after.replicas:
-                self._on_broker[broker].discard(tp)
-        for broker in after.replicas:
-            self._on_broker[broker].add(tp)
-        (self.being_reassigned.add if after.is_being_reassigned else self.being_reassigned.discard)(tp)
+        self._indexes.assigned(record, before.replicas)
         self._dirty.add(tp.topic)
-        self._journal.append(AssignmentSet(tp, after))
+        self._journal.append(AssignmentSet(tp, assignment))
 
     def remove_topic(self, name: str) -> None:
         """Forget a topic with its partitions, states and indexes (KAFKA-9478: nothing may stay behind)."""
-        record = self.topics.pop(name, None)
-        if record is None:
+        topic = self.topics.pop(name, None)
+        if topic is None:
             return
-        if record.topic_id is not None:
-            self.topic_names.pop(record.topic_id, None)
-        for partition, known in record.partitions.items():
-            self._forget_partition(TopicPartition(name, partition), known)
+        if topic.topic_id is not None:
+            self.topic_names.pop(topic.topic_id, None)
+        for record in topic.partitions.values():
+            self._indexes.forget(record)
+            self._forget_offline(record.tp)
         self.queued_for_deletion.discard(name)
         self._dirty.add(name)
         self._journal.append(TopicForgotten(name))
 
-    def _forget_partition(self, tp: TopicPartition, known: PartitionRecord) -> None:
-        for broker in known.assignment.replicas:
-            self._on_broker[broker].discard(tp)
-        if known.leadership is not None:
-            self._led_by[known.leadership.leader].discard(tp)
-        self._waiting.discard(tp)
-        self.being_reassigned.discard(tp)
+    def _forget_offline(self, tp: TopicPartition) -> None:
         for broker, partitions in self.offline_dirs.items():
             if tp in partitions:
                 self.offline_dirs[broker] = partitions - {tp}
+                self.liveness.changed()
 
     def topic_id(self, topic: str) -> str | None:
         """The id of a known topic, or None."""
@@ -256,21 +238,24 @@ class ControllerContext:
         """The record of a known partition; ``KeyError`` for an unknown one."""
         return self.topics[tp.topic].partitions[tp.partition]
 
+    def records(self) -> Iterator[PartitionRecord]:
+        """Every assigned partition, topic by topic."""
+        for topic in self.topics.values():
+            yield from topic.partitions.values()
+
     def partitions(self) -> Iterator[TopicPartition]:
-        """Every assigned partition."""
-        for name, topic in self.topics.items():
-            for partition in topic.partitions:
-                yield TopicPartition(name, partition)
+        """Every assigned partition, topic by topic."""
+        return (record.tp for record in self.records())
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The partitions of one topic; none if it is unknown."""
-        record = self.topics.get(topic)
-        return [TopicPartition(topic, partition) for partition in record.partitions] if record is not None else []
+        known = self.topics.get(topic)
+        return [record.tp for record in known.partitions.values()] if known is not None else []
 
     def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """The assignment of a partition; empty when it is unknown."""
         record = self.find(tp)
-        return record.assignment if record is not None else ReplicaAssignment(())
+        return record.assignment if record is not None else NO_ASSIGNMENT
 
     def leadership(self, tp: TopicPartition) -> LeaderAndIsr | None:
         """The cached content of the state znode, None while it does not exist."""
@@ -279,35 +264,51 @@ class ControllerContext:
 
     def set_leadership(self, tp: TopicPartition, leadership: LeaderAndIsr) -> None:
         """The state znode was read or written with this content."""
-        record = self.record(tp)
-        before, record.leadership = record.leadership, leadership
-        if before == leadership:
-            return
-        if before is not None:
-            self._led_by[before.leader].discard(tp)
-        self._led_by[leadership.leader].add(tp)
-        self._dirty.add(tp.topic)
-        self._journal.append(LeadershipSet(tp, leadership))
+        if self._lead(self.record(tp), leadership):
+            self._journal.append(LeadershipSet(tp, leadership))
 
-    def replicas_on(self, brokers: Iterable[BrokerId]) -> list[Replica]:
-        """Every replica that these brokers host by assignment."""
-        return [Replica(tp, broker) for broker in brokers for tp in self._on_broker.get(broker, ())]
+    def set_leaderships(self, updates: Iterable[tuple[PartitionRecord, LeaderAndIsr]]) -> None:
+        """The state znodes of these partitions were read or written, each once."""
+        changed = [(record.tp, leadership) for record, leadership in updates if self._lead(record, leadership)]
+        if changed:
+            partitions, leaderships = zip(*changed, strict=True)
+            self._journal.append(LeadershipsSet(partitions, leaderships))
+
+    def _lead(self, record: PartitionRecord, leadership: LeaderAndIsr) -> bool:
+        """Take a leadership over; whether it is another one."""
+        before = record.leadership
+        if before == leadership:
+            return False
+        record.leadership = leadership
+        if before is None or before[0] != leadership[0]:
+            self._indexes.led(record, before, leadership[0])
+        self._dirty.add(record.tp.topic)
+        return True
+
+    @property
+    def being_reassigned(self) -> AbstractSet[TopicPartition]:
+        """The partitions of which replicas are being added or removed."""
+        return self._indexes.being_reassigned
+
+    def records_on(self, broker: BrokerId) -> list[PartitionRecord]:
+        """The partitions with a replica on this broker, as they are now."""
+        return list(self._indexes.on(broker).values())
 
     def partitions_on(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
         """The partitions with a replica on this broker."""
-        return self._on_broker.get(broker, frozenset())
+        return self._indexes.on(broker).keys()
 
     def partitions_led_by(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
         """The partitions whose cached leader is this broker (-1: those without leader)."""
-        return self._led_by.get(broker, frozenset())
+        return self._indexes.led_by(broker).keys()
 
     def partitions_without_online_leader(self) -> list[TopicPartition]:
         """Partitions with leadership whose leader is not online; topics queued for deletion are left out."""
-        found = []
-        for leader, led in self._led_by.items():
-            if leader in self.brokers and leader not in self.shutting_down and leader not in self.offline_dirs:
-                continue
-            found += [tp for tp in led if not self.is_online(leader, tp) and tp.topic not in self.queued_for_deletion]
+        found: list[TopicPartition] = []
+        for leader, led in self._indexes.by_leader():
+            gone = leader not in self.brokers or leader in self.shutting_down
+            bad = led.keys() if gone else self.offline_dirs.get(leader, ())
+            found += [tp for tp in bad if tp in led and tp.topic not in self.queued_for_deletion]
         return found
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -321,15 +322,28 @@ class ControllerContext:
         """A transition that the table allows was carried out."""
         record = self.record(tp)
         before, record.state = record.state, state
-        if before is state:
-            return
-        (self._waiting.add if state in _WAITING else self._waiting.discard)(tp)
-        self._dirty.add(tp.topic)
-        self._journal.append(PartitionMoved(tp, before, state))
+        if before is not state:
+            self._moved((record,), state)
+            self._journal.append(PartitionMoved(tp, before, state))
+
+    def move_partitions(self, records: Iterable[PartitionRecord], state: PartitionState) -> None:
+        """The same transition of many partitions; those that are there already are left alone."""
+        by_state: dict[PartitionState, list[PartitionRecord]] = {}
+        for record in records:
+            if record.state is not state:
+                by_state.setdefault(record.state, []).append(record)
+                record.state = state
+        for before, moved in by_state.items():
+            self._moved(moved, state)
+            self._journal.append(PartitionsMoved([record.tp for record in moved], before, state))
+
+    def _moved(self, records: Collection[PartitionRecord], state: PartitionState) -> None:
+        self._indexes.moved(records, state)
+        self._dirty.update(record.tp.topic for record in records)
 
     def waiting_partitions(self) -> list[TopicPartition]:
         """The partitions in New or Offline whose topic is not queued for deletion: candidates for going online."""
-        return [tp for tp in self._waiting if tp.topic not in self.queued_for_deletion]
+        return [tp for tp in self._indexes.waiting if tp.topic not in self.queued_for_deletion]
 
     def offline_partition_count(self) -> int:
         """How many partitions are Offline (KafkaController.OfflinePartitionsCount)."""
@@ -338,23 +352,29 @@ class ControllerContext:
     def replica_state(self, replica: Replica) -> ReplicaState:
         """State of the replica state machine; NonExistent for an unknown replica."""
         record = self.find(replica.tp)
-        return (
-            record.replica_states.get(replica.broker, ReplicaState.NON_EXISTENT)
-            if record
-            else ReplicaState.NON_EXISTENT
-        )
+        return record.replica_states[replica.broker] if record is not None else ReplicaState.NON_EXISTENT
 
     def set_replica_state(self, replica: Replica, state: ReplicaState) -> None:
         """A transition that the table allows was carried out; NonExistent removes the entry."""
-        states = self.record(replica.tp).replica_states
-        before = states.get(replica.broker, ReplicaState.NON_EXISTENT)
-        if before is state:
-            return
-        if state is ReplicaState.NON_EXISTENT:
-            del states[replica.broker]
-        else:
-            states[replica.broker] = state
-        self._journal.append(ReplicaMoved(replica.tp, replica.broker, before, state))
+        record = self.record(replica.tp)
+        before = record.replica_states[replica.broker]
+        if before is not state:
+            record.replica_states = record.replica_states.after(replica.broker, state)
+            self._journal.append(ReplicaMoved(replica.tp, replica.broker, before, state))
+
+    def move_replicas(self, broker: BrokerId, records: Iterable[PartitionRecord], state: ReplicaState) -> None:
+        """The same transition of many replicas of one broker; those that are there already are left alone."""
+        by_states: dict[ReplicaStates, list[PartitionRecord]] = {}
+        for record in records:
+            by_states.setdefault(record.replica_states, []).append(record)
+        moved: dict[ReplicaState, list[TopicPartition]] = {}
+        for states, those in by_states.items():
+            if states[broker] is not state:
+                after = states.after(broker, state)
+                for record in those:
+                    record.replica_states = after
+                moved.setdefault(states[broker], []).extend([record.tp for record in those])
+        self._journal += [ReplicasMoved(broker, partitions, before, state) for before, partitions in moved.items()]
 
     # -- quarantine --------------------------------------------------------------------------------------------------
 
@@ -371,7 +391,8 @@ class ControllerContext:
 
     def offline_replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
         """The assigned replicas that are not online, in assignment order."""
-        return tuple(broker for broker in self.assignment(tp).replicas if not self.is_online(broker, tp))
+        record = self.find(tp)
+        return self.liveness.offline(record) if record is not None else ()
 
     def epochs(self) -> Mapping[BrokerId, int]:
         """Broker epochs of every live or shutting-down broker."""

@@ -4,9 +4,10 @@ The assignment is ordered (during a reassignment the target replicas come first)
 ZooKeeper. ``None`` means that nobody is electable: then nothing is written and no state changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from controllerd.core.model import (
@@ -130,7 +131,7 @@ def _first(
 
 
 def initial_leadership(
-    assignment: Sequence[BrokerId], online: AbstractSet[BrokerId], controller_epoch: int
+    assignment: Sequence[BrokerId], online: Container[BrokerId], controller_epoch: int
 ) -> LeaderAndIsr | None:
     """The first leadership of a new partition: its online replicas are the ISR, the first of them leads."""
     isr = tuple(broker for broker in assignment if broker in online)
@@ -146,11 +147,12 @@ def next_leadership(
 
     ``partition_epoch`` is still that of ``current``, the condition of the write; the store knows the new one.
     """
-    bumped = bump_leader_epoch(current, controller_epoch)
-    if isinstance(bumped, LeaderEpochExhausted):
-        return bumped
+    if current.leader_epoch >= MAX_LEADER_EPOCH:
+        return LeaderEpochExhausted(current.leader_epoch)
     recovery_state = current.recovery_state if elected.recovery_state is None else elected.recovery_state
-    return bumped._replace(leader=elected.leader, isr=elected.isr, recovery_state=recovery_state)
+    leader_epoch = current.leader_epoch + 1
+    fields = (elected.leader, leader_epoch, elected.isr, controller_epoch, current.partition_epoch, recovery_state)
+    return LeaderAndIsr.of(fields)
 
 
 def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr | LeaderEpochExhausted:
@@ -168,11 +170,18 @@ def shrink_isr(
     The last member stays in the ISR whatever the unclean setting, or nobody would know who has the data; but it no
     longer leads.
     """
-    if broker not in current.isr:
+    leader, leader_epoch, isr, _, partition_epoch, recovery_state = current
+    if broker not in isr:
         return None
-    bumped = bump_leader_epoch(current, controller_epoch)
-    if isinstance(bumped, LeaderEpochExhausted):
-        return bumped
-    rest = tuple(member for member in current.isr if member != broker)
-    leader = NO_LEADER if current.leader == broker else current.leader
-    return bumped._replace(leader=leader, isr=rest or current.isr)
+    if leader_epoch >= MAX_LEADER_EPOCH:
+        return LeaderEpochExhausted(leader_epoch)
+    if leader == broker:
+        leader = NO_LEADER
+    fields = (leader, leader_epoch + 1, _without(isr, broker), controller_epoch, partition_epoch, recovery_state)
+    return LeaderAndIsr.of(fields)
+
+
+@lru_cache(maxsize=1024)
+def _without(isr: tuple[BrokerId, ...], broker: BrokerId) -> tuple[BrokerId, ...]:
+    """One object for all ISRs that become the same."""
+    return tuple(member for member in isr if member != broker) or isr

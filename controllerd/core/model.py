@@ -3,9 +3,10 @@
 Standard library only: the same module runs in the daemon, in property tests and on Spark executors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from itertools import repeat
 from typing import Final, NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -32,6 +33,17 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def state_path(self) -> str:
+        """The path of its state znode, by which it is put in quarantine."""
+        return f"/brokers/topics/{self.topic}/partitions/{self.partition}/state"
+
+    @classmethod
+    def all_of(cls, topic: str, partitions: Iterable[int]) -> "list[TopicPartition]":
+        """These partitions of one topic; at half the price of making them one by one."""
+        new = tuple.__new__
+        return [new(cls, pair) for pair in zip(repeat(topic), partitions)]
 
 
 class Replica(NamedTuple):
@@ -61,6 +73,16 @@ class LeaderAndIsr(NamedTuple):
     controller_epoch: int
     partition_epoch: int
     recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+    def at(self, partition_epoch: int) -> "LeaderAndIsr":
+        """The same with another partition epoch; many times cheaper than ``_replace``."""
+        leader, leader_epoch, isr, controller_epoch, _, recovery_state = self
+        return LeaderAndIsr.of((leader, leader_epoch, isr, controller_epoch, partition_epoch, recovery_state))
+
+    @classmethod
+    def of(cls, fields: "tuple[BrokerId, int, tuple[BrokerId, ...], int, int, LeaderRecoveryState]") -> "LeaderAndIsr":
+        """All fields in order; at half the price of the constructor, where 100,000 are made."""
+        return tuple.__new__(cls, fields)
 
 
 class ReplicaAssignment(NamedTuple):
@@ -127,6 +149,8 @@ class PartitionState(Enum):
     OFFLINE = "OfflinePartition"
     NON_EXISTENT = "NonExistentPartition"
 
+    __hash__ = object.__hash__  # members are one of a kind, and the hash of Enum is a Python call
+
     @property
     def code(self) -> int:
         """The peer's number for this state."""
@@ -143,6 +167,8 @@ class ReplicaState(Enum):
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
     NON_EXISTENT = "NonExistentReplica"
+
+    __hash__ = object.__hash__  # as for PartitionState
 
 
 class Features(NamedTuple):

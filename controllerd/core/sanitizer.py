@@ -32,6 +32,8 @@ def names_us(assignment: ReplicaAssignment) -> bool:
 
     One that is being removed is left to its reassignment, which ends by dropping it.
     """
+    if max(assignment.replicas, default=0) < OUR_IDS.start:
+        return False
     return any(broker in OUR_IDS for broker in assignment.target)
 
 

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaAssignment
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
+_REMEMBERED: Final = 4096
+"""Judgements that are kept: a cluster of 100,000 partitions has a few hundred different ones."""
 _LEGAL_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -24,6 +27,11 @@ class AssignmentFlaw(Enum):
 
 def assignment_flaw(assignment: ReplicaAssignment) -> AssignmentFlaw | None:
     """The gravest flaw of an assignment, or None."""
+    return _assignment_flaw(assignment)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _assignment_flaw(assignment: ReplicaAssignment) -> AssignmentFlaw | None:
     if _repeats(assignment.replicas):
         return AssignmentFlaw.DUPLICATE_REPLICAS
     if not assignment.replicas:
@@ -44,13 +52,20 @@ class LeadershipFlaw(Enum):
 
 def leadership_flaw(leadership: LeaderAndIsr, replicas: Iterable[BrokerId]) -> LeadershipFlaw | None:
     """The gravest flaw of a partition state, or None."""
-    if not leadership.isr:
+    return _leadership_flaw(leadership.leader, leadership.isr, tuple(replicas))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _leadership_flaw(
+    leader: BrokerId, isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]
+) -> LeadershipFlaw | None:
+    if not isr:
         return LeadershipFlaw.EMPTY_ISR
-    if set(leadership.isr).isdisjoint(replicas):
+    if set(isr).isdisjoint(replicas):
         return LeadershipFlaw.ISR_OUTSIDE_REPLICAS
-    if leadership.leader != NO_LEADER and leadership.leader not in leadership.isr:
+    if leader not in {NO_LEADER, *isr}:
         return LeadershipFlaw.LEADER_OUTSIDE_ISR
-    if _repeats(leadership.isr):
+    if _repeats(isr):
         return LeadershipFlaw.DUPLICATE_ISR
     return None
 

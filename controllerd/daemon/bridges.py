@@ -108,19 +108,33 @@ class FreezeGuard:
     From then on nothing may be sent before the epoch was found valid: somebody else may have led meanwhile.
     """
 
-    def __init__(self, limit_s: float, clock: Callable[[], float]) -> None:
-        """``clock`` gives seconds that go on while the machine is suspended."""
+    def __init__(self, limit_s: float, clock: Callable[[], float], when_suspicious: Callable[[], None]) -> None:
+        """``clock`` gives seconds that go on while the machine is suspended.
+
+        ``when_suspicious`` is called in the very moment in which it is noticed, to stop what is being sent.
+        """
         self._limit_s = limit_s
+        self._when_suspicious = when_suspicious
         self._clock = clock
         self._seen_at = clock()
-        self.is_suspicious = False
+        self.reason = ""
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether somebody else may lead."""
+        return self.reason != ""
 
     def tick(self) -> None:
         """Called several times within the limit while the process runs."""
         now = self._clock()
         if now - self._seen_at > self._limit_s:
-            self.is_suspicious = True
+            self.suspect("the process was suspended")
         self._seen_at = now
+
+    def suspect(self, reason: str) -> None:
+        """Somebody else may lead: nothing may leave until ``validated``."""
+        self.reason = reason
+        self._when_suspicious()
 
     def may_send(self) -> bool:
         """Whether bytes may leave; looks at the clock itself, because the tick may come later than the sender."""
@@ -129,4 +143,4 @@ class FreezeGuard:
 
     def validated(self) -> None:
         """The epoch is still ours."""
-        self.is_suspicious = False
+        self.reason = ""

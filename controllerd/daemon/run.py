@@ -12,6 +12,7 @@ import structlog
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
 from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.waking import WakingSelector
 from controllerd.errors import BadZnode, ConfigError, StoreUnavailable
 from controllerd.identity import claim_data_dir
 from controllerd.logs import configure_logging
@@ -75,8 +76,8 @@ def ready_line(node: Node) -> str:
     )
 
 
-async def serve(config: Config) -> int:
-    """Run until SIGTERM or SIGINT (or a failure); the exit code."""
+async def serve(config: Config, waking: WakingSelector | None = None) -> int:
+    """Run until SIGTERM or SIGINT (or a failure); the exit code. ``waking`` is the selector of the running loop."""
     notifier = Notifier.from_env(os.environ)
     announcer = Announcer(notifier)
     starting = asyncio.current_task()
@@ -84,13 +85,15 @@ async def serve(config: Config) -> int:
     _on_signals(starting.cancel)
     with claim_data_dir(config.node.data_dir) as identity:
         async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
-            _on_signals(node.end)
-            await node.stop.wait()
+            _on_signals(node.instance.end)
+            if waking is not None:
+                waking.on_waking = node.instance.guard.tick
+            await node.instance.stop.wait()
             notifier.stopping()
-            log.info("stopping", reason=node.stop_reason or "asked to")
+            log.info("stopping", reason=node.instance.stop_reason or "asked to")
     if node.has_audit_failed:
         return EXIT_IO
-    return EXIT_INTERNAL if node.stop_reason else EXIT_OK
+    return EXIT_INTERNAL if node.instance.stop_reason else EXIT_OK
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
@@ -103,7 +106,9 @@ def run(config: Config) -> int:
     """Configure the log, serve, and turn what can go wrong at the start into an exit code with a sentence."""
     configure_logging(config.log.level, config.log.format)
     try:
-        return asyncio.run(serve(config))
+        waking = WakingSelector()
+        with asyncio.Runner(loop_factory=waking.loop) as runner:
+            return runner.run(serve(config, waking))
     except asyncio.CancelledError:
         log.info("stopped before it had started")
         return EXIT_OK

@@ -2,18 +2,20 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.ensemble import EmbeddedEnsemble
 from controllerd.dev.kafka import KafkaBroker
 from controllerd.dev.kafka_jars import class_path
 from controllerd.dev.observe import ZooKeeperObserver, ZooKeeperView
 from controllerd.dev.ports import LOOPBACK, ReservedPort
 from controllerd.dev.processes import ChildProcess
+from controllerd.dev.proxy import TcpProxy
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from wire.errors import WireError
 from wire.metadata import ClusterMetadata, fetch_metadata
@@ -56,6 +58,27 @@ class ClusterBroker(Protocol):
 
     async def close(self) -> None:
         """Kill it and give its port back."""
+        ...
+
+
+class ZooKeeperServers(Protocol):
+    """One ZooKeeper server or an ensemble, for stories in which it dies."""
+
+    @property
+    def connect(self) -> str:
+        """What goes into `zookeeper.connect`, without chroot."""
+        ...
+
+    async def start(self) -> None:
+        """Start it with the data of its last run and wait until it serves."""
+        ...
+
+    async def kill(self) -> None:
+        """SIGKILL, to every server."""
+        ...
+
+    async def restart(self) -> None:
+        """Kill it if it runs, and start it."""
         ...
 
 
@@ -120,10 +143,12 @@ class DevCluster:
 
     kind: BrokerKind
     directory: Path
-    zookeeper: EmbeddedZooKeeper
+    zookeeper: ZooKeeperServers
     observer: ZooKeeperObserver
     brokers: Mapping[int, ClusterBroker]
     controllers: list[ControllerProcess]
+    proxies: Mapping[int, TcpProxy] = field(default_factory=dict)
+    """By node id of an instance, what stands between it and ZooKeeper; empty when nothing does."""
 
     @property
     def connect(self) -> str:
@@ -167,10 +192,13 @@ async def open_cluster(
     instances: int = 2,
     controller_session_ms: int | None = None,
     overrides: Mapping[int, Mapping[str, str]] | None = None,
+    proxy: Callable[[str], TcpProxy] | None = None,
+    servers: Callable[[Path], EmbeddedZooKeeper | EmbeddedEnsemble] = EmbeddedZooKeeper,
 ) -> AsyncIterator[DevCluster]:
     """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
 
-    ``overrides`` are server properties of single real brokers.
+    ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between each instance and
+    the one ZooKeeper server; it lives in the loop of the caller, who must not block it. ``servers`` makes ZooKeeper.
 
     :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
     """
@@ -178,30 +206,43 @@ async def open_cluster(
         if kind == "kafka":
             await asyncio.to_thread(class_path, tell)
         tell("starting ZooKeeper")
-        zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
+        zookeeper = servers(directory / "zookeeper")
+        await stack.enter_async_context(zookeeper)
         connect = f"{zookeeper.connect}{CHROOT}"
         observer = await stack.enter_async_context(ZooKeeperObserver(connect))
-        controllers = await _start_controllers(
-            stack, connect, directory, instances, controller_session_ms or SESSION_MS[kind], tell
+        node_ids = [FIRST_NODE_ID + number for number in range(instances)]
+        proxies = await _open_proxies(stack, node_ids, zookeeper.connect, proxy)
+        controllers = _controllers(
+            {n: f"{proxies[n].connect}{CHROOT}" if proxies else connect for n in node_ids},
+            directory,
+            controller_session_ms or SESSION_MS[kind],
         )
+        await _start_controllers(stack, controllers, tell)
         brokers = {n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {})) for n in BROKER_IDS}
         await _start_brokers(stack, kind, brokers, tell)
-        yield DevCluster(kind, directory, zookeeper, observer, brokers, controllers)
+        yield DevCluster(kind, directory, zookeeper, observer, brokers, controllers, proxies)
         tell("stopping")
 
 
-async def _start_controllers(
-    stack: AsyncExitStack, connect: str, directory: Path, instances: int, session_ms: int, tell: Tell
-) -> list[ControllerProcess]:
-    tell(f"starting controllerd ({instances} instance{'s' if instances > 1 else ''})")
-    controllers = []
-    for number in range(instances):
-        home = directory / f"controllerd-{number}"
-        controller = ControllerProcess(FIRST_NODE_ID + number, connect, home, session_timeout_ms=session_ms)
+async def _open_proxies(
+    stack: AsyncExitStack, node_ids: Sequence[int], zookeeper: str, proxy: Callable[[str], TcpProxy] | None
+) -> dict[int, TcpProxy]:
+    return {} if proxy is None else {n: await stack.enter_async_context(proxy(zookeeper)) for n in node_ids}
+
+
+def _controllers(connects: Mapping[int, str], directory: Path, session_ms: int) -> list[ControllerProcess]:
+    return [
+        ControllerProcess(node_id, connect, directory / f"controllerd-{number}", session_timeout_ms=session_ms)
+        for number, (node_id, connect) in enumerate(connects.items())
+    ]
+
+
+async def _start_controllers(stack: AsyncExitStack, controllers: Sequence[ControllerProcess], tell: Tell) -> None:
+    tell(f"starting controllerd ({len(controllers)} instance{'s' if len(controllers) > 1 else ''})")
+    for controller in controllers:
         stack.push_async_callback(controller.close)
+    for controller in controllers:
         await controller.start()
-        controllers.append(controller)
-    return controllers
 
 
 async def _start_brokers(

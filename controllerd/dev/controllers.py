@@ -5,6 +5,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ class ControllerProcess:
         *,
         session_timeout_ms: int,
         when_broker_holds: str = "takeover",
+        program: Sequence[str] = ("-m", "controllerd"),
     ) -> None:
+        """``program`` is what the interpreter runs: the daemon, or a script around it."""
         self.node_id = node_id
         self.directory = directory
         self.kafka_port, self._http_port = ReservedPort(), ReservedPort()
-        command = [sys.executable, "-P", "-m", "controllerd", "run"]
+        command = [sys.executable, "-P", *program, "run"]
         command += ["--zookeeper", zookeeper_connect, "--node-id", str(node_id), "--data-dir", str(directory / "data")]
         command += ["--listener", f"PLAINTEXT://{self.kafka_port.address}", "--http", self._http_port.address]
         command += ["--when-broker-holds", when_broker_holds]

@@ -2,26 +2,30 @@
 
 import asyncio
 import base64
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.clock import SystemClock
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Committed, Create
+from controllerd.zk.access import Committed, Create, ReplyLost
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
-from replay.fold import Observed, diff_with_zookeeper
+from replay.fold import ClusterState, Observed, apply, diff_with_zookeeper
 from replay.invariants import check
 from replay.records import Record
 from wire.metadata import ClusterMetadata
+
+_SESSION_MS: Final = 30_000
+"""Long enough to wait out a restart of ZooKeeper; it holds nothing that anybody waits for."""
 
 
 class _NoAudit:
@@ -59,7 +63,7 @@ class ZooKeeperObserver:
     def __init__(self, connect: str) -> None:
         clock = SystemClock()
         queue = EventQueue(clock.monotonic)
-        self._session = ZooKeeperSession(connect, 10_000, queue, _NoAudit())
+        self._session = ZooKeeperSession(connect, _SESSION_MS, queue, _NoAudit())
         self._zk = KazooZooKeeper(self._session)
         self._store = ZooKeeperStore(self._zk, _NoAudit(), clock, queue.put)
         # An observer has no role to lose: after a lost session it simply goes on with the next one.
@@ -112,7 +116,10 @@ class ZooKeeperObserver:
         )
         config = Create(paths.topic_config(name), codecs.encode_config(configs or {}))
         topic = Create(paths.topic(name), codecs.encode_topic(image))
-        (outcome,) = await self._zk.commit([[config, topic]])
+        while isinstance(outcome := (await self._zk.commit([[config, topic]]))[0], ReplyLost):
+            (node,) = await self._zk.read([topic.path])
+            if node is not None and node.data == topic.data:  # the id in it is ours alone
+                return
         if not isinstance(outcome, Committed):
             raise FileExistsError(f"topic {name} cannot be created: {outcome}")
 
@@ -146,14 +153,31 @@ def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: 
     return lines
 
 
-def audit_violations(directory: Path) -> list[str]:
-    """Which invariants an audit log breaks, and where it is damaged, as sentences; empty when all is well."""
-    reader = AuditReader(directory)
-    violations = [f"{found.id} at seq {found.seq}: {found.evidence}" for found in check(reader)]
-    return violations + [f"the log is damaged: {finding}" for finding in reader.report().findings]
+def audit_violations(*directories: Path) -> list[str]:
+    """Which invariants the audit logs break together, and where one is damaged, as sentences; empty when all is well.
+
+    Each directory is the log of one instance; the rules across nodes see all of them.
+    """
+    readers = [AuditReader(directory) for directory in directories]
+    found = list(check(itertools.chain.from_iterable(readers)))
+    broken = [f"{one.id} at node {one.node} boot {one.boot} seq {one.seq}: {one.evidence}" for one in found]
+    return broken + [f"a log is damaged: {finding}" for reader in readers for finding in reader.report().findings]
 
 
 def audit_differences(directory: Path, view: ZooKeeperView) -> list[str]:
     """Where the state folded from an audit log differs from ZooKeeper, as sentences; empty when they agree."""
-    state = fold_directory(directory)
+    return _differences_of(fold_directory(directory), view)
+
+
+def merged_differences(directories: Sequence[Path], view: ZooKeeperView) -> list[str]:
+    """The same of several instances' logs together: their terms in the order of the controller epochs."""
+    entries = [entry for directory in directories for entry in AuditReader(directory) if entry[0].epoch > 0]
+    state = ClusterState()
+    # An epoch is won by one boot of one node, so its own count is the order within the term.
+    for envelope, record in sorted(entries, key=lambda entry: (entry[0].epoch, entry[0].seq)):
+        apply(state, envelope, record)
+    return _differences_of(state, view)
+
+
+def _differences_of(state: ClusterState, view: ZooKeeperView) -> list[str]:
     return diff_with_zookeeper(state, Observed(dict(view.topic_ids), dict(view.assignments), dict(view.leaderships)))

@@ -11,7 +11,6 @@ from controllerd.dev.java import FAST_START_FLAGS, find_java
 from controllerd.dev.ports import LOOPBACK, ReservedPort
 from controllerd.dev.processes import ChildProcess
 
-_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 # log4j-core is left out on purpose: its start-up takes longer than ZooKeeper's own. The API alone logs to stderr.
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "log4j-api", "log4j-slf4j2-impl", "metrics-core", "snappy-java")
 _LOG_FLAGS = (
@@ -32,12 +31,16 @@ class EmbeddedZooKeeper:
         directory: where configuration, data and log go; created when missing.
         tick_ms: the grain of session expiry, in milliseconds. Sessions may last from 1 to 60 s.
         heap_mib: the largest heap of the JVM, in MiB.
+        durable: forces each transaction to the disk, and runs the JVM as a server that stays: for measurements.
     """
 
-    def __init__(self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256) -> None:
+    MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+
+    def __init__(self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256, durable: bool = False) -> None:
         self._directory = directory
         self._tick_ms = tick_ms
         self._heap_mib = heap_mib
+        self._durable = durable
         self._port = ReservedPort()
         self._process: ChildProcess | None = None
 
@@ -50,6 +53,11 @@ class EmbeddedZooKeeper:
     def connect(self) -> str:
         """What goes into `zookeeper.connect`, without chroot."""
         return self._port.address
+
+    @property
+    def data_directory(self) -> Path:
+        """Its `dataDir`, where its transaction log is."""
+        return self._directory.absolute() / "data"
 
     @property
     def process(self) -> ChildProcess:
@@ -80,7 +88,7 @@ class EmbeddedZooKeeper:
         """Whether the server answers `srvr` as a running one."""
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_S):
-                return b"Zookeeper version" in await _four_letter_word(self.port, b"srvr")
+                return b"Zookeeper version" in await four_letter_word(self.port, b"srvr")
         except OSError:  # TimeoutError is one
             return False
 
@@ -114,13 +122,17 @@ class EmbeddedZooKeeper:
         self._directory.mkdir(parents=True, exist_ok=True)
         configuration = self._directory.absolute() / "zoo.cfg"
         configuration.write_text(self._configuration(), encoding="utf-8")
-        flags = (f"-Xmx{self._heap_mib}m", *FAST_START_FLAGS, *_LOG_FLAGS)
-        command = [java, *flags, "-cp", class_path, _MAIN_CLASS, str(configuration)]
+        flags = (
+            f"-Xmx{self._heap_mib}m",
+            *((f"-Xms{self._heap_mib}m",) if self._durable else FAST_START_FLAGS),
+            *_LOG_FLAGS,
+        )
+        command = [java, *flags, "-cp", class_path, self.MAIN_CLASS, str(configuration)]
         return ChildProcess("ZooKeeper", command, log_file=self._directory / "zookeeper.log")
 
     def _configuration(self) -> str:
         settings = {
-            "dataDir": self._directory.absolute() / "data",
+            "dataDir": self.data_directory,
             "clientPort": self.port,
             "clientPortAddress": LOOPBACK,
             "tickTime": self._tick_ms,
@@ -130,8 +142,8 @@ class EmbeddedZooKeeper:
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "*",
             # A killed process loses nothing that the kernel has; only a power cut would, and no test cuts the power.
-            "forceSync": "no",
-            "preAllocSize": 1_024,
+            "forceSync": "yes" if self._durable else "no",
+            "preAllocSize": 65_536 if self._durable else 1_024,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -158,7 +170,8 @@ def _jar(folder: Path, name: str) -> Path:
     return found[-1]
 
 
-async def _four_letter_word(port: int, word: bytes) -> bytes:
+async def four_letter_word(port: int, word: bytes) -> bytes:
+    """The whole answer of a server of this machine to a command such as `srvr`. :raises OSError: it does not answer."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     try:
         writer.write(word)

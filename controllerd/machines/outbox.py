@@ -3,15 +3,23 @@
 A batch that fails half-way is dropped with its block; the peer kept it and refused every later transition.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.records import PartitionRecord
+from controllerd.core.requests import ControlRequest
 from controllerd.errors import IllegalState
+from controllerd.machines.recorded import journal_records
+from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, Channels
-from replay.columns import records_of, request_records
+from replay.columns import request_records
+
+SLICE: Final = 1_000
+"""Partitions of a pass between two looks at the clock."""
 
 
 class Outbox:
@@ -23,12 +31,15 @@ class Outbox:
         channels: Channels,
         audit: AuditLog,
         new_batch: Callable[[ControllerContext], RequestBatch],
+        pace: Pace | None = None,
     ) -> None:
         self._context = context
         self._channels = channels
         self._audit = audit
         self._new_batch = new_batch
         self._is_open = False
+        self.pace: Final = pace or Pace()
+        """The one pace of the event task: many short passes in a row are one long one to everybody else."""
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[RequestBatch]:
@@ -47,22 +58,47 @@ class Outbox:
             self._is_open = False
 
     async def _flush(self, batch: RequestBatch) -> None:
-        self.write_down()
-        requests = batch.take()
+        """Everything is prepared in slices and recorded; then all of it goes to the senders in one go."""
+        await self.write_down_slowly()
+        requests: list[tuple[BrokerId, ControlRequest]] = []
+        for addressed in batch.requests():
+            requests.append(addressed)
+            await self.pace.breathe()
         if not requests:
             return
-        self._audit.record(*request_records(requests))
+        for record in request_records(requests):
+            self._audit.record(record)
+            await self.pace.breathe()
         await self._audit.accepted()
         for broker, request in requests:
             self._channels.send(broker, request)
 
     def write_down(self) -> None:
         """Put what changed in the context since the last time into the audit log."""
-        changes = self._context.take_changes()
-        if changes:
-            self._audit.record(*records_of(changes))
+        self._audit.record(*journal_records(self._context.take_changes()))
+
+    async def write_down_slowly(self) -> None:
+        """The same, with turns for the event loop in between."""
+        for record in journal_records(self._context.take_changes()):
+            self._audit.record(record)
+            await self.pace.breathe()
 
     async def update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
         """An explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""
         async with self.batch() as batch:
             batch.add_update_metadata(brokers, partitions)
+
+    async def update_metadata_of(self, brokers: Iterable[BrokerId], records: Sequence[PartitionRecord]) -> None:
+        """The same for many partitions, in slices."""
+        async with self.batch() as batch:
+            batch.add_update_metadata(brokers)
+            for part in sliced(records, SLICE):
+                batch.add_metadata(part)
+                await self.pace.breathe()
+
+    async def stop_replicas(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        """Tell a broker to stop many of its replicas, as a batch of its own."""
+        async with self.batch() as batch:
+            for part in sliced(partitions, SLICE):
+                batch.add_stops(broker, map(self._context.record, part), delete=False)
+                await self.pace.breathe()

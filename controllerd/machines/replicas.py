@@ -1,20 +1,27 @@
-"""The replica state machine: starts, stops and removes replicas, broker by broker, many partitions at a time."""
+"""The replica state machine: starts, stops and removes replicas, broker by broker, many partitions at a time.
 
+A slice of partitions is one step; between two the event loop gets a turn when its time has come. Only the event task
+changes the context, so what a step finds is what the step before left.
+"""
+
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from itertools import groupby
-
-import structlog
+from itertools import repeat
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.election import LeaderEpochExhausted, shrink_isr
-from controllerd.core.model import BrokerId, LeaderAndIsr, Replica, ReplicaState, TopicPartition
+from controllerd.core.model import BrokerId, Replica, ReplicaState, TopicPartition
+from controllerd.core.records import PartitionRecord
+from controllerd.core.replica_states import ReplicaStates
 from controllerd.core.transitions import is_valid_replica_move
-from controllerd.machines.outbox import Outbox
-from controllerd.ports import AuditLog, Conflict, StatesRead, StateStore, Written
-from replay.records import MAX_ROWS, RefusedRecord
+from controllerd.machines.isr_removal import IsrRemoval
+from controllerd.machines.outbox import SLICE, Outbox
+from controllerd.machines.refusals import refuse
+from controllerd.pace import sliced
+from controllerd.ports import AuditLog, StateStore
 
-log = structlog.get_logger(__name__)
+Brokers = tuple[BrokerId, ...]
+Those = list[PartitionRecord]
 
 
 class ReplicaStateMachine:
@@ -22,180 +29,154 @@ class ReplicaStateMachine:
 
     def __init__(self, context: ControllerContext, store: StateStore, outbox: Outbox, audit: AuditLog) -> None:
         self._context = context
-        self._store = store
         self._outbox = outbox
         self._audit = audit
+        self._store = store
 
     async def startup(self) -> None:
         """Initial states, then LeaderAndIsr to everybody who is online and ISR removal for everybody who is not."""
-        online: list[Replica] = []
-        offline: list[Replica] = []
-        for tp in list(self._context.partitions()):
-            for broker in self._context.assignment(tp).replicas:
-                is_online = self._context.is_online(broker, tp)
-                (online if is_online else offline).append(Replica(tp, broker))
-        for replica in online:
-            self._context.set_replica_state(replica, ReplicaState.ONLINE)
-        for replica in offline:
-            self._context.set_replica_state(replica, ReplicaState.DELETION_INELIGIBLE)
-        await self.handle(online, ReplicaState.ONLINE)
-        await self.handle(offline, ReplicaState.OFFLINE)
+        records = list(self._context.records())
+        offline = await self._begin(records)
+        async with self._outbox.batch() as batch:
+            online, pace = self._context.liveness.online, self._outbox.pace
+            for part in sliced(records, SLICE):
+                told = [(record, online(record)) for record in part if record.leadership is not None]
+                batch.add_leaderships((row for row in told if row[1]), is_new=False)
+                await pace.breathe()
+        await self.handle_on(offline, ReplicaState.OFFLINE)
 
-    async def handle(self, replicas: Collection[Replica], target: ReplicaState) -> None:
+    async def _begin(self, records: Those) -> Mapping[BrokerId, list[TopicPartition]]:
+        """Give every replica its initial state; returns those that are offline, by broker."""
+        online: defaultdict[BrokerId, Those] = defaultdict(list)
+        offline: defaultdict[BrokerId, Those] = defaultdict(list)
+        pace, liveness = self._outbox.pace, self._context.liveness
+        for part in sliced(records, SLICE):
+            for record in part:
+                for broker in liveness.online(record):
+                    online[broker].append(record)
+                for broker in liveness.offline(record):
+                    offline[broker].append(record)
+            await pace.breathe()
+        await self._move(online, ReplicaState.ONLINE)
+        await self._move(offline, ReplicaState.DELETION_INELIGIBLE)
+        return {broker: [record.tp for record in those] for broker, those in offline.items()}
+
+    async def _move(self, replicas: Mapping[BrokerId, Those], state: ReplicaState) -> None:
+        pace = self._outbox.pace
+        for broker, records in sorted(replicas.items()):
+            for part in sliced(records, 5 * SLICE):
+                self._context.move_replicas(broker, part, state)
+                await pace.breathe()
+
+    async def handle(self, replicas: Iterable[Replica], target: ReplicaState) -> None:
         """Move replicas to ``target``; those for which the table forbids it are refused and recorded."""
-        if not replicas:
+        by_broker: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        for tp, broker in replicas:
+            by_broker[broker].append(tp)
+        await self.handle_on(by_broker, target)
+
+    async def handle_on(self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> None:
+        """As ``handle``, for replicas that are known by broker already."""
+        if not any(replicas.values()):
             return
         async with self._outbox.batch() as batch:
-            allowed = sorted(self._allowed(replicas, target), key=lambda replica: replica.broker)
-            for broker, group in groupby(allowed, key=lambda replica: replica.broker):
-                await self._apply(broker, [replica.tp for replica in group], target, batch)
+            for broker, partitions in sorted(replicas.items()):
+                allowed = await self._allowed(broker, partitions, target)
+                await self._apply(broker, allowed, target, batch)
 
-    def _allowed(self, replicas: Iterable[Replica], target: ReplicaState) -> list[Replica]:
-        allowed, refused = [], {}
-        for replica in replicas:
-            state = self._context.replica_state(replica)
-            if replica.tp in self._context and is_valid_replica_move(state, target):
-                allowed.append(replica)
-            else:
-                refused[replica] = f"replica {replica.broker}: no transition from {state.value} to {target.value}"
-        self._refuse("replica transition", [(replica.tp, reason) for replica, reason in refused.items()])
+    async def _allowed(self, broker: BrokerId, partitions: Collection[TopicPartition], target: ReplicaState) -> Those:
+        allowed, refused, pace = [], [], self._outbox.pace
+        may_move: dict[ReplicaStates, bool] = {}
+        for part in sliced(list(partitions), SLICE):
+            for tp in part:
+                record = self._context.find(tp)
+                states = self._context.no_replicas if record is None else record.replica_states
+                if states not in may_move:
+                    may_move[states] = is_valid_replica_move(states[broker], target)
+                if record is not None and may_move[states]:
+                    allowed.append(record)
+                else:
+                    state = states[broker]
+                    refused.append((tp, f"replica {broker}: no transition from {state.value} to {target.value}"))
+            await pace.breathe()
+        refuse(self._audit, "replica transition", refused)
         return allowed
 
-    def _refuse(self, what: str, rows: list[tuple[TopicPartition, str]]) -> None:
-        for start in range(0, len(rows), MAX_ROWS):
-            part = rows[start : start + MAX_ROWS]
-            topics, partitions = [tp.topic for tp, _ in part], [tp.partition for tp, _ in part]
-            self._audit.record(RefusedRecord(what, topics, partitions, [reason for _, reason in part]))
-        if rows:
-            log.warning("refused", what=what, partitions=len(rows), first=str(rows[0][0]), reason=rows[0][1])
+    async def _apply(self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch) -> None:
+        if target is ReplicaState.OFFLINE:
+            await self._stop(broker, records, batch)
+            return
+        pace = self._outbox.pace
+        for part in sliced(records, SLICE):
+            self._step(broker, part, target, batch)
+            await pace.breathe()
 
-    async def _apply(
-        self, broker: BrokerId, partitions: list[TopicPartition], target: ReplicaState, batch: RequestBatch
+    def _step(
+        self, broker: BrokerId, part: Collection[PartitionRecord], target: ReplicaState, batch: RequestBatch
     ) -> None:
         match target:
             case ReplicaState.NEW:
-                self._start_new(broker, partitions, batch)
+                part = self._start_new(broker, part, batch)
             case ReplicaState.ONLINE:
-                self._start(broker, partitions, batch)
-            case ReplicaState.OFFLINE:
-                await self._stop(broker, partitions, batch)
+                self._start(broker, part, batch)
             case ReplicaState.DELETION_STARTED:
-                self._set(broker, partitions, target)
-                for tp in partitions:
-                    batch.add_stop_replica((broker,), tp, delete=True)
-            case ReplicaState.DELETION_INELIGIBLE | ReplicaState.DELETION_SUCCESSFUL:
-                self._set(broker, partitions, target)
+                batch.add_stops(broker, part, delete=True)
             case ReplicaState.NON_EXISTENT:
-                self._remove(broker, partitions)
+                self._unassign(broker, part)
+            case _:
+                pass
+        self._context.move_replicas(broker, part, target)
 
-    def _set(self, broker: BrokerId, partitions: Iterable[TopicPartition], state: ReplicaState) -> None:
-        for tp in partitions:
-            self._context.set_replica_state(Replica(tp, broker), state)
+    def _start_new(
+        self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch
+    ) -> Collection[PartitionRecord]:
+        """A new replica cannot lead already; returns those that do not."""
+        leads = [each for each in part if each.leadership is not None and each.leadership.leader == broker]
+        reason = f"replica {broker} is new but leads the partition"
+        refuse(self._audit, "replica transition", [(record.tp, reason) for record in leads])
+        others = [each for each in part if each not in leads] if leads else part
+        told = [each for each in others if each.leadership is not None]
+        batch.add_leaderships(zip(told, repeat((broker,))), is_new=True)
+        return others
 
-    def _start_new(self, broker: BrokerId, partitions: list[TopicPartition], batch: RequestBatch) -> None:
-        for tp in partitions:
-            leadership = self._context.leadership(tp)
-            if leadership is not None and leadership.leader == broker:
-                self._refuse("replica transition", [(tp, f"replica {broker} is new but leads the partition")])
-                continue
-            if leadership is not None:
-                batch.add_leader_and_isr((broker,), tp, is_new=True)
-            self._context.set_replica_state(Replica(tp, broker), ReplicaState.NEW)
+    @staticmethod
+    def _start(broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
+        """Those that were new were told with their leadership already."""
+        new = {states for states in {each.replica_states for each in part} if states[broker] is ReplicaState.NEW}
+        told = [each for each in part if each.leadership is not None and each.replica_states not in new]
+        batch.add_leaderships(zip(told, repeat((broker,))), is_new=False)
 
-    def _start(self, broker: BrokerId, partitions: list[TopicPartition], batch: RequestBatch) -> None:
-        for tp in partitions:
-            replica = Replica(tp, broker)
-            is_new = self._context.replica_state(replica) is ReplicaState.NEW
-            if not is_new and self._context.leadership(tp) is not None:
-                batch.add_leader_and_isr((broker,), tp, is_new=False)
-            self._context.set_replica_state(replica, ReplicaState.ONLINE)
-
-    def _remove(self, broker: BrokerId, partitions: list[TopicPartition]) -> None:
-        for tp in partitions:
-            before = self._context.assignment(tp)
+    def _unassign(self, broker: BrokerId, part: Collection[PartitionRecord]) -> None:
+        for record in part:
+            before = record.assignment
             without = tuple(tuple(member for member in members if member != broker) for members in before)
-            self._context.set_replica_state(Replica(tp, broker), ReplicaState.NON_EXISTENT)
-            self._context.set_assignment(tp, type(before)(*without))
+            self._context.set_assignment(record.tp, type(before)(*without))
 
     # -- going offline -----------------------------------------------------------------------------------------------
 
-    async def _stop(self, broker: BrokerId, partitions: list[TopicPartition], batch: RequestBatch) -> None:
-        for tp in partitions:  # before the ISR changes: it carries the leader epoch that the broker knows
-            batch.add_stop_replica((broker,), tp, delete=False)
-        led = [tp for tp in partitions if self._context.leadership(tp) is not None]
-        for tp in await self._remove_from_isr(broker, led):
-            if not self._context.is_queued_for_deletion(tp.topic):
-                others = [other for other in self._context.assignment(tp).replicas if other != broker]
-                batch.add_leader_and_isr(others, tp, is_new=False)
-            self._context.set_replica_state(Replica(tp, broker), ReplicaState.OFFLINE)
-        leaderless = [tp for tp in partitions if self._context.leadership(tp) is None]
-        self._set(broker, leaderless, ReplicaState.OFFLINE)
+    async def _stop(self, broker: BrokerId, records: Those, batch: RequestBatch) -> None:
+        pace = self._outbox.pace
+        for part in sliced(records, SLICE):  # before the ISR changes: it carries the leader epoch that the broker knows
+            batch.add_stops(broker, part, delete=False)
+            await pace.breathe()
+        led = [record for record in records if record.leadership is not None]
+        removal = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace)
+        for part in sliced(await removal.run(led), SLICE):
+            self._tell_others(broker, part, batch)
+            self._context.move_replicas(broker, part, ReplicaState.OFFLINE)
+            await pace.breathe()
+        leaderless = [record for record in records if record.leadership is None]
         if leaderless:
-            batch.add_update_metadata(self._context.live_or_shutting_down, leaderless)
+            self._context.move_replicas(broker, leaderless, ReplicaState.OFFLINE)
+            batch.add_update_metadata(self._context.live_or_shutting_down)
+            batch.add_metadata(leaderless)
 
-    async def _remove_from_isr(self, broker: BrokerId, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Take the broker out of the ISRs; returns the partitions for which it is out now. Retries what lost a race."""
-        done: list[TopicPartition] = []
-        failed: list[tuple[TopicPartition, str]] = []
-        remaining = partitions
-        while remaining:
-            read = await self._store.read_states(remaining)
-            usable = self._usable(read, failed)
-            updates = self._shrink(broker, usable, failed)
-            for tp, state in usable.items():
-                if broker not in state.isr:
-                    self._context.set_leadership(tp, state)
-                    done.append(tp)
-            remaining = await self._write(updates, done, failed)
-        self._refuse("isr removal", failed)
-        order = {tp: number for number, tp in enumerate(partitions)}
-        return sorted(done, key=order.__getitem__)
-
-    def _usable(
-        self, read: StatesRead, failed: list[tuple[TopicPartition, str]]
-    ) -> Mapping[TopicPartition, LeaderAndIsr]:
-        for tp, bad in read.broken.items():
-            self._context.put_in_quarantine(bad.path, bad.reason)
-            failed.append((tp, bad.reason))
-        queued = self._context.is_queued_for_deletion
-        failed += [(tp, "the state znode does not exist") for tp in read.missing if not queued(tp.topic)]
-        usable = {}
-        for tp, state in read.states.items():
-            if state.controller_epoch > self._context.epoch:
-                failed.append((tp, f"written by controller epoch {state.controller_epoch}, a newer one"))
-            else:
-                usable[tp] = state
-        return usable
-
-    def _shrink(
-        self,
-        broker: BrokerId,
-        states: Mapping[TopicPartition, LeaderAndIsr],
-        failed: list[tuple[TopicPartition, str]],
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        updates = {}
-        for tp, state in states.items():
-            shrunk = shrink_isr(state, broker, self._context.epoch)
-            if isinstance(shrunk, LeaderEpochExhausted):
-                failed.append((tp, "the leader epoch is exhausted"))
-            elif shrunk is not None:
-                updates[tp] = shrunk
-        return updates
-
-    async def _write(
-        self,
-        updates: Mapping[TopicPartition, LeaderAndIsr],
-        done: list[TopicPartition],
-        failed: list[tuple[TopicPartition, str]],
-    ) -> list[TopicPartition]:
-        lost = []
-        results = await self._store.update_states(updates) if updates else {}
-        for tp, result in results.items():
-            if isinstance(result, Written):
-                self._context.set_leadership(tp, updates[tp]._replace(partition_epoch=result.version))
-                done.append(tp)
-            elif isinstance(result, Conflict):
-                lost.append(tp)
-            else:
-                failed.append((tp, result.reason))
-        return lost
+    def _tell_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
+        others: dict[Brokers, Brokers] = {}
+        queued = self._context.queued_for_deletion
+        told = [record for record in part if record.tp.topic not in queued]
+        for record in told:
+            replicas = record.assignment.replicas
+            if replicas not in others:
+                others[replicas] = tuple(other for other in replicas if other != broker)
+        batch.add_leaderships(((record, others[record.assignment.replicas]) for record in told), is_new=False)

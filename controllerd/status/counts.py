@@ -39,10 +39,13 @@ class PartitionCounter:
 def count_topic(view: TopicView) -> Counts:
     """The counts of one topic."""
     under_replicated = non_preferred = waiting = 0
+    new = PartitionState.NEW
     for partition in view.partitions:  # one plain loop: right after a failover it runs over every partition
-        under_replicated += is_under_replicated(partition)
-        non_preferred += is_non_preferred(partition)
-        waiting += partition.state is PartitionState.NEW
+        _, state, (replicas, adding, _), leadership, _ = partition
+        if leadership is not None:  # as ``is_under_replicated`` and ``is_non_preferred`` say, without the calls
+            under_replicated += len(leadership[2]) < len(replicas) - len(adding)
+            non_preferred += leadership[0] not in replicas[:1] and replicas != ()
+        waiting += state is new
     return Counts(len(view.partitions), under_replicated, non_preferred, waiting)
 
 

@@ -4,7 +4,7 @@
 has a policy (fence, conflicts, lost replies) stands above this line, so that it is tested against both.
 """
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
@@ -85,10 +85,17 @@ Operation = Create | SetData | Delete | Check
 Transaction = Sequence[Operation]
 
 
+_OPERATION_NAMES: Final[Mapping[type[Operation], str]] = {
+    Create: "create",
+    SetData: "setData",
+    Delete: "delete",
+    Check: "check",
+}
+
+
 def operation_name(operation: Operation) -> str:
-    """ZooKeeper's own name of an operation: ``create``, ``setData``, ``delete``, ``check``."""
-    name = type(operation).__name__
-    return name[0].lower() + name[1:]
+    """ZooKeeper's own name of an operation."""
+    return _OPERATION_NAMES[type(operation)]
 
 
 class Committed(NamedTuple):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from controllerd.ports import AuditLog, Clock
 from controllerd.zk.connection import KazooZooKeeper
+from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from controllerd.zk.session import EventSink, ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
@@ -33,12 +34,13 @@ async def open_store(
     audit: AuditLog,
     clock: Clock,
     connect_timeout_s: float | None = None,
+    kazoo: KazooDriver = THREADED,
 ) -> ZooKeeperClient:
     """Connect to ``zookeeper.connect`` (several hosts, perhaps a chroot, created when missing).
 
     :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
     """
-    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit)
+    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo)
     zk = KazooZooKeeper(session)
     store = ZooKeeperStore(zk, audit, clock, queue.put)
     zk.listen(store.fired)

@@ -39,7 +39,7 @@ from controllerd.zk.formats.requests import (
     encode_preferred_election,
     encode_reassignments,
 )
-from controllerd.zk.formats.states import decode_state, encode_state, state_extra
+from controllerd.zk.formats.states import decode_plain_state, decode_state, encode_state, state_extra
 from controllerd.zk.formats.topics import decode_topic, encode_topic, is_topic_id
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "decode_feature",
     "decode_isr_change",
     "decode_log_dir_event",
+    "decode_plain_state",
     "decode_preferred_election",
     "decode_producer_id_block",
     "decode_reassignments",

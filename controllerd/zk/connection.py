@@ -13,8 +13,9 @@ from kazoo.security import Permissions
 
 from controllerd.errors import StoreUnavailable
 from controllerd.zk.access import Aborted, Fired, Node, Outcome, ReplyLost, Transaction
+from controllerd.zk.driver import hop
 from controllerd.zk.multiread import UNREADABLE_VERSION, Multi, MultiRead, Nodes, SetWatches, node_of
-from controllerd.zk.session import ConnectionBroken, ZooKeeperSession, hop
+from controllerd.zk.session import ConnectionBroken, ZooKeeperSession
 
 log = structlog.get_logger(__name__)
 

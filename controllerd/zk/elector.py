@@ -110,8 +110,10 @@ class ZooKeeperElector:
         if term is None:
             return
         (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
-        if node is not None and self._owns(node):
-            await self._delete(node, term)
+        while node is not None and self._owns(node):
+            if await self._delete(node, term):
+                break
+            (node,) = await self._zk.read([paths.CONTROLLER])
         self._record("resigned", self._epoch, term, holder_of(node), "gave the role back")
 
     def forget_term(self) -> None:
@@ -174,16 +176,18 @@ class ZooKeeperElector:
         self._journal.read_back(operations, [None] * len(operations), UNFENCED, took_effect=won)
         return won
 
-    async def _delete(self, node: Node, term: int) -> None:
+    async def _delete(self, node: Node, term: int) -> bool:
+        """Try to delete ``/controller``; whether the outcome is known. An answer that got lost asks for another try."""
         delete: list[Operation] = [Check(paths.CONTROLLER_EPOCH, term), Delete(paths.CONTROLLER, node.version)]
         (outcome,) = await self._journal.commit([delete], fence=term)
-        if isinstance(outcome, ReplyLost):
-            with self._journal.settling([delete], fence=term):
-                await self._zk.sync()
-                (left,) = await self._zk.read([paths.CONTROLLER])
-            self._journal.read_back(delete, [None, None], term, took_effect=not self._owns(left))
-            if self._owns(left):
-                await self._journal.commit([delete], fence=term)
+        if not isinstance(outcome, ReplyLost):
+            return True
+        with self._journal.settling([delete], fence=term):
+            await self._zk.sync()
+            (left,) = await self._zk.read([paths.CONTROLLER])
+        is_gone = not self._owns(left)
+        self._journal.read_back(delete, [None, None], term, took_effect=is_gone)
+        return is_gone
 
     async def _epoch_moved(self, term: int) -> bool:
         epoch = await read_epoch(self._zk)

@@ -88,28 +88,25 @@ class Journal:
         zxid: int = 0,
         ambiguous: bool = False,
     ) -> None:
-        rows = [
-            (operation, result, version)
-            for operation, result, version in zip(
-                transaction, results, versions or [_NO_VERSION] * len(transaction), strict=True
-            )
-            if not isinstance(operation, Check)
-        ]
+        rows = [index for index, operation in enumerate(transaction) if type(operation) is not Check]
+        operations = [transaction[index] for index in rows]
         self._audit.record(
             ZkWriteRecord(
                 fence=fence,
                 zxid=zxid,
                 took_ms=round((self._clock.monotonic() - started) * 1000, 3),
-                operations=[operation_name(operation) for operation, _, _ in rows],
-                paths=[operation.path for operation, _, _ in rows],
-                expected=[
-                    _NO_VERSION if isinstance(operation, Create) else operation.version for operation, _, _ in rows
-                ],
-                results=[result for _, result, _ in rows],
-                versions=[version for _, _, version in rows],
+                operations=list(map(operation_name, operations)),
+                paths=[operation.path for operation in operations],
+                expected=list(map(_expected, operations)),
+                results=[results[index] for index in rows],
+                versions=[versions[index] for index in rows] if versions else [_NO_VERSION] * len(rows),
                 ambiguous=ambiguous,
             )
         )
+
+
+def _expected(operation: Operation) -> int:
+    return _NO_VERSION if isinstance(operation, Create) else operation.version
 
 
 def _results(transaction: Transaction, outcome: Committed | Aborted) -> list[str]:

@@ -1,6 +1,7 @@
 """Every znode path in one place. Without the chroot: the ZooKeeper client adds and removes it."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from controllerd.core.model import BrokerId, TopicPartition
@@ -78,7 +79,12 @@ def partition(tp: TopicPartition) -> str:
 
 def partition_state(tp: TopicPartition) -> str:
     """The leadership of a partition."""
-    return f"{BROKER_TOPICS}/{tp.topic}/partitions/{tp.partition}/state"
+    return tp.state_path
+
+
+def partition_states(partitions: Iterable[TopicPartition]) -> list[str]:
+    """The leaderships of many partitions."""
+    return [f"{BROKER_TOPICS}/{topic}/partitions/{number}/state" for topic, number in partitions]
 
 
 def delete_topic(name: str) -> str:

@@ -5,29 +5,25 @@ kazoo opens a new session by itself after the old one expired. Nothing of it is 
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, Protocol
 
 import structlog
-from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionLoss, NodeExistsError, SessionExpiredError
 from kazoo.protocol.serialization import Create as CreateRequest
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from controllerd.errors import ControllerdError, StoreUnavailable
 from controllerd.ports import AuditLog
+from controllerd.zk.driver import THREADED, Kazoo, KazooDriver, hop
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect, Resync
 from replay.records import SessionRecord
 
 log = structlog.get_logger(__name__)
 
-_RECONNECT_DELAY_S: Final = 0.1
-_LONGEST_RECONNECT_DELAY_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 0.5
 
 
@@ -77,12 +73,6 @@ class _Answer:
         hop(self._loop, _fail, self._future, error)
 
 
-def hop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: nobody waits any more."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(callback, *arguments)
-
-
 def _resolve(future: asyncio.Future[Any], value: object) -> None:
     if not future.done():
         future.set_result(value)
@@ -96,7 +86,15 @@ def _fail(future: asyncio.Future[Any], error: Exception) -> None:
 class ZooKeeperSession:
     """One KazooClient for the life of the daemon. All methods belong to the loop's thread."""
 
-    def __init__(self, hosts: str, session_timeout_ms: int, queue: EventSink, audit: AuditLog) -> None:
+    def __init__(
+        self,
+        hosts: str,
+        session_timeout_ms: int,
+        queue: EventSink,
+        audit: AuditLog,
+        *,
+        kazoo: KazooDriver = THREADED,
+    ) -> None:
         """``hosts`` is ``zookeeper.connect``: ``host:port`` of several servers, then perhaps a chroot."""
         self._hosts = hosts
         self._timeout_s = session_timeout_ms / 1000
@@ -112,13 +110,8 @@ class ZooKeeperSession:
         self._lost_listeners: list[Callable[[], None]] = []
         self._give_up: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._client = KazooClient(
-            hosts,
-            timeout=self._timeout_s,
-            connection_retry=KazooRetry(
-                max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S
-            ),
-        )
+        self._kazoo = kazoo
+        self._client = kazoo.make(hosts, self._timeout_s)
         self._client.add_listener(self._from_kazoo)
 
     @property
@@ -137,14 +130,14 @@ class ZooKeeperSession:
         return self._session_id
 
     @property
-    def client(self) -> KazooClient:
+    def client(self) -> Kazoo:
         """kazoo's client, for the requests in this package."""
         return self._client
 
     @property
     def chroot(self) -> str:
         """The prefix of all paths, empty or beginning with a slash."""
-        return str(self._client.chroot)
+        return self._client.chroot
 
     def when_lost(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` in the very tick in which the session is found lost, before ``Expire`` is enqueued."""
@@ -170,12 +163,9 @@ class ZooKeeperSession:
             return
         self._enter(SessionState.CLOSED)
         self._fail_pending("the session is closed")
-        stopped = asyncio.Event()
-        # Not a worker of the default executor: those are waited for at exit, and a connection attempt may take long.
-        threading.Thread(target=self._stop_client, args=(stopped,), daemon=True).start()
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                await stopped.wait()
+                await self._kazoo.end(self._client)
         except TimeoutError:
             log.warning("zookeeper connection does not close in time", timeout_s=_CLOSE_TIMEOUT_S)
 
@@ -236,11 +226,6 @@ class ZooKeeperSession:
                 await self.ask(CreateRequest(path, b"", OPEN_ACL_UNSAFE, 0))
             except NodeExistsError:
                 continue
-
-    def _stop_client(self, stopped: asyncio.Event) -> None:
-        self._client.stop()
-        self._client.close()
-        hop(self._loop, stopped.set)
 
     def _from_kazoo(self, state: str) -> None:
         """Runs in kazoo's thread: hop, and nothing else."""

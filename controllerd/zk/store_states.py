@@ -1,16 +1,30 @@
 """Partition state znodes, read and written by the hundred thousand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.errors import BadZnode
+from controllerd.pace import Pace, sliced
 from controllerd.ports import StatesRead, WriteResult
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.reading import read_in_slices
 from controllerd.zk.writer import FencedWriter
 
-_QUOTES_OF_KNOWN_FIELDS = frozenset({10, 12})
-"""All known fields are numbers, so a state that says nothing else has two quotation marks for each of its 5 or 6."""
+_SLICE: Final = 500
+"""States in one read: one request of ZooKeeper's."""
+_KNOWN_STATES: Final = 10_000
+
+
+class _PlainStates(dict[tuple[bytes | None, int], LeaderAndIsr | None]):
+    """Decoded states by their bytes and version: few differ, and equal ones share their memory. None: look closer."""
+
+    def __missing__(self, znode: tuple[bytes | None, int]) -> LeaderAndIsr | None:
+        state = codecs.decode_plain_state(*znode)
+        if len(self) < _KNOWN_STATES:
+            self[znode] = state
+        return state
 
 
 class StateZnodes:
@@ -23,21 +37,38 @@ class StateZnodes:
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
         """The state znodes of these partitions; one that cannot be understood concerns its partition alone."""
-        wanted = list(dict.fromkeys(partitions))
-        nodes = await self._zk.read([paths.partition_state(tp) for tp in wanted])
         states: dict[TopicPartition, LeaderAndIsr] = {}
         missing: set[TopicPartition] = set()
         broken: dict[TopicPartition, BadZnode] = {}
-        for tp, node in zip(wanted, nodes, strict=True):
-            if node is None:
-                missing.add(tp)
-                continue
-            try:
-                states[tp] = codecs.decode_state(tp, node.data, node.version)
-                self._keep_extra(tp, node)
-            except BadZnode as error:
-                broken[tp] = error
+        plain = _PlainStates()
+
+        def take(part: Sequence[TopicPartition], nodes: Sequence[Node | None]) -> None:
+            self._forget_extras(part)
+            for tp, node in zip(part, nodes, strict=True):
+                if node is None:
+                    missing.add(tp)
+                    continue
+                try:
+                    states[tp] = plain[node[:2]] or self._look_closer(tp, node)
+                except BadZnode as error:
+                    broken[tp] = error
+
+        await read_in_slices(list(dict.fromkeys(partitions)), _SLICE, self._read_state_nodes, take)
         return StatesRead(states, frozenset(missing), broken)
+
+    async def _read_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Node | None]:
+        return await self._zk.read(paths.partition_states(partitions))
+
+    def _forget_extras(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._state_extras:
+            for tp in partitions:
+                self._state_extras.pop(tp, None)
+
+    def _look_closer(self, tp: TopicPartition, node: Node) -> LeaderAndIsr:
+        state = codecs.decode_state(tp, node.data, node.version)
+        if extra := codecs.state_extra(tp, node.data or b""):
+            self._state_extras[tp] = extra
+        return state
 
     async def create_states(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
@@ -48,7 +79,12 @@ class StateZnodes:
         """
         parents = await self._missing_parents(states)
         operations: list[Operation] = [Create(path, None) for path in parents]
-        operations += [Create(paths.partition_state(tp), codecs.encode_state(state)) for tp, state in states.items()]
+        pace = Pace()
+        for part in sliced(list(states.items()), _SLICE):
+            paths_of_part = paths.partition_states(tp for tp, _ in part)
+            encoded = (codecs.encode_state(state) for _, state in part)
+            operations += map(Create, paths_of_part, encoded)
+            await pace.breathe()
         results = await self._writer.write(operations)
         return dict(zip(states, results[len(parents) :], strict=True))
 
@@ -56,29 +92,29 @@ class StateZnodes:
         self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> Mapping[TopicPartition, WriteResult]:
         """Write state znodes, each on the condition that its version is ``partition_epoch``."""
-        operations = [
-            SetData(
-                paths.partition_state(tp),
-                codecs.encode_state(state, self._state_extras.get(tp)),
-                state.partition_epoch,
-            )
-            for tp, state in states.items()
-        ]
+        operations: list[Operation] = []
+        pace, extras = Pace(), self._state_extras
+        for part in sliced(list(states.items()), _SLICE):
+            paths_of_part = paths.partition_states(tp for tp, _ in part)
+            operations += [
+                SetData(path, codecs.encode_state(state, extras.get(tp) if extras else None), state.partition_epoch)
+                for path, (tp, state) in zip(paths_of_part, part, strict=True)
+            ]
+            await pace.breathe()
         return dict(zip(states, await self._writer.write(operations), strict=True))
 
-    async def _missing_parents(self, partitions: Iterable[TopicPartition]) -> Sequence[str]:
-        """Parents to create, each before what is below it."""
-        wanted: dict[str, None] = {}
-        for tp in partitions:
-            wanted[paths.topic_partitions(tp.topic)] = None
-            wanted[paths.partition(tp)] = None
-        nodes = await self._zk.read(list(wanted))
-        return [path for path, node in zip(wanted, nodes, strict=True) if node is None]
+    async def _missing_parents(self, partitions: Collection[TopicPartition]) -> Sequence[str]:
+        """Parents to create, each before what is below it. Below one that is missing, nothing need be looked for."""
+        topics = [paths.topic_partitions(topic) for topic in dict.fromkeys(tp.topic for tp in partitions)]
+        fresh = set(await self._missing(topics))
+        wanted = {paths.partition(tp): paths.topic_partitions(tp.topic) for tp in partitions}
+        known = [path for path, parent in wanted.items() if parent not in fresh]
+        missing = set(await self._missing(known))
+        return [
+            *(path for path in topics if path in fresh),
+            *(path for path, parent in wanted.items() if parent in fresh or path in missing),
+        ]
 
-    def _keep_extra(self, tp: TopicPartition, node: Node) -> None:
-        data = node.data or b""
-        extra = {} if data.count(b'"') in _QUOTES_OF_KNOWN_FIELDS else codecs.state_extra(tp, data)
-        if extra:
-            self._state_extras[tp] = extra
-        elif self._state_extras:
-            self._state_extras.pop(tp, None)
+    async def _missing(self, znodes: Sequence[str]) -> list[str]:
+        nodes = await self._zk.read(znodes) if znodes else []
+        return [path for path, node in zip(znodes, nodes, strict=True) if node is None]

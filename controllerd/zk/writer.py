@@ -5,8 +5,10 @@ of all its operations are read once, what somebody else moved is reported, and t
 failure on in halves, down to single operations, whose result then is final.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Coroutine, Generator, Iterable, Sequence
+from contextlib import closing
+from functools import lru_cache
 from typing import Final
 
 from controllerd.errors import ControllerMoved
@@ -25,7 +27,6 @@ from controllerd.zk.access import (
     Outcome,
     ReplyLost,
     SetData,
-    Transaction,
     ZooKeeper,
     code_name,
 )
@@ -33,20 +34,80 @@ from controllerd.zk.journal import Journal
 
 MAX_OPERATIONS: Final = 500
 MAX_BYTES: Final = 512 * 1024
+IN_FLIGHT: Final = 2
 MAX_SINGLE_BYTES: Final = 1_000_000
 """What one request may weigh: a little below ZooKeeper's default ``jute.maxbuffer``, beyond which it hangs up."""
 _OVERHEAD: Final = 60
 """Bytes of an operation besides its path and its data: header, lengths, version or ACL."""
 
 
-@dataclass(slots=True)
-class _Item:
-    """One operation, its place in the answer, and what is known of it."""
+Chunk = Sequence[int]
+"""Which operations go into one transaction."""
 
-    operation: Operation
-    size: int
+
+class _Work:
+    """The operations of one call and what is known of each. Lists, because there may be 100,000."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = operations
+        self._sizes = list(map(_size, operations))
+        self.results: list[WriteResult | None] = [None] * len(operations)
+        for index, size in enumerate(self._sizes):
+            if size > MAX_SINGLE_BYTES:
+                reason = f"{size} bytes are more than ZooKeeper takes in one request"
+                self.results[index] = WriteFailed(reason)
+
+    def of(self, chunk: Chunk) -> list[Operation]:
+        """The operations of a chunk."""
+        return [self._operations[index] for index in chunk]
+
+    def pending(self) -> list[int]:
+        """Those without a result."""
+        return [index for index, result in enumerate(self.results) if result is None]
+
+    def chunks(self, pending: Chunk, size: int) -> Generator[Chunk, None, None]:
+        """At most ``size`` operations and about ``MAX_BYTES`` each, in order."""
+        chunk: list[int] = []
+        room = MAX_BYTES
+        for index in pending:
+            weight = self._sizes[index]
+            if chunk and (len(chunk) >= size or weight > room):
+                yield chunk
+                chunk, room = [], MAX_BYTES
+            chunk.append(index)
+            room -= weight
+        if chunk:
+            yield chunk
+
+    def settle(self, chunk: Chunk, outcome: Outcome) -> None:
+        """Note what an answer says of the operations of its transaction."""
+        if isinstance(outcome, Committed):
+            for index, version in zip(chunk, outcome.versions[1:], strict=True):
+                self.results[index] = _written(version)
+        elif isinstance(outcome, Aborted):
+            self._settle_aborted(chunk, outcome)
+
+    def _settle_aborted(self, chunk: Chunk, outcome: Aborted) -> None:
+        if outcome.failed == 0:
+            reason = f"{code_name(outcome.code)}, another controller has the role"
+            raise ControllerMoved(f"{paths.CONTROLLER_EPOCH}: {reason}")
+        if outcome.failed < 0:
+            for index in chunk:
+                self.results[index] = WriteFailed(code_name(outcome.code))
+        elif outcome.code not in CONFLICT_CODES:
+            self.results[chunk[outcome.failed - 1]] = WriteFailed(code_name(outcome.code))
+
+
+@lru_cache
+def _written(version: int) -> Written:
+    return Written(version)
+
+
+def _size(operation: Operation) -> int:
     """Bytes in a request, about."""
-    result: WriteResult | None = None
+    path = operation.path
+    length = len(path) if path.isascii() else len(path.encode())
+    return length + len(getattr(operation, "data", None) or b"") + _OVERHEAD
 
 
 class FencedWriter:
@@ -78,97 +139,81 @@ class FencedWriter:
         :raises ControllerMoved: the fence refused, or there is no term. Nothing of that transaction was written.
         :raises StoreUnavailable: the session is gone; what was in flight may or may not have been written.
         """
-        items = [_Item(operation, _size(operation)) for operation in operations]
+        work = _Work(operations)
         size = MAX_OPERATIONS
         failures = 0
-        while pending := _sendable(items):
-            failures += await self._round(_chunks(pending, size), final=size == 1 or len(pending) == 1)
+        while pending := work.pending():
+            failures += await self._round(work, pending, size)
             size = max(1, size // 2) if failures > 1 else size
-        return [item.result or WriteFailed("not written") for item in items]
+        return [result or WriteFailed("not written") for result in work.results]
 
-    async def _round(self, chunks: Sequence[Sequence[_Item]], *, final: bool) -> bool:
-        """Send every chunk once, and settle what can be settled; whether any chunk failed."""
-        fence = self._fence()
-        transactions: list[Transaction] = [[fence, *(item.operation for item in chunk)] for chunk in chunks]
-        outcomes = await self._journal.commit(transactions, fence=fence.version)
-        for chunk, outcome in zip(chunks, outcomes, strict=True):
-            _settle(chunk, outcome)
-        aborted = [chunk for chunk, outcome in zip(chunks, outcomes, strict=True) if isinstance(outcome, Aborted)]
-        lost = [chunk for chunk, outcome in zip(chunks, outcomes, strict=True) if isinstance(outcome, ReplyLost)]
-        await self._read_back_lost(lost, fence.version)
-        await self._read_back_aborted(aborted, final=final)
+    async def _round(self, work: _Work, pending: Sequence[int], size: int) -> bool:
+        """Send what is pending once, and settle what can be settled; whether any transaction failed."""
+        lost: list[Chunk] = []
+        aborted: list[Chunk] = []
+        chunks = work.chunks(pending, size)
+
+        async def send() -> None:
+            with closing(chunks):  # when one transaction fails for good, nobody sends another
+                for chunk in chunks:
+                    outcome = await self._commit(work, chunk)
+                    work.settle(chunk, outcome)
+                    if isinstance(outcome, ReplyLost):
+                        lost.append(chunk)
+                    elif isinstance(outcome, Aborted):
+                        aborted.append(chunk)
+
+        fence = self._fence().version
+        await _all_of(send() for _ in range(IN_FLIGHT if len(pending) > size else 1))
+        await self._read_back_lost(work, lost, fence)
+        await self._read_back_aborted(work, aborted, final=size == 1 or len(pending) == 1)
         return bool(aborted or lost)
+
+    async def _commit(self, work: _Work, chunk: Chunk) -> Outcome:
+        fence = self._fence()
+        (outcome,) = await self._journal.commit([[fence, *work.of(chunk)]], fence=fence.version)
+        return outcome
 
     def _fence(self) -> Check:
         if self._term is None:
             raise ControllerMoved("no term of ours: nothing is written")
         return Check(paths.CONTROLLER_EPOCH, self._term)
 
-    async def _read_back_aborted(self, chunks: Sequence[Sequence[_Item]], *, final: bool) -> None:
+    async def _read_back_aborted(self, work: _Work, chunks: Sequence[Chunk], *, final: bool) -> None:
         """Read the znodes of aborted transactions once, and report those that somebody else moved."""
-        items = [item for chunk in chunks for item in chunk if item.result is None]
-        nodes = await self._zk.read([item.operation.path for item in items])
-        for item, node in zip(items, nodes, strict=True):
-            item.result = conflict_of(item.operation, node)
-            if final and item.result is None:
-                item.result = Conflict("refused, though the znode itself has not moved")
+        left = [index for chunk in chunks for index in chunk if work.results[index] is None]
+        operations = work.of(left)
+        nodes = await self._zk.read([operation.path for operation in operations])
+        for index, operation, node in zip(left, operations, nodes, strict=True):
+            result = conflict_of(operation, node)
+            if final and result is None:
+                result = Conflict("refused, though the znode itself has not moved")
+            work.results[index] = result
 
-    async def _read_back_lost(self, chunks: Sequence[Sequence[_Item]], fence: int) -> None:
+    async def _read_back_lost(self, work: _Work, chunks: Sequence[Chunk], fence: int) -> None:
         """Find out which of the transactions whose answer was lost took effect; those that did not are sent again."""
         if not chunks:
             return
-        transactions = [[item.operation for item in chunk] for chunk in chunks]
+        transactions = [work.of(chunk) for chunk in chunks]
         with self._journal.settling(transactions, fence=fence):
             await self._zk.sync()
             seen = [await self._zk.read([operation.path for operation in each]) for each in transactions]
         for chunk, operations, nodes in zip(chunks, transactions, seen, strict=True):
-            for item, node in zip(chunk, nodes, strict=True):
-                item.result = effect_of(item.operation, node) or conflict_of(item.operation, node)
-            self._journal.read_back(operations, [item.result for item in chunk], fence)
+            for index, operation, node in zip(chunk, operations, nodes, strict=True):
+                work.results[index] = effect_of(operation, node) or conflict_of(operation, node)
+            self._journal.read_back(operations, [work.results[index] for index in chunk], fence)
 
 
-def _size(operation: Operation) -> int:
-    data = operation.data if isinstance(operation, Create | SetData) else None
-    return len(operation.path.encode()) + len(data or b"") + _OVERHEAD
-
-
-def _sendable(items: Sequence[_Item]) -> list[_Item]:
-    for item in items:
-        if item.result is None and item.size > MAX_SINGLE_BYTES:
-            item.result = WriteFailed(f"{item.size} bytes are more than ZooKeeper takes in one request")
-    return [item for item in items if item.result is None]
-
-
-def _chunks(items: Sequence[_Item], size: int) -> list[list[_Item]]:
-    chunks: list[list[_Item]] = []
-    room = 0
-    for item in items:
-        if not chunks or len(chunks[-1]) >= size or item.size > room:
-            chunks.append([])
-            room = MAX_BYTES
-        chunks[-1].append(item)
-        room -= item.size
-    return chunks
-
-
-def _settle(chunk: Sequence[_Item], outcome: Outcome) -> None:
-    if isinstance(outcome, Committed):
-        for item, version in zip(chunk, outcome.versions[1:], strict=True):
-            item.result = Written(version)
-    elif isinstance(outcome, Aborted):
-        _settle_aborted(chunk, outcome)
-
-
-def _settle_aborted(chunk: Sequence[_Item], outcome: Aborted) -> None:
-    if outcome.failed == 0:
-        raise ControllerMoved(f"{paths.CONTROLLER_EPOCH}: {code_name(outcome.code)}, another controller has the role")
-    if outcome.failed < 0:
-        for item in chunk:
-            item.result = WriteFailed(code_name(outcome.code))
+async def _all_of(senders: Iterable[Coroutine[None, None, None]]) -> None:
+    """Run them side by side; one of their failures is raised when all have ended, a deposition before others."""
+    first, *others = senders
+    if not others:
+        await first
         return
-    item = chunk[outcome.failed - 1]
-    if outcome.code not in CONFLICT_CODES:
-        item.result = WriteFailed(code_name(outcome.code))
+    outcomes = await asyncio.gather(first, *others, return_exceptions=True)
+    failures = [outcome for outcome in outcomes if outcome is not None]
+    for failure in sorted(failures, key=lambda failure: not isinstance(failure, ControllerMoved)):
+        raise failure
 
 
 def effect_of(operation: Operation, node: Node | None) -> Written | None:

@@ -1,12 +1,39 @@
 """What a rule is: an invariant with a memory, asked about one record after the other. Pure."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar, Final, NamedTuple
 
+from controllerd.core.model import LeaderAndIsr, TopicPartition
 from replay.envelope import Envelope
-from replay.fold import ClusterState
-from replay.records import EventBegin, EventEnd, Record
+from replay.fold import ClusterState, leadership_of
+from replay.records import DecisionRecord, EventBegin, EventEnd, LeadershipRecord, Record, ZkWriteRecord
+
+_STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_NO_DETAIL: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+class Decided(NamedTuple):
+    """What an election decided for one partition."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool
+
+
+class LeadershipChange(NamedTuple):
+    """A leadership that follows another one, or the first if it is ours; in a record of many, one after the other."""
+
+    tp: TopicPartition
+    before: LeaderAndIsr | None
+    after: LeaderAndIsr
+    is_ours: bool
+    """Our own write, in the event at hand."""
+    decided: Decided | None
+    """The election that led to it, None for all other changes."""
 
 
 class Entry(NamedTuple):
@@ -16,6 +43,9 @@ class Entry(NamedTuple):
     record: Record
     state: ClusterState
     event: str = ""
+    detail: Mapping[str, object] = _NO_DETAIL
+    """What the beginning of the event says about it."""
+    changes: Sequence[LeadershipChange] = ()
 
 
 class Rule(ABC):
@@ -23,6 +53,8 @@ class Rule(ABC):
 
     id: ClassVar[str]
     title: ClassVar[str]
+    kinds: ClassVar[frozenset[type[Record]] | None] = None
+    """The records that it looks at, None for all: it is not asked about others, and there are many others."""
     across_nodes: ClassVar[bool] = False
     """Whether it speaks about all nodes together, or about the log of one boot of one node."""
 
@@ -35,15 +67,56 @@ class Rule(ABC):
         yield from ()
 
 
-class EventName:
-    """Follows which event is being handled."""
+class CurrentEvent:
+    """Follows which event is being handled, and what it has decided and written to state znodes so far."""
 
     def __init__(self) -> None:
         self.name = ""
+        self.detail: Mapping[str, object] = _NO_DETAIL
+        self._written: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        self._decided: dict[TopicPartition, Decided] = {}
 
     def see(self, record: Record) -> None:
         """The next record."""
         if isinstance(record, EventBegin):
-            self.name = record.name
+            self.name, self.detail = record.name, record.detail
+            self._written.clear()
+            self._decided.clear()
         elif isinstance(record, EventEnd):
-            self.name = ""
+            self.name, self.detail = "", _NO_DETAIL
+        elif isinstance(record, ZkWriteRecord):
+            self._see_write(record)
+        elif isinstance(record, DecisionRecord):
+            columns = (record.topics, record.partitions, record.leaders, record.isrs, record.unclean)
+            for topic, number, leader, isr, unclean in zip(*columns, strict=True):
+                self._decided[TopicPartition(topic, number)] = Decided(leader, tuple(isr), unclean)
+
+    def _see_write(self, record: ZkWriteRecord) -> None:
+        for path, result, version in zip(record.paths, record.results, record.versions, strict=True):
+            match = _STATE_PATH.fullmatch(path) if result == "ok" and version >= 0 else None
+            if match is not None:
+                self._written[TopicPartition(match[1], int(match[2]))].add(version)
+
+    def changes(self, record: Record, state: ClusterState) -> Sequence[LeadershipChange]:
+        """What this record changes in the leaderships of ``state``; what is read for the first time is no change."""
+        if not isinstance(record, LeadershipRecord):
+            return ()
+        found: list[LeadershipChange] = []
+        latest: dict[TopicPartition, LeaderAndIsr] = {}
+        for index, (topic, number) in enumerate(zip(record.topics, record.partitions, strict=True)):
+            tp, version = TopicPartition(topic, number), record.partition_epochs[index]
+            before = latest.get(tp)
+            if before is None and (known := state.partition(tp)) is not None:
+                before = known.leadership
+            is_ours = version in self._written.get(tp, ())
+            if is_ours or (before is not None and version > before.partition_epoch):
+                after = latest[tp] = leadership_of(record, index)
+                found.append(LeadershipChange(tp, before, after, is_ours, self._decision(tp, after)))
+        return found
+
+    def _decision(self, tp: TopicPartition, after: LeaderAndIsr) -> Decided | None:
+        """The decision that this is the result of; it explains one change, not the next one as well."""
+        decided = self._decided.get(tp)
+        if decided is None or (decided.leader, decided.isr) != (after.leader, after.isr):
+            return None
+        return self._decided.pop(tp)

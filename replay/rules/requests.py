@@ -20,6 +20,7 @@ class RequestsAreOfTheTerm(Rule):
 
     id = "I-03"
     title = "a request carries the epoch of the present term, and none is made outside a term"
+    kinds = frozenset({TermRecord, RequestRecord})
 
     def __init__(self) -> None:
         self._epoch = 0
@@ -38,6 +39,7 @@ class NobodyIsDeleted(Rule):
 
     id = "I-09"
     title = "leader -2 stands only in UpdateMetadata"
+    kinds = frozenset({RequestRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
         record = entry.record
@@ -72,6 +74,7 @@ class LeaderAndIsrNeverGoesBack(Rule):
 
     id = "I-10"
     title = "LeaderAndIsr to a broker never goes back in (controller epoch, leader epoch) of a partition"
+    kinds = frozenset({TopicsForgotten, RequestRecord})
 
     def __init__(self) -> None:
         self._sent = _Sent()
@@ -95,6 +98,7 @@ class MetadataNeverGoesBack(Rule):
 
     id = "I-11"
     title = "UpdateMetadata never shows a broker an older partition than it was sent before"
+    kinds = frozenset({TopicsForgotten, RequestRecord})
 
     def __init__(self) -> None:
         self._sent = _Sent()
@@ -123,6 +127,7 @@ class PartitionEpochsAreRead(Rule):
 
     id = "I-13"
     title = "a partition epoch in a request was read from ZooKeeper or answered by it"
+    kinds = frozenset({RequestRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
         record = entry.record
@@ -142,6 +147,7 @@ class MetadataComesFirst(Rule):
 
     id = "I-23"
     title = "the first request of a term to a broker is an UpdateMetadata with the live brokers"
+    kinds = frozenset({RequestRecord})
 
     def __init__(self) -> None:
         self._greeted: set[tuple[int, int, int]] = set()
@@ -162,6 +168,7 @@ class BrokerEpochsAreCurrent(Rule):
 
     id = "I-27"
     title = "a request goes to a registered broker and carries the broker epoch of its registration"
+    kinds = frozenset({RequestRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
         if not isinstance(entry.record, RequestRecord):

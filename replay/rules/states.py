@@ -44,6 +44,8 @@ _FIRST_REPLICA_STATES: Final = frozenset({"OnlineReplica", "ReplicaDeletionIneli
 class _Moves(Rule):
     """Transitions against a table; until the event of a snapshot ends, first states are no transitions."""
 
+    kinds = frozenset({SnapshotBegin, EventEnd, PartitionStateRecord, ReplicaStateRecord})
+
     def __init__(self) -> None:
         self._starting = False
 
@@ -113,6 +115,7 @@ class SnapshotsAreComplete(Rule):
 
     id = "I-30"
     title = "at the end of a snapshot the replay has as many brokers, topics and partitions as the controller"
+    kinds = frozenset({SnapshotEnd})
 
     def see(self, entry: Entry) -> Iterator[str]:
         if not isinstance(entry.record, SnapshotEnd):

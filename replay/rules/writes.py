@@ -1,16 +1,21 @@
 """Invariants of the role and of what is written to ZooKeeper. Pure."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, TopicPartition
-from replay.fold import leaderships_of
-from replay.records import DecisionRecord, LeadershipRecord, TermRecord, TopicsRecord, ZkWriteRecord
+from replay.records import (
+    DecisionRecord,
+    LeadershipRecord,
+    RequestRecord,
+    SnapshotBegin,
+    TermRecord,
+    TopicsRecord,
+    ZkWriteRecord,
+)
 from replay.rules.base import Entry, Rule
+from replay.rules.leaderships import ALTER_PARTITION
 
-ALTER_PARTITION: Final = "AlterPartitionReceived"
-_STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 _ELECTION_PATHS: Final = frozenset({"/controller", "/controller_epoch"})
 _PERSISTENT_ROOTS: Final = ("/admin", "/config", "/cluster", "/consumers")
 _PERSISTENT: Final = frozenset({
@@ -29,6 +34,7 @@ class OneTermPerEpoch(Rule):
     id = "I-01"
     title = "a controller epoch is won once, and each is higher than those before it"
     across_nodes = True
+    kinds = frozenset({TermRecord})
 
     def __init__(self) -> None:
         self._won: dict[int, str] = {}
@@ -54,6 +60,7 @@ class WritesAreFenced(Rule):
 
     id = "I-02"
     title = "every write demands the version of /controller_epoch that this term won"
+    kinds = frozenset({TermRecord, ZkWriteRecord})
 
     def __init__(self) -> None:
         self._version = -1
@@ -86,6 +93,7 @@ class FencingHolds(Rule):
     id = "I-04"
     title = "in the order of ZooKeeper no write of an older epoch succeeds after one of a newer"
     across_nodes = True
+    kinds = frozenset({ZkWriteRecord})
 
     def __init__(self) -> None:
         self._spans: dict[int, tuple[int, int]] = {}
@@ -110,14 +118,13 @@ class IsrIsNeverEmpty(Rule):
     """An empty ISR has forgotten who holds the data."""
 
     id = "I-06"
-    title = "an ISR is never empty"
+    title = "no ISR that is decided on or written is empty"
+    kinds = frozenset({LeadershipRecord, DecisionRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
-        record = entry.record
-        if isinstance(record, LeadershipRecord | DecisionRecord):
-            for topic, number, isr in zip(record.topics, record.partitions, record.isrs, strict=True):
-                if not isr:
-                    yield f"{topic}-{number} has an empty ISR"
+        for tp, _, isr in _intended(entry):
+            if not isr:
+                yield f"{tp} has an empty ISR"
 
 
 class IsrGrowsByLiveBrokers(Rule):
@@ -125,32 +132,42 @@ class IsrGrowsByLiveBrokers(Rule):
 
     id = "I-08"
     title = "a broker that AlterPartition adds to an ISR is live and not shutting down"
+    kinds = frozenset({LeadershipRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
-        if not isinstance(entry.record, LeadershipRecord) or entry.event != ALTER_PARTITION:
+        if entry.event != ALTER_PARTITION:
             return
-        for tp, leadership in leaderships_of(entry.record):
-            known = entry.state.partition(tp)
-            if known is None or known.leadership is None:
+        for change in entry.changes:
+            if change.before is None:
                 continue
-            added = set(leadership.isr) - set(known.leadership.isr) - entry.state.live
+            added = set(change.after.isr) - set(change.before.isr) - entry.state.live
             if added:
-                yield f"{tp}: brokers {sorted(added)} came into the ISR and are not live"
+                yield f"{change.tp}: brokers {sorted(added)} came into the ISR and are not live"
 
 
 class LeaderIsInIsr(Rule):
     """LeaderInIsr of the TLA+ models."""
 
     id = "I-09"
-    title = "a leader is in its ISR, or there is none"
+    title = "a leader that is decided on or written is in its ISR, or there is none"
+    kinds = frozenset({LeadershipRecord, DecisionRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
-        record = entry.record
-        if isinstance(record, LeadershipRecord | DecisionRecord):
-            columns = (record.topics, record.partitions, record.leaders, record.isrs)
-            for topic, number, leader, isr in zip(*columns, strict=True):
-                if leader != NO_LEADER and isr and leader not in isr:
-                    yield f"{topic}-{number} has the leader {leader} and the ISR {isr}"
+        for tp, leader, isr in _intended(entry):
+            if leader != NO_LEADER and isr and leader not in isr:
+                yield f"{tp} has the leader {leader} and the ISR {list(isr)}"
+
+
+def _intended(entry: Entry) -> Iterator[tuple[TopicPartition, int, Sequence[int]]]:
+    """Leader and ISR of what we decide and write; what is found broken in ZooKeeper is not our doing."""
+    record = entry.record
+    if isinstance(record, DecisionRecord):
+        columns = (record.topics, record.partitions, record.leaders, record.isrs)
+        for topic, number, leader, isr in zip(*columns, strict=True):
+            yield TopicPartition(topic, number), leader, isr
+    for change in entry.changes:
+        if change.is_ours:
+            yield change.tp, change.after.leader, change.after.isr
 
 
 class LeaderEpochRises(Rule):
@@ -158,37 +175,22 @@ class LeaderEpochRises(Rule):
 
     id = "I-12"
     title = "a leader epoch rises with each write of the controller and stays the same in an AlterPartition"
-
-    def __init__(self) -> None:
-        self._written: dict[TopicPartition, int] = {}
+    kinds = frozenset({LeadershipRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
-        if isinstance(entry.record, ZkWriteRecord):
-            self._written.update(_state_writes(entry.record))
-        elif isinstance(entry.record, LeadershipRecord):
-            yield from self._see_leaderships(entry, entry.record)
-
-    def _see_leaderships(self, entry: Entry, record: LeadershipRecord) -> Iterator[str]:
-        for tp, after in leaderships_of(record):
-            known = entry.state.partition(tp)
-            before = known.leadership if known is not None else None
+        for change in entry.changes:
+            before, after = change.before, change.after
             if before is None or after.partition_epoch <= before.partition_epoch:
                 continue
-            change = f"{tp}: leader epoch {before.leader_epoch} to {after.leader_epoch}"
-            ours = self._written.get(tp) == after.partition_epoch
+            said = f"{change.tp}: leader epoch {before.leader_epoch} to {after.leader_epoch}"
+            # When a foreign write stands in the way of an AlterPartition, an election in the same event clears it up.
+            asked = entry.event == ALTER_PARTITION and change.decided is None
             if after.leader_epoch < before.leader_epoch:
-                yield f"{change}, which is lower"
-            elif ours and entry.event == ALTER_PARTITION and after.leader_epoch != before.leader_epoch:
-                yield f"{change} in an AlterPartition"
-            elif ours and entry.event != ALTER_PARTITION and after.leader_epoch == before.leader_epoch:
-                yield f"{change} by a write of the controller"
-
-
-def _state_writes(record: ZkWriteRecord) -> Iterator[tuple[TopicPartition, int]]:
-    for path, result, version in zip(record.paths, record.results, record.versions, strict=True):
-        match = _STATE_PATH.fullmatch(path)
-        if match is not None and result == "ok" and version >= 0:
-            yield TopicPartition(match[1], int(match[2])), version
+                yield f"{said}, which is lower"
+            elif change.is_ours and asked and after.leader_epoch != before.leader_epoch:
+                yield f"{said} in an AlterPartition"
+            elif change.is_ours and not asked and after.leader_epoch == before.leader_epoch:
+                yield f"{said} by a write of the controller"
 
 
 class TopicIdStays(Rule):
@@ -196,6 +198,7 @@ class TopicIdStays(Rule):
 
     id = "I-26"
     title = "a topic keeps its id for as long as it lives"
+    kinds = frozenset({TopicsRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
         if not isinstance(entry.record, TopicsRecord):
@@ -206,11 +209,42 @@ class TopicIdStays(Rule):
                 yield f"topic {name} had the id {known.topic_id} and has {topic_id}"
 
 
+class DoubtEndsFirst(Rule):
+    """Decide by what was read, never by hope: an answer that was lost says nothing."""
+
+    id = "I-38"
+    title = "a write whose outcome nobody knows is cleared up before anybody is told of its partition"
+    kinds = frozenset({ZkWriteRecord, TermRecord, SnapshotBegin, RequestRecord})
+
+    def __init__(self) -> None:
+        self._doubtful: set[str] = set()
+
+    def see(self, entry: Entry) -> Iterator[str]:
+        record = entry.record
+        if isinstance(record, ZkWriteRecord):
+            if self._doubtful or record.ambiguous:
+                self._see_write(record)
+        elif not self._doubtful:
+            return
+        elif isinstance(record, TermRecord | SnapshotBegin):
+            self._doubtful.clear()
+        elif isinstance(record, RequestRecord):
+            for topic, number in zip(record.topics, record.partitions, strict=True):
+                path = f"/brokers/topics/{topic}/partitions/{number}/state"
+                if path in self._doubtful:
+                    yield f"{record.api} names {topic}-{number}, of which nobody knows what was written"
+
+    def _see_write(self, record: ZkWriteRecord) -> None:
+        for path, result in zip(record.paths, record.results, strict=True):
+            (self._doubtful.add if record.ambiguous and result == "unknown" else self._doubtful.discard)(path)
+
+
 class QuarantineIsRespected(Rule):
     """What could not be understood must not be overwritten."""
 
     id = "I-37"
     title = "a znode in quarantine is not written"
+    kinds = frozenset({ZkWriteRecord})
 
     def see(self, entry: Entry) -> Iterator[str]:
         record = entry.record

@@ -373,6 +373,29 @@ async def test_nothing_leaves_while_we_may_not_send() -> None:
         assert (connections_before, stub.connections) == (0, 1)
 
 
+async def test_what_may_no_longer_be_sent_when_its_body_is_made_is_held_back() -> None:
+    async with one_broker() as (desk, manager, stub):
+        async with manager._shared.encoding:
+            manager.send(B1, leader_and_isr())
+            await eventually(lambda: manager.stats()[0].connected)
+            desk.may_send = False
+        await eventually(lambda: not manager._shared.encoding.locked())
+        sent_before = manager.stats()[0].bytes_sent
+        desk.may_send = True
+        await desk.has_events(1)
+
+    assert sent_before == 0
+    assert [got.api for got in stub.got] == ["LeaderAndIsr"]
+
+
+async def test_bodies_are_made_one_after_the_other() -> None:
+    async with one_broker() as (_, manager, stub), manager._shared.encoding:
+        manager.send(B1, leader_and_isr())
+        await eventually(lambda: manager.stats()[0].connected)
+
+        assert stub.got == []
+
+
 async def test_an_idle_connection_that_the_broker_closed_costs_no_retry() -> None:
     async with one_broker() as (desk, manager, stub):
         manager.send(B1, update_metadata())

@@ -21,6 +21,7 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
+from controllerd.core.records import PartitionRecord
 
 BROKERS = tuple(BrokerId(number) for number in range(1, 4))
 TOPICS = ("a", "b")
@@ -65,8 +66,18 @@ class Story:
         self.replica_states: dict[Replica, ReplicaState] = {}
         self.quarantine: dict[str, str] = {}
 
-    def hear(self, change: ch.Change) -> None:
+    def hear(self, change: ch.Change | ch.BulkChange) -> None:
         match change:
+            case ch.PartitionsAssigned(topic, assigned):
+                self.assignments |= {TopicPartition(topic, number): each for number, each in assigned.items()}
+            case ch.LeadershipsSet(of, leaderships):
+                self.leaderships |= dict(zip(of, leaderships, strict=True))
+            case ch.PartitionsMoved(those, before, after):
+                for tp in those:
+                    self.hear_of_topics(ch.PartitionMoved(tp, before, after))
+            case ch.ReplicasMoved(host, those, was, becomes):
+                for tp in those:
+                    self.hear_of_topics(ch.ReplicaMoved(tp, host, was, becomes))
             case ch.BrokerLive(broker):
                 self.brokers[broker.id] = broker
             case ch.BrokerGone(gone):
@@ -84,7 +95,7 @@ class Story:
             case _:
                 self.hear_of_topics(change)
 
-    def hear_of_topics(self, change: ch.Change) -> None:
+    def hear_of_topics(self, change: ch.Change | ch.BulkChange) -> None:
         match change:
             case ch.TopicKnown(topic, topic_id, version):
                 self.topics[topic] = (topic_id, version)
@@ -169,6 +180,12 @@ class ContextMachine(RuleBasedStateMachine):
         topic_id = None if generation is None else f"{topic}-{generation}"
         self.context.put_topic(TopicImage(topic, assigned, topic_id, version))
 
+    @precondition(lambda self: len(self.context.topics) < len(TOPICS))
+    @rule(data=st.data(), assigned=st.dictionaries(st.integers(0, 1), assignments(), min_size=1))
+    def add_topic(self, data: st.DataObject, assigned: dict[int, ReplicaAssignment]) -> None:
+        topic = data.draw(st.sampled_from(sorted(set(TOPICS) - set(self.context.topics))))
+        self.context.add_topic(TopicImage(topic, assigned, f"{topic}-z", 0))
+
     @rule(topic=st.sampled_from(TOPICS))
     def remove_topic(self, topic: str) -> None:
         self.context.remove_topic(topic)
@@ -203,6 +220,25 @@ class ContextMachine(RuleBasedStateMachine):
     @rule(data=st.data(), broker=broker_ids, state=replica_states)
     def set_replica_state(self, data: st.DataObject, broker: BrokerId, state: ReplicaState) -> None:
         self.context.set_replica_state(Replica(self.a_partition(data), broker), state)
+
+    def some_records(self, data: st.DataObject) -> list[PartitionRecord]:
+        known = sorted(self.context.partitions())
+        return [self.context.record(tp) for tp in data.draw(st.lists(st.sampled_from(known), unique=True))]
+
+    @precondition(has_partitions)
+    @rule(data=st.data(), leadership=leaderships)
+    def set_leaderships(self, data: st.DataObject, leadership: LeaderAndIsr) -> None:
+        self.context.set_leaderships((record, leadership) for record in self.some_records(data))
+
+    @precondition(has_partitions)
+    @rule(data=st.data(), state=states)
+    def move_partitions(self, data: st.DataObject, state: PartitionState) -> None:
+        self.context.move_partitions(self.some_records(data), state)
+
+    @precondition(has_partitions)
+    @rule(data=st.data(), broker=broker_ids, state=replica_states)
+    def move_replicas(self, data: st.DataObject, broker: BrokerId, state: ReplicaState) -> None:
+        self.context.move_replicas(broker, self.some_records(data), state)
 
     @rule(path=st.sampled_from(["/p", "/q"]), reason=st.sampled_from(["r", "s"]))
     def put_in_quarantine(self, path: str, reason: str) -> None:
@@ -253,7 +289,7 @@ class ContextMachine(RuleBasedStateMachine):
 
         for broker in BROKERS:
             assert set(self.context.partitions_on(broker)) == scanned[broker]
-            assert set(self.context.replicas_on([broker])) == {Replica(tp, broker) for tp in scanned[broker]}
+            assert {record.tp for record in self.context.records_on(broker)} == scanned[broker]
 
     @invariant()
     def partitions_by_leader_agree_with_a_scan(self) -> None:

@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def guard(clock: ManualClock) -> FreezeGuard:
-    return FreezeGuard(LIMIT_S, clock.monotonic)
+    return FreezeGuard(LIMIT_S, clock.monotonic, lambda: None)
 
 
 def test_a_process_that_runs_may_send(guard: FreezeGuard, clock: ManualClock) -> None:

@@ -9,13 +9,14 @@ from typing import cast
 
 import pytest
 
+from channel_manager.manager import ChannelManager
 from controllerd.config.load import load_config
 from controllerd.core.model import BrokerId
-from controllerd.daemon.node import Node
+from controllerd.daemon.instance import Instance
 from controllerd.errors import StoreUnavailable
-from controllerd.identity import claim_data_dir
 from controllerd.zk.client import ZooKeeperClient
 from controllerd.zk.session import SessionState
+from tests.fakes.audit import RecordingAudit
 
 SESSION_MS = 1_000
 
@@ -42,16 +43,25 @@ class Elector:
         return True
 
 
+class Reads:
+    """The reads of a session: there is nothing to catch up with."""
+
+    async def sync(self) -> None:
+        """At once."""
+
+
 @dataclass
 class Client:
     """What the heartbeat needs of ZooKeeper."""
+
+    zk: Reads = field(default_factory=Reads)
 
     session: Session = field(default_factory=Session)
     elector: Elector = field(default_factory=Elector)
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
+async def node(tmp_path: Path) -> AsyncIterator[Instance]:
     given: dict[str, object] = {
         "zookeeper.connect": "127.0.0.1:1",
         "zookeeper.session_timeout_ms": str(SESSION_MS),
@@ -61,16 +71,15 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
         "http.listen": "127.0.0.1:0",
     }
     config = load_config(None, {}, given)
-    with claim_data_dir(tmp_path) as identity:
-        node = Node(config, identity)
-        yield node
-        node.timers.clear()
+    node = Instance(config, "an instance", RecordingAudit(), tuple)
+    yield node
+    node.timers.clear()
 
 
-async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Node) -> None:
+async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Instance) -> None:
     """After a freeze the session mostly is over: the check itself fails, and must be made again in the next session."""
     node.context.begin_term(7, 1)
-    node.guard.is_suspicious = True
+    node.guard.suspect("a test")
     client = Client(elector=Elector(losses=2))
     beats = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: None))
 
@@ -85,14 +94,14 @@ async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_b
         await beats
 
 
-async def test_a_sleep_that_may_have_outlived_the_session_counts_from_the_last_ping(node: Node) -> None:
+async def test_a_sleep_that_may_have_outlived_the_session_counts_from_the_last_ping(node: Instance) -> None:
     """A ping may be a third of the session old when the process freezes, and the server counts from there."""
     node.guard._seen_at -= 0.7 * SESSION_MS / 1000
 
     assert not node.guard.may_send()
 
 
-async def test_an_instance_without_heartbeat_ends(node: Node) -> None:
+async def test_an_instance_without_heartbeat_ends(node: Instance) -> None:
     async def broken() -> None:
         raise RuntimeError("planted")
 
@@ -104,8 +113,35 @@ async def test_an_instance_without_heartbeat_ends(node: Node) -> None:
     assert "heartbeat" in node.stop_reason
 
 
-async def test_a_sender_that_failed_is_not_opened_again_in_the_same_breath(node: Node) -> None:
+async def test_a_sender_that_failed_is_not_opened_again_in_the_same_breath(node: Instance) -> None:
     """If it fails again, each round costs every broker an UpdateMetadata: it must not spin."""
     node._sender_failed(BrokerId(1), RuntimeError("planted"))
 
     assert len(node.queue) == 0
+
+
+@dataclass
+class Channels:
+    """Channels that count how often all connections were closed."""
+
+    closed: int = 0
+
+    def disconnect(self) -> None:
+        self.closed += 1
+
+
+async def test_the_moment_in_which_a_sleep_is_noticed_closes_every_connection(node: Instance) -> None:
+    """What asyncio has in its buffers would leave by itself, without anybody looking at the epoch."""
+    node.channels = channels = cast("ChannelManager", Channels())
+    node.guard._seen_at -= 0.7 * SESSION_MS / 1000
+
+    node.guard.tick()
+
+    assert cast("Channels", channels).closed == 1
+
+
+async def test_nothing_leaves_after_a_broker_spoke_of_a_newer_controller(node: Instance) -> None:
+    node._stale_epoch(BrokerId(1), 3)
+
+    assert not node.guard.may_send()
+    assert len(node.queue) == 1

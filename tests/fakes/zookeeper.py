@@ -1,7 +1,7 @@
 """A ZooKeeper in memory: a tree of znodes with versions, czxids, ephemeral owners and one-shot watches.
 
 It does what the server does with the operations of ``controllerd.zk.access`` and never suspends, so that a handler over
-it runs to its end by one ``send(None)``. Several sessions share one tree; ``tests/zk/test_contract.py`` runs the same
+it runs to its end by one ``send(None)``. Several sessions share one tree; ``tests/sim/test_contract.py`` runs the same
 sequences on it and on a real server.
 """
 

@@ -1,13 +1,13 @@
 """The role: elected, fenced, expired, taken over, given away; and what a failure half-way does to it."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pytest
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, Features, PartitionState, Replica, ReplicaState
+from controllerd.core.model import BrokerId, Features, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController, NotServed
 from controllerd.snapshot import Role
@@ -220,11 +220,11 @@ async def fail_after_a_write(world: World, topic: str) -> None:
     before = world.c.outbox._new_batch
 
     class BrokenBatch(RequestBatch):
-        def take(self) -> list[tuple[BrokerId, ControlRequest]]:
+        def requests(self) -> Iterator[tuple[BrokerId, ControlRequest]]:
             if world.zk.writes:
                 world.c.outbox._new_batch = before
                 raise RuntimeError("planted")
-            return super().take()
+            return super().requests()
 
     def new_batch(context: ControllerContext) -> RequestBatch:
         return BrokenBatch(world.c.node_id, context, inter_broker_listener="PLAINTEXT")
@@ -360,13 +360,13 @@ async def test_a_failure_after_brokers_were_told_something_begins_a_new_term(wor
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.forget()
-    whole = world.c.replicas.handle
+    whole = world.c.replicas.handle_on
 
-    async def broken(replicas: Collection[Replica], target: ReplicaState) -> None:
-        world.c.replicas.handle = whole  # type: ignore[method-assign]
+    async def broken(replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> None:
+        world.c.replicas.handle_on = whole  # type: ignore[method-assign]
         raise RuntimeError("planted")
 
-    world.c.replicas.handle = broken  # type: ignore[method-assign]
+    world.c.replicas.handle_on = broken  # type: ignore[method-assign]
     world.register(4)
     await world.settle()
 
@@ -404,14 +404,14 @@ async def test_a_feature_znode_that_cannot_be_understood_is_left_alone_and_the_c
 
 async def test_an_epoch_that_moved_while_a_new_term_begins_does_not_leave_the_role_to_nobody(world: World) -> None:
     """/controller is still ours then, so no watch on it tells us to contend again."""
-    whole = world.c.replicas.handle
+    whole = world.c.replicas.handle_on
 
-    async def broken(replicas: Collection[Replica], target: ReplicaState) -> None:
-        world.c.replicas.handle = whole  # type: ignore[method-assign]
+    async def broken(replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> None:
+        world.c.replicas.handle_on = whole  # type: ignore[method-assign]
         raise RuntimeError("planted")
 
     world.put_topic("t", {0: [1, 2, 3]})
-    world.c.replicas.handle = broken  # type: ignore[method-assign]
+    world.c.replicas.handle_on = broken  # type: ignore[method-assign]
     world.zk.before_transaction[1] = lambda: world.tree.put("/controller_epoch", b"7")
     await world.settle()
 

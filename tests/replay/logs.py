@@ -15,7 +15,9 @@ from replay.records import (
     PartitionStateRecord,
     Record,
     ReplicaStateRecord,
+    ReplyRecord,
     RequestRecord,
+    ResponseRecord,
     SnapshotBegin,
     SnapshotEnd,
     TermRecord,
@@ -24,6 +26,7 @@ from replay.records import (
 )
 
 NODE: Final = 2_000_000_000
+TERM_ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
 Log = list[tuple[Envelope, Record]]
 
 
@@ -39,7 +42,7 @@ def log_of(records: Sequence[Record], *, node: int = NODE, boot: str = "boot", e
 
 
 def good_log() -> Log:
-    """A term with a failover, the death of a leader, and an ISR that a leader grows again. Nothing is wrong with it."""
+    """A term with a failover, the death and return of a leader, and an ISR that grows again. Nothing is wrong in it."""
     return log_of([
         TermRecord("elected", 7, 12, "controllerd", "nobody held it"),
         EventBegin(1, "Startup", 1, 0.1),
@@ -60,12 +63,19 @@ def good_log() -> Log:
         RequestRecord("LeaderAndIsr", 7, [2], [102], ["a"], [0], [2], [4], [9], is_new=[False]),
         RequestRecord("UpdateMetadata", 7, [2], [102], ["a"], [0], [2], [4], [9], [2]),
         EventEnd(2, "BrokerChange", "done", 1.0),
+        EventBegin(3, "BrokerChange", 2, 0.1),
         BrokersRecord(live=[BrokerRow(1, 111, [], None)]),
-        EventBegin(3, "AlterPartitionReceived", 9, 0.1),
+        RequestRecord("UpdateMetadata", 7, [2], [102], [], [], [], [], [], [1, 2]),
+        RequestRecord("UpdateMetadata", 7, [1], [111], ["a"], [0], [2], [4], [9], [1, 2]),
+        RequestRecord("LeaderAndIsr", 7, [1], [111], ["a"], [0], [2], [4], [9], is_new=[False]),
+        EventEnd(3, "BrokerChange", "done", 1.0),
+        ResponseRecord(1, 111, "UpdateMetadata", 8, 1, 100, 1, 1.0, 0),
+        EventBegin(4, "AlterPartitionReceived", 9, 0.1, {"broker": 2}),
         ZkWriteRecord(12, 5001, 1.0, ["setData"], ["/brokers/topics/a/partitions/0/state"], [9], ["ok"], [10]),
         LeadershipRecord(["a"], [0], [2], [4], [[2, 1]], [7], [10], [0]),
         RequestRecord("UpdateMetadata", 7, [2], [102], ["a"], [0], [2], [4], [10], [1, 2]),
-        EventEnd(3, "AlterPartitionReceived", "done", 1.0),
+        ReplyRecord(4, "AlterPartitionReceived", "done"),
+        EventEnd(4, "AlterPartitionReceived", "done", 1.0),
     ])  # fmt: skip
 
 
@@ -87,3 +97,20 @@ def with_more(log: Log, *records: Record) -> Log:
         (replace(last, kind=record.kind, seq=last.seq + offset, mono_ns=last.mono_ns + offset), record)
         for offset, record in enumerate(records, 1)
     ]
+
+
+def stamped_log(records: Sequence[Record]) -> Log:
+    """The records of a whole story with the epochs and events that the daemon stamps on them."""
+    log: Log = []
+    epoch = event = 0
+    for seq, record in enumerate(records, 1):
+        if isinstance(record, EventBegin):
+            event = record.number
+        elif isinstance(record, TermRecord) and record.change in {"elected", "renewed"}:
+            epoch = record.controller_epoch
+        log.append((Envelope(1, record.kind, "cluster", NODE, "boot", seq, epoch, event, seq, seq, ""), record))
+        if isinstance(record, EventEnd):
+            event = 0
+        elif isinstance(record, TermRecord) and record.change in TERM_ENDS:
+            epoch = 0
+    return log

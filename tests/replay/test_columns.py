@@ -1,5 +1,6 @@
 """Changes and requests become few records, and the order that matters stays."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from controllerd.core.changes import (
@@ -118,7 +119,7 @@ def stop_replica(broker_epoch: int) -> StopReplicaRequest:
     return StopReplicaRequest(2_000_000_000, 7, broker_epoch, rows)
 
 
-def summary(records: list[Record]) -> list[tuple[str, list[int]]]:
+def summary(records: Iterable[Record]) -> list[tuple[str, list[int]]]:
     return [(record.api, record.brokers) for record in records if isinstance(record, RequestRecord)]
 
 
@@ -154,14 +155,20 @@ def test_the_order_of_each_broker_stays_when_requests_are_shared() -> None:
 
 
 def test_stop_replica_says_what_is_deleted() -> None:
-    assert request_records([(ONE, stop_replica(101))]) == [
+    assert list(request_records([(ONE, stop_replica(101))])) == [
         RequestRecord("StopReplica", 7, [1], [101], ["a"], [0], [], [4], [], delete=[True])
     ]
 
 
 def test_a_large_request_is_continued_in_the_next_record() -> None:
-    records = request_records([(ONE, leader_and_isr(101, MAX_ROWS + 1))])
+    records = list(request_records([(ONE, leader_and_isr(101, MAX_ROWS + 1))]))
     assert [record.continues for record in records if isinstance(record, RequestRecord)] == [False, True]
+
+
+def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
+    records = request_records([(ONE, leader_and_isr(101, 3 * MAX_ROWS))])
+
+    assert [len(next(records).topics) for _ in range(3)] == [MAX_ROWS] * 3  # type: ignore[attr-defined]  # all are requests
 
 
 def test_a_request_without_partitions_is_recorded() -> None:

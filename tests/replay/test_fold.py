@@ -23,7 +23,7 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
-from replay.columns import records_of
+from controllerd.machines.recorded import journal_records
 from replay.fold import ClusterState, Observed, apply, diff_with_zookeeper
 from replay.records import BrokersRecord, Record, SessionRecord, SnapshotBegin, TermRecord
 from tests.audit.samples import write_log
@@ -106,7 +106,7 @@ def test_the_fold_of_the_journal_is_the_context(events: list[list[tuple[str, ...
     for event in events:
         for mutation in event:
             mutate(context, *mutation)
-        records += records_of(context.take_changes())
+        records += journal_records(context.take_changes())
     assert_same_picture(fold(records), context)
 
 
@@ -117,7 +117,7 @@ def test_the_fold_of_the_files_is_the_context(mutations: list[tuple[str, ...]]) 
     for mutation in mutations:
         mutate(context, *mutation)
     with tempfile.TemporaryDirectory() as root:
-        directory = asyncio.run(write_log(Path(root), *records_of(context.take_changes())))
+        directory = asyncio.run(write_log(Path(root), *journal_records(context.take_changes())))
         assert_same_picture(fold_directory(directory), context)
 
 

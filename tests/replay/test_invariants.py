@@ -8,14 +8,20 @@ import pytest
 
 from replay.invariants import RULES, TITLES, check
 from replay.records import (
+    AlarmRecord,
     BrokersRecord,
+    DecisionRecord,
+    EventBegin,
+    EventEnd,
     GapRecord,
     LeadershipRecord,
     PartitionStateRecord,
     QuarantineRecord,
     Record,
     ReplicaStateRecord,
+    ReplyRecord,
     RequestRecord,
+    ResponseRecord,
     SnapshotEnd,
     TermRecord,
     TopicsForgotten,
@@ -41,6 +47,49 @@ def changed(kind: type[Record], nth: int = 0, **fields: Any) -> Callable[[], Log
 def more(*records: Record) -> Callable[[], Log]:
     """The good log with more records after it."""
     return lambda: with_more(good_log(), *records)
+
+
+def replaced(kind: type[Record], nth: int) -> Callable[[], Log]:
+    """The good log with something harmless in place of one of its records."""
+
+    def mutant() -> Log:
+        log = good_log()
+        return with_record(log, index_of(log, kind, nth), AlarmRecord("nothing", "to see here"))
+
+    return mutant
+
+
+def event(name: str, *records: Record) -> list[Record]:
+    """An event from its beginning to its end."""
+    return [EventBegin(9, name, 0, 0.1), *records, EventEnd(9, name, "done", 1.0)]
+
+
+def write(version: int, leader: int, leader_epoch: int, isr: list[int], *, recovery: int = 0) -> list[Record]:
+    """The controller writes a state znode and takes over what it wrote."""
+    return [
+        ZkWriteRecord(12, 5000 + version, 1.0, ["setData"], [STATE], [version - 1], ["ok"], [version]),
+        LeadershipRecord(["a"], [0], [leader], [leader_epoch], [isr], [7], [version], [recovery]),
+    ]
+
+
+def decision(strategy: str, leader: int, isr: list[int], *, unclean: bool = False) -> DecisionRecord:
+    return DecisionRecord(strategy, ["a"], [0], [leader], [isr], [unclean])
+
+
+def told(brokers: list[int], *, live: list[int], partition_epoch: int | None = None) -> RequestRecord:
+    """Brokers are told who is live, and perhaps the partition as it is at the end of the good log."""
+    epochs = [{1: 111, 2: 102}[broker] for broker in brokers]
+    if partition_epoch is None:
+        return RequestRecord("UpdateMetadata", 7, brokers, epochs, [], [], [], [], [], live)
+    return RequestRecord("UpdateMetadata", 7, brokers, epochs, ["a"], [0], [2], [4], [partition_epoch], live)
+
+
+def in_doubt() -> list[Record]:
+    """The session was lost while the state znode was written."""
+    return [ZkWriteRecord(12, 0, 1.0, ["setData"], [STATE], [10], ["unknown"], [-1], ambiguous=True)]
+
+
+OFFLINE: Final = PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["OfflinePartition"])
 
 
 def lost_line() -> Log:
@@ -75,7 +124,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
         "I-03",
         changed(
             RequestRecord,
-            3,
+            6,
             controller_epoch=6,
             topics=[],
             partitions=[],
@@ -92,31 +141,78 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
         ),
     ),
     ("I-04", write_after_a_newer_epoch),
-    ("I-06", changed(LeadershipRecord, 0, leaders=[-1], isrs=[[]])),
-    ("I-08", changed(LeadershipRecord, 2, isrs=[[2, 3]])),
-    ("I-09", changed(LeadershipRecord, 1, leaders=[1])),
+    ("I-05", more(TermRecord("resigned", 7, 12, "nobody", ""), *event("TopicChange", OFFLINE))),
+    ("I-05", more(TermRecord("resigned", 7, 12, "nobody", ""), *event("TopicChange", decision("Offline", 2, [2])))),
+    ("I-06", more(*event("BrokerChange", *write(11, -1, 5, [])))),
+    (
+        "I-08",
+        more(
+            *event("BrokerChange", BrokersRecord(gone=[1]), told([2], live=[2]), *write(11, 2, 5, [2])),
+            *event("AlterPartitionReceived", *write(12, 2, 5, [2, 1])),
+        ),
+    ),
+    ("I-07", more(*event("BrokerChange", decision("Offline", 3, [3], unclean=True), *write(11, 3, 5, [3])))),
+    ("I-09", more(*event("BrokerChange", *write(11, 1, 5, [2])))),
     ("I-09", changed(RequestRecord, 1, leaders=[-2])),
     ("I-10", more(RequestRecord("LeaderAndIsr", 7, [2], [102], ["a"], [0], [2], [3], [9]))),
     ("I-11", more(RequestRecord("UpdateMetadata", 7, [2], [102], ["a"], [0], [2], [4], [9], [1, 2]))),
     ("I-12", changed(LeadershipRecord, 1, leader_epochs=[3])),
     ("I-12", changed(LeadershipRecord, 2, leader_epochs=[5])),
     ("I-12", more(LeadershipRecord(["a"], [0], [2], [3], [[2]], [6], [11], [0]))),
-    ("I-13", changed(RequestRecord, 3, partition_epochs=[11])),
+    ("I-13", changed(RequestRecord, 6, partition_epochs=[11])),
+    ("I-14", more(*event("BrokerChange", *write(11, 2, 5, [2])), *event("BrokerChange", *write(12, 1, 6, [1])))),
+    (
+        "I-14",
+        more(
+            *event("BrokerChange", *write(11, 2, 5, [2])),
+            *event("BrokerChange", decision("Offline", 1, [1, 2], unclean=True), *write(12, 1, 6, [1, 2])),
+        ),
+    ),
+    ("I-15", more(*event("BrokerChange", decision("Offline", 2, [2, 1])))),
+    ("I-15", more(*event("ControlledShutdown", decision("ControlledShutdown", 2, [2, 1])))),
+    ("I-15", more(*event("AutoPreferredReplicaLeaderElection", decision("Preferred", 2, [2, 1])))),
     ("I-18", more(ReplicaStateRecord(["a"], [0], [1], ["OnlineReplica"], ["ReplicaDeletionStarted"]))),
     ("I-18", more(ReplicaStateRecord(["a"], [0], [3], ["NonExistentReplica"], ["OnlineReplica"]))),
     ("I-19", more(PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["NonExistentPartition"]))),
     ("I-19", more(PartitionStateRecord(["a"], [1], ["NonExistentPartition"], ["OnlinePartition"]))),
-    ("I-23", more(RequestRecord("StopReplica", 7, [1], [111], ["a"], [0], [], [4], [], delete=[False]))),
+    (
+        "I-23",
+        more(
+            TermRecord("elected", 8, 13, "controllerd", ""),
+            RequestRecord("LeaderAndIsr", 8, [2], [102], ["a"], [0], [2], [4], [10]),
+        ),
+    ),
+    ("I-24", replaced(RequestRecord, 2)),
+    ("I-24", changed(RequestRecord, 2, live_brokers=[1, 2])),
+    ("I-25", replaced(RequestRecord, 5)),
+    ("I-25", changed(RequestRecord, 4, topics=[], partitions=[], leaders=[], leader_epochs=[], partition_epochs=[])),
     ("I-26", more(TopicsRecord(["a"], ["another"], [1]))),
-    ("I-27", changed(RequestRecord, 3, brokers=[3], broker_epochs=[103])),
-    ("I-27", changed(RequestRecord, 3, broker_epochs=[101])),
+    ("I-27", changed(RequestRecord, 6, brokers=[3], broker_epochs=[103])),
+    ("I-27", changed(RequestRecord, 6, broker_epochs=[101])),
+    ("I-28", more(ReplyRecord(4, "AlterPartitionReceived", "again"))),
+    ("I-28", more(*event("Resync", ReplyRecord(9, "Resync", "done"), ReplyRecord(9, "Resync", "done")))),
+    ("I-29", more(ResponseRecord(1, 111, "StopReplica", 4, 2, 100, 1, 1.0, 0))),
+    ("I-29", more(ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
+    ("I-29", more(ResponseRecord(3, 103, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-30", changed(SnapshotEnd, partitions=2)),
+    ("I-32", changed(EventBegin, 3, detail={"broker": 1})),
+    ("I-32", more(*event("AlterPartitionReceived", *write(11, 1, 4, [2, 1])))),
+    ("I-33", more(*event("BrokerChange", *write(11, 2, 5, [2, 1], recovery=1)))),
+    (
+        "I-33",
+        more(
+            *event("BrokerChange", *write(11, 2, 5, [2])),
+            *event("BrokerChange", decision("Offline", 1, [1], unclean=True), *write(12, 1, 6, [1], recovery=1)),
+            *event("BrokerChange", *write(13, 1, 7, [1])),
+        ),
+    ),
     (
         "I-37",
         more(
             QuarantineRecord(STATE, "no JSON"), ZkWriteRecord(12, 5002, 1.0, ["setData"], [STATE], [10], ["ok"], [11])
         ),
     ),
+    ("I-38", more(*event("BrokerChange", *in_doubt(), told([2], live=[1, 2], partition_epoch=10)))),
     ("I-40", lost_line),
     ("I-40", clock_that_goes_back),
 ]
@@ -138,9 +234,9 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
 
 
 def test_a_violation_says_where_and_why() -> None:
-    (violation,) = check(changed(LeadershipRecord, 1, leaders=[1])())
+    violation, *_ = check(changed(LeadershipRecord, 1, leader_epochs=[3])())
     assert (violation.seq, violation.boot) == (16, "boot")
-    assert violation.evidence == "a-0 has the leader 1 and the ISR [2]"
+    assert violation.evidence == "a-0: leader epoch 3 to 3 by a write of the controller"
 
 
 def test_a_declared_gap_is_no_violation() -> None:
@@ -182,5 +278,49 @@ def test_a_term_that_is_renewed_is_announced_with_the_old_epoch_and_won_with_the
         good_log(),
         TermRecord("renewed", 7, 12, "2000000000", "an event failed"),
         TermRecord("renewed", 8, 13, "controllerd", ""),
+    )
+    assert list(check(log)) == []
+
+
+def test_an_election_that_clears_up_a_foreign_write_may_end_an_alter_partition() -> None:
+    log = with_more(
+        good_log(), *event("AlterPartitionReceived", decision("Offline", 1, [1, 2]), *write(11, 1, 5, [1, 2]))
+    )
+    assert list(check(log)) == []
+
+
+def test_an_unclean_election_that_was_decided_on_is_no_violation() -> None:
+    log = with_more(
+        good_log(),
+        *event("BrokerChange", *write(11, 2, 5, [2])),
+        *event("BrokerChange", decision("Offline", 1, [1], unclean=True), *write(12, 1, 6, [1], recovery=1)),
+        *event("AlterPartitionReceived", *write(13, 1, 6, [1])),
+    )
+    assert list(check(log)) == []
+
+
+def test_what_is_unknown_is_cleared_up_by_a_new_term() -> None:
+    begins = TermRecord("elected", 8, 13, "controllerd", "")
+    known = RequestRecord("UpdateMetadata", 8, [2], [102], ["a"], [0], [2], [4], [10], [1, 2])
+    assert list(check(with_more(good_log(), *in_doubt(), begins, known))) == []
+
+
+def test_correlation_ids_begin_anew_with_a_channel_that_was_reopened() -> None:
+    log = with_more(
+        good_log(),
+        EventBegin(9, "BrokerRefresh", 2, 0.1, {"broker": 1, "reopen": True}),
+        RequestRecord("UpdateMetadata", 7, [1], [111], ["a"], [0], [2], [4], [10], [1, 2]),
+        EventEnd(9, "BrokerRefresh", "done", 1.0),
+        ResponseRecord(1, 111, "UpdateMetadata", 8, 1, 100, 1, 1.0, 0),
+    )
+    assert list(check(log)) == []
+
+
+def test_a_request_that_was_not_authorized_is_answered_again() -> None:
+    log = with_more(
+        good_log(),
+        RequestRecord("UpdateMetadata", 7, [1], [111], ["a"], [0], [2], [4], [10], [1, 2]),
+        ResponseRecord(1, 111, "UpdateMetadata", 8, 3, 100, 1, 1.0, 31),
+        ResponseRecord(1, 111, "UpdateMetadata", 8, 3, 100, 2, 1.0, 0),
     )
     assert list(check(log)) == []

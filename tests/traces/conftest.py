@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.traces.real_rig import Server
-from tests.traces.txnlog import TransactionLog
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
+from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.zk.access import Create
 from tests.fakes.stub_broker import HOST, Answer, Got, StubBroker
 from tests.fakes.world import NODE_ID
@@ -20,7 +21,6 @@ from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Step, 
 from tests.traces.node import RunningNode, running
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
 from tests.traces.outsiders import Outsiders
-from tests.traces.txnlog import Logged, LoggedTransaction, TransactionLog
 from wire.connection import KafkaConnection
 from wire.kio_codec import decode_entity, encode_entity, response_type
 

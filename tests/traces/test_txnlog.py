@@ -2,10 +2,10 @@
 
 import pytest
 
+from controllerd.dev.txnlog import Logged, LoggedTransaction
 from controllerd.zk.access import Create, Delete, SetData
 from tests.traces.outsiders import Outsiders
 from tests.traces.real_rig import Server
-from tests.traces.txnlog import Logged, LoggedTransaction
 
 ROOT = "/txnlog"
 

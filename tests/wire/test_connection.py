@@ -14,7 +14,15 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 
 from wire.connection import KafkaConnection
-from wire.errors import CorrelationMismatch, FrameTooLarge, MalformedMessage, PeerClosed, TruncatedFrame, WireError
+from wire.errors import (
+    CorrelationMismatch,
+    FrameTooLarge,
+    HeldBack,
+    MalformedMessage,
+    PeerClosed,
+    TruncatedFrame,
+    WireError,
+)
 from wire.framing import decode_request_header, encode_frame, encode_response_header, read_frame
 from wire.kio_codec import decode_request, encode_response
 from wire.versions import ApiKey, VersionRange
@@ -77,6 +85,58 @@ async def test_the_body_of_the_answer_comes_back() -> None:
         assert await asking.request(ApiKey.UPDATE_METADATA, 5, b"old") == b"old"
 
     assert [decode_request_header(frame)[0].correlation_id for frame in peer.asked] == [1, 2]
+
+
+class SlowLink:
+    """A connection whose peer takes a part only when it is drained; what lies in its buffer at once is measured."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+        self.aborted = False
+        self.most_buffered = 0
+        self._buffered = b""
+
+    async def readexactly(self, n: int, /) -> bytes:
+        raise asyncio.IncompleteReadError(b"", n)
+
+    def write(self, data: bytes) -> None:
+        self._buffered += data
+        self.most_buffered = max(self.most_buffered, len(self._buffered))
+
+    async def drain(self) -> None:
+        self.sent += self._buffered
+        self._buffered = b""
+
+    def ended(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    async def wait_closed(self) -> None:
+        return
+
+
+async def test_a_part_is_handed_over_when_the_one_before_has_left() -> None:
+    link = SlowLink()
+    asking = KafkaConnection(link, "me", 5.0, 1000, lambda: True)
+
+    with pytest.raises(PeerClosed):
+        await asking.request(ApiKey.UPDATE_METADATA, 8, *[bytes(1000)] * 50)
+
+    assert len(link.sent) > 50_000
+    assert link.most_buffered < 1100
+
+
+async def test_no_part_leaves_once_nothing_may_be_sent() -> None:
+    link = SlowLink()
+    asking = KafkaConnection(link, "me", 5.0, 1000, lambda: len(link.sent) < 3000)
+
+    with pytest.raises(HeldBack):
+        await asking.request(ApiKey.UPDATE_METADATA, 8, *[bytes(1000)] * 50)
+
+    assert len(link.sent) < 4000
+    assert link.aborted
 
 
 async def test_a_caller_may_choose_the_correlation_id() -> None:

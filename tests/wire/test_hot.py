@@ -88,9 +88,9 @@ def test_one_encoding_serves_all_brokers() -> None:
     assert first[0] != second[0]
 
 
-def test_the_encoding_goes_with_its_body() -> None:
+def test_the_encoding_goes_with_its_body_even_if_it_was_never_completed() -> None:
     body = update_body()
-    update_metadata.encode_shared(body, 8)
+    update_metadata.shared(body, 8).step()
     before = len(update_metadata._encoded)
     del body
     gc.collect()
@@ -133,6 +133,34 @@ def test_an_answer_to_leader_and_isr_names_the_partitions_that_failed(version: i
     assert response.partition_errors == {T1: KafkaError.KAFKA_STORAGE_ERROR, U0: KafkaError.STALE_CONTROLLER_EPOCH}
 
 
+def test_errors_are_found_among_many_partitions_without_any() -> None:
+    many = {TopicPartition("t", p): LeaderAndIsrPartition(STATE, ASSIGNMENT, is_new=False) for p in range(300)}
+    request = LeaderAndIsrRequest(
+        9, 5, 11, many | {U0: LeaderAndIsrPartition(STATE, ASSIGNMENT, is_new=False)}, IDS, ()
+    )
+    rows = [(tp, 56 if tp.partition == 256 else 0) for tp in many]
+
+    response = hot.decode_response(request, 7, answer(ApiKey.LEADER_AND_ISR, 7, 0, [*rows, (U0, 0)]))
+
+    assert response.partition_errors == {TopicPartition("t", 256): KafkaError.KAFKA_STORAGE_ERROR}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_errors_of_many_replicas_are_read_whatever_the_order_of_their_topics(version: int) -> None:
+    asked = [TopicPartition(topic, p) for topic in ("t", "u", "t") for p in range(100 if topic == "t" else 3)]
+    codes = {tp: 74 if tp.partition % 7 == 0 else 0 for tp in asked}
+    request = StopReplicaRequest(9, 5, 11, {tp: StopReplicaPartition(3, delete=True) for tp in asked})
+
+    response = hot.decode_response(request, version, answer(ApiKey.STOP_REPLICA, version, 0, list(codes.items())))
+
+    assert {tp: int(error) for tp, error in response.partition_errors.items()} == codes
+
+
+async def test_encoding_in_turns_gives_the_same_bytes() -> None:
+    for request in (leader_and_isr(), stop_replica(), UpdateMetadataRequest(9, 5, 1, update_body())):
+        assert b"".join(await hot.encode_in_turns(request, 4)) == b"".join(hot.encode(request, 4))
+
+
 @pytest.mark.parametrize("version", range(9))
 def test_an_answer_to_update_metadata_has_one_error(version: int) -> None:
     body = answer(ApiKey.UPDATE_METADATA, version, 77, [])
@@ -143,12 +171,14 @@ def test_an_answer_to_update_metadata_has_one_error(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_an_answer_to_stop_replica_names_every_partition(version: int) -> None:
-    body = answer(ApiKey.STOP_REPLICA, version, 0, [(T0, 0), (U0, 74)])
+def test_an_answer_to_stop_replica_names_what_failed_and_what_was_deleted(version: int) -> None:
+    failed, deleted, stopped = TopicPartition("u", 1), T0, U0
+    request = StopReplicaRequest(9, 5, 11, {**stop_replica().partitions, failed: StopReplicaPartition(-1, False)})
+    body = answer(ApiKey.STOP_REPLICA, version, 0, [(deleted, 0), (stopped, 0), (failed, 74)])
 
-    response = hot.decode_response(stop_replica(), version, body)
+    response = hot.decode_response(request, version, body)
 
-    assert response.partition_errors == {T0: KafkaError.NONE, U0: KafkaError.FENCED_LEADER_EPOCH}
+    assert response.partition_errors == {deleted: KafkaError.NONE, failed: KafkaError.FENCED_LEADER_EPOCH}
 
 
 def test_an_error_code_without_a_name_is_an_unknown_server_error() -> None:

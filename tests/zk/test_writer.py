@@ -3,7 +3,7 @@
 import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.errors import ControllerMoved
+from controllerd.errors import ControllerMoved, StoreUnavailable
 from controllerd.ports import Conflict, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, SetData
@@ -91,6 +91,27 @@ async def test_our_own_write_with_a_lost_answer_that_others_wrote_over_is_a_conf
     assert results[TopicPartition("t", 1)] == Written(1)
 
 
+async def test_each_transaction_is_recorded_as_soon_as_it_is_answered(store: FakeStore) -> None:
+    assert isinstance(store.audit, RecordingAudit)
+    audit = store.audit
+    seen: list[int] = []
+    store.before_write(3, lambda: seen.append(len(audit.of(ZkWriteRecord))))
+
+    await store.update_states(states_of("t", 1_200))
+
+    assert seen == [2]
+
+
+async def test_a_lost_session_leaves_records_of_what_was_sent_alone(store: FakeStore) -> None:
+    store.before_write(1, store.zk.expire)
+
+    with pytest.raises(StoreUnavailable):
+        await store.update_states(states_of("t", 1_200))
+
+    assert isinstance(store.audit, RecordingAudit)
+    assert [set(record.results) for record in store.audit.of(ZkWriteRecord)] == [{"ok"}, {"unknown"}]
+
+
 async def test_a_lost_answer_leaves_one_record_that_says_so(store: FakeStore) -> None:
     store.zk.lose_reply_of.add(1)
     await store.update_states(states_of("t", 2))
@@ -99,14 +120,14 @@ async def test_a_lost_answer_leaves_one_record_that_says_so(store: FakeStore) ->
     assert [(record.ambiguous, record.results) for record in records] == [(True, ["ok", "ok"])]
 
 
-def test_nothing_suspends_over_the_fake(store: FakeStore) -> None:
+def test_one_transaction_does_not_suspend_over_the_fake(store: FakeStore) -> None:
     seen: list[int] = []
 
     async def everything() -> None:
-        seen.append(len(await store.update_states(states_of("t", 1_200))))
+        seen.append(len(await store.update_states(states_of("t", 400))))
 
     run(everything())
-    assert seen == [1_200]
+    assert seen == [400]
 
 
 def test_a_bounced_broker_has_a_larger_epoch(store: FakeStore) -> None:

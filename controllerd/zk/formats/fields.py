@@ -1,10 +1,12 @@
 """What every znode codec shares: strict types, precise reasons, and the fields that we do not know."""
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode, NewerZnode
 
 T = TypeVar("T")
@@ -13,6 +15,7 @@ MAX_INT32: Final = 2**31 - 1
 BrokerInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
 EpochInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
 VersionInt = Annotated[int, msgspec.Meta(ge=0)]
+_SHARED_LISTS: Final = 65_536
 
 
 def decode_json(path: str, data: bytes | None, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -29,6 +32,12 @@ def decode_json(path: str, data: bytes | None, decoder: "msgspec.json.Decoder[T]
         raise BadZnode(path, "not UTF-8") from error
     except RecursionError as error:
         raise BadZnode(path, "nested too deep") from error
+
+
+@lru_cache(maxsize=_SHARED_LISTS)
+def broker_ids(ids: tuple[int, ...]) -> tuple[BrokerId, ...]:
+    """Decoded ids as broker ids; one object for equal lists, because a cluster repeats a few of them for ever."""
+    return tuple(map(BrokerId, ids))
 
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])

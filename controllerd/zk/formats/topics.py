@@ -1,21 +1,32 @@
 """Topic znodes: assignments and topic id, formats 1 to 3, with every unknown field kept for the rewrite."""
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
+from controllerd.core.model import ReplicaAssignment, TopicImage
 from controllerd.core.soundness import topic_name_problem
 from controllerd.errors import BadZnode, NewerZnode
 from controllerd.zk import paths
-from controllerd.zk.formats.fields import MAX_INT32, BrokerInt, convert, decode_object, encode_json, unknown_fields
+from controllerd.zk.formats.fields import (
+    MAX_INT32,
+    BrokerInt,
+    broker_ids,
+    convert,
+    decode_object,
+    encode_json,
+    unknown_fields,
+)
 
 NEWEST_TOPIC_FORMAT: Final = 3
 _FIRST_FORMAT_WITH_REASSIGNMENT: Final = 2
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 _PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _RESERVED_TOPIC_IDS: Final = frozenset({"A" * 22, "A" * 21 + "Q"})
+_SHARED: Final = 65_536
 
 
 class _Topic(msgspec.Struct):
@@ -24,6 +35,13 @@ class _Topic(msgspec.Struct):
     adding_replicas: dict[str, tuple[BrokerInt, ...]] = msgspec.field(default_factory=dict)
     removing_replicas: dict[str, tuple[BrokerInt, ...]] = msgspec.field(default_factory=dict)
     topic_id: str | None = None
+
+
+class _PlainTopic(_Topic, forbid_unknown_fields=True):
+    """A topic znode that says nothing but what we know."""
+
+
+_PLAIN_DECODER: Final = msgspec.json.Decoder(_PlainTopic)
 
 
 def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0) -> TopicImage:
@@ -35,8 +53,7 @@ def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0)
     path = paths.topic(name)
     if (problem := topic_name_problem(name)) is not None:
         raise BadZnode(path, problem)
-    raw = decode_object(path, data)
-    topic = convert(path, raw, _Topic)
+    topic, extra = _decode(path, data)
     if topic.version < 1:
         raise BadZnode(path, f"format version {topic.version} does not exist")
     return TopicImage(
@@ -45,9 +62,18 @@ def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0)
         topic_id=_checked_topic_id(path, topic.topic_id),
         znode_version=version,
         format_version=topic.version,
-        extra=unknown_fields(raw, _Topic),
+        extra=extra,
         czxid=czxid,
     )
+
+
+def _decode(path: str, data: bytes | None) -> tuple[_Topic, Mapping[str, object]]:
+    """The known fields and the others. A topic may have 10,000 partitions, so the second look is for few."""
+    try:
+        return _PLAIN_DECODER.decode(data or b""), {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = decode_object(path, data)
+        return convert(path, raw, _Topic), unknown_fields(raw, _Topic)
 
 
 def _assignments(path: str, topic: _Topic) -> dict[int, ReplicaAssignment]:
@@ -55,19 +81,29 @@ def _assignments(path: str, topic: _Topic) -> dict[int, ReplicaAssignment]:
     for field, partitions in (("adding_replicas", adding), ("removing_replicas", removing)):
         if stray := partitions.keys() - topic.partitions.keys():
             raise BadZnode(path, f"{field} names the unknown partition {min(stray)!r}")
-    return {
-        _partition(path, key): ReplicaAssignment(_ids(replicas), _ids(adding.get(key, ())), _ids(removing.get(key, ())))
-        for key, replicas in topic.partitions.items()
-    }
+    try:
+        if adding or removing:
+            return {
+                _partition(key): ReplicaAssignment(
+                    broker_ids(replicas), broker_ids(adding.get(key, ())), broker_ids(removing.get(key, ()))
+                )
+                for key, replicas in topic.partitions.items()
+            }
+        return {_partition(key): _settled(replicas) for key, replicas in topic.partitions.items()}
+    except ValueError as error:
+        raise BadZnode(path, str(error)) from error
 
 
-def _ids(replicas: tuple[int, ...]) -> tuple[BrokerId, ...]:
-    return tuple(map(BrokerId, replicas))
+@lru_cache(maxsize=_SHARED)
+def _settled(replicas: tuple[int, ...]) -> ReplicaAssignment:
+    """The assignment of partitions that are not being reassigned: one object for all with these replicas."""
+    return ReplicaAssignment(broker_ids(replicas))
 
 
-def _partition(path: str, key: str) -> int:
+@lru_cache(maxsize=_SHARED)
+def _partition(key: str) -> int:
     if _PARTITION.fullmatch(key) is None or (number := int(key)) > MAX_INT32:
-        raise BadZnode(path, f"{key!r} is not a partition")
+        raise ValueError(f"{key!r} is not a partition")
     return number
 
 

@@ -6,7 +6,7 @@ length, the record in jute encoding and an end mark; the rest of the preallocate
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -53,6 +53,10 @@ class LoggedTransaction:
     session_id: int
     zxid: int
     operations: tuple[Logged, ...]
+    time_ms: int = field(default=0, compare=False)
+    """When the leader of the ensemble took it up: milliseconds since the epoch, by its clock."""
+    size: int = field(default=0, compare=False)
+    """Bytes of the record in the log."""
 
     @property
     def was_refused(self) -> bool:
@@ -106,10 +110,10 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 def transaction(record: bytes) -> LoggedTransaction:
     """A record of the log; a digest that may follow it is not looked at."""
-    session_id, _, zxid, _, kind = _TRANSACTION.unpack_from(record)
+    session_id, _, zxid, time_ms, kind = _TRANSACTION.unpack_from(record)
     body = _Jute(record, _TRANSACTION.size)
     operations = tuple(_parts(body)) if kind == _Kind.MULTI else tuple(_operation(kind, body))
-    return LoggedTransaction(session_id, zxid, operations)
+    return LoggedTransaction(session_id, zxid, operations, time_ms, len(record))
 
 
 def _parts(body: "_Jute") -> Iterator[Logged]:

@@ -1,0 +1,103 @@
+"""What the context keeps per topic and per partition, and the indexes over partitions. Only the context changes them.
+
+Indexes are dictionaries, because those keep the order of loading: what is built from them comes topic by topic, which
+readers, encoders and caches like, and is the same in every run.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.replica_states import ReplicaStates
+
+_WAITING: Final = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
+
+
+class PartitionRecord:
+    """Everything known of one partition. Changed by the context alone."""
+
+    __slots__ = ("assignment", "leadership", "replica_states", "state", "tp")
+
+    def __init__(self, tp: TopicPartition, assignment: ReplicaAssignment, replica_states: ReplicaStates) -> None:
+        self.tp: Final = tp
+        self.assignment = assignment
+        self.leadership: LeaderAndIsr | None = None
+        self.state = PartitionState.NON_EXISTENT
+        self.replica_states = replica_states
+
+
+class TopicRecord:
+    """Everything known of one topic's znode; ``extra`` are its unknown fields."""
+
+    __slots__ = ("czxid", "extra", "format_version", "partitions", "topic_id", "znode_version")
+
+    def __init__(self, image: TopicImage) -> None:
+        self.topic_id = image.topic_id
+        self.znode_version = image.znode_version
+        self.format_version = image.format_version
+        self.extra = image.extra
+        self.czxid = image.czxid
+        self.partitions: dict[int, PartitionRecord] = {}
+
+
+Records = Mapping[TopicPartition, PartitionRecord]
+_NOTHING: Final[Records] = {}
+
+
+class Indexes:
+    """Which partitions a broker hosts, which it leads, which wait to go online, which are being reassigned."""
+
+    def __init__(self) -> None:
+        self._on_broker: defaultdict[BrokerId, dict[TopicPartition, PartitionRecord]] = defaultdict(dict)
+        self._led_by: defaultdict[BrokerId, dict[TopicPartition, PartitionRecord]] = defaultdict(dict)
+        self.waiting: dict[TopicPartition, PartitionRecord] = {}
+        self.being_reassigned: set[TopicPartition] = set()
+
+    def on(self, broker: BrokerId) -> Records:
+        """The partitions with a replica on this broker."""
+        return self._on_broker.get(broker, _NOTHING)
+
+    def led_by(self, leader: BrokerId) -> Records:
+        """The partitions whose cached leader this is (-1: nobody)."""
+        return self._led_by.get(leader, _NOTHING)
+
+    def by_leader(self) -> Iterator[tuple[BrokerId, Records]]:
+        """Every leader there is, and what it leads."""
+        yield from self._led_by.items()
+
+    def assigned(self, record: PartitionRecord, before: Sequence[BrokerId]) -> None:
+        """The record has an assignment that is new; ``before`` are the replicas that it had."""
+        tp, (replicas, adding, removing) = record.tp, record.assignment
+        for broker in before:
+            if broker not in replicas:
+                self._on_broker[broker].pop(tp, None)
+        for broker in replicas:
+            self._on_broker[broker][tp] = record
+        if adding or removing:
+            self.being_reassigned.add(tp)
+        elif before:
+            self.being_reassigned.discard(tp)
+
+    def led(self, record: PartitionRecord, before: LeaderAndIsr | None, leader: BrokerId) -> None:
+        """The record has a new leader."""
+        if before is not None:
+            self._led_by[before.leader].pop(record.tp, None)
+        self._led_by[leader][record.tp] = record
+
+    def moved(self, records: Iterable[PartitionRecord], state: PartitionState) -> None:
+        """The records are in this state now."""
+        if state in _WAITING:
+            self.waiting.update((record.tp, record) for record in records)
+        else:
+            for record in records:
+                self.waiting.pop(record.tp, None)
+
+    def forget(self, record: PartitionRecord) -> None:
+        """The partition is gone."""
+        for broker in record.assignment.replicas:
+            self._on_broker[broker].pop(record.tp, None)
+        if record.leadership is not None:
+            self._led_by[record.leadership.leader].pop(record.tp, None)
+        self.waiting.pop(record.tp, None)
+        self.being_reassigned.discard(record.tp)

@@ -1,0 +1,291 @@
+"""The composition of one controller, without sockets of its own and without threads.
+
+``Node`` puts the Kafka server, the audit writer and the status endpoint around it. What a process takes from its
+machine comes in as ``Surroundings``, so that a simulation runs the very same composition in virtual time.
+"""
+
+import asyncio
+import base64
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from channel_manager.batch import RequestBatch
+from channel_manager.manager import Alarms, ChannelManager
+from channel_manager.settings import ChannelSettings
+from controllerd.clock import LoopTimers, SystemClock
+from controllerd.config.model import Config
+from controllerd.controller import Controller
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.sanitizer import our_rack
+from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, FreezeGuard, RecordedExchanges
+from controllerd.errors import StoreUnavailable
+from controllerd.garbage import Collector, Garbage
+from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.pace import Pace
+from controllerd.ports import AuditLog, Clock
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.zk.client import ZooKeeperClient, open_store
+from controllerd.zk.driver import THREADED, KazooDriver
+from controllerd.zk.elector import Contender
+from controllerd.zk.session import SessionState
+from events.cluster import BrokerRefresh, ControllerChange, ShutdownEventThread, Startup
+from events.queue import EventQueue
+from replay.records import AlarmRecord
+from wire.transport import PLAINTEXT, Transport
+
+log = structlog.get_logger(__name__)
+
+_NO_BROKER_EPOCH = -1
+_STOP_S = 1.0
+_REOPEN_S = 1.0
+_BEATS_PER_TIMEOUT = 8
+_SAFE_SHARE = 2 / 3
+"""The server counts from the last ping, which may be a third of the session time-out old when the process freezes."""
+_LONGEST_PAUSE_S = 2.0
+
+
+def _boottime() -> float:
+    """Seconds that go on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def new_topic_id() -> str:
+    """A random id as Kafka makes them: base64url without padding, never beginning with a dash (KIP-516)."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an instance takes from its machine: time, network, ZooKeeper's client, chance. The defaults are real."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    boottime: Callable[[], float] = _boottime
+    """Seconds that go on while the process or the machine is suspended."""
+    transport: Transport = PLAINTEXT
+    kazoo: KazooDriver = THREADED
+    new_topic_id: Callable[[], str] = new_topic_id
+    collector: Collector = field(default_factory=Garbage)
+    pace: Callable[[], Pace] = Pace
+
+
+class Instance:
+    """One controller: its queue, session, channels and event loop. ``connect`` first, then ``serving``."""
+
+    def __init__(
+        self,
+        config: Config,
+        instance: str,
+        audit: AuditLog,
+        advertised: Callable[[], tuple[Endpoint, ...]],
+        around: Surroundings | None = None,
+    ) -> None:
+        """``instance`` is the uuid of ``/controller``; ``advertised`` tells the endpoints that brokers connect to."""
+        self.config = config
+        self.around = around or Surroundings()
+        self.queue = EventQueue(self.around.clock.monotonic)
+        self.snapshot = ClusterSnapshot(config.node.id)
+        self.stop = asyncio.Event()
+        """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
+        self.stop_reason = ""
+        self.watch = WriteWatch(audit)
+        limit_s = config.zookeeper.session_timeout_ms / 1000 * _SAFE_SHARE
+        self.guard = FreezeGuard(limit_s, self.around.boottime, self._stop_sending)
+        self.statistics = EventStatistics()
+        self.timers = LoopTimers(self.queue.put)
+        self.context = ControllerContext(config.kafka.features)
+        self.client: ZooKeeperClient | None = None
+        self.channels: ChannelManager | None = None
+        self.loop: EventLoop | None = None
+        self._instance = instance
+        self._advertised = advertised
+        self._records_seen = 0
+
+    def end(self, reason: str = "") -> None:
+        """Ask the instance to end; with a reason it is a failure."""
+        self.stop_reason = self.stop_reason or reason
+        self.stop.set()
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """The event loop and the heartbeat never end by themselves: without either of them the instance must end."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.critical("a task that must not end failed", task=task.get_name(), exc_info=error)
+            self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
+
+    # -- assembly ----------------------------------------------------------------------------------------------------
+
+    async def connect(self) -> ZooKeeperClient:
+        """Open the ZooKeeper session. :raises StoreUnavailable: nobody answered in time."""
+        zookeeper = self.config.zookeeper
+        takes = self.config.controller.when_broker_holds == "takeover"
+        self.client = await open_store(
+            zookeeper.connect,
+            session_timeout_ms=zookeeper.session_timeout_ms,
+            contender=Contender(self.config.node.id, self._instance, takes),
+            queue=self.queue,
+            audit=self.watch,
+            clock=self.around.clock,
+            connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
+            kazoo=self.around.kazoo,
+        )
+        self.snapshot.cluster_id = await self.client.store.cluster_id()
+        return self.client
+
+    @asynccontextmanager
+    async def serving(self, on_published: Callable[[], None], beat: Callable[[], None]) -> AsyncIterator[None]:
+        """Contend for the role and serve; leaving the block resigns. ``connect`` must have succeeded."""
+        assert self.client is not None
+        async with AsyncExitStack() as stack:
+            channels = await stack.enter_async_context(self._open_channels())
+            self.loop = self._build_loop(self.client, channels, on_published)
+            events = asyncio.create_task(self.loop.run(), name="events")
+            heartbeat = asyncio.create_task(self.heartbeat(self.client, beat), name="heartbeat")
+            for task in (events, heartbeat):
+                task.add_done_callback(self._task_ended)
+            stack.push_async_callback(self._stop, events, heartbeat)
+            self.queue.put(Startup())
+            yield
+
+    async def _stop(self, events: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
+        """Resign and end the loop, for a bounded time; then whatever still runs is cancelled."""
+        heartbeat.cancel()
+        self.queue.clear_and_put(ShutdownEventThread())
+        done, _ = await asyncio.wait({events}, timeout=_STOP_S)
+        if not done:
+            log.warning("the event in work did not end in time", waited_s=_STOP_S)
+            events.cancel()
+        await asyncio.gather(events, heartbeat, return_exceptions=True)
+        self.timers.clear()
+
+    def _open_channels(self) -> ChannelManager:
+        """The channels to brokers, with what their troubles mean."""
+        alarms = Alarms(
+            stale_epoch=self._stale_epoch,
+            caught_up=lambda broker: self.queue.put(BrokerRefresh(broker)),
+            defect=self._sender_failed,
+            may_send=self._may_send,
+        )
+        kafka = self.config.kafka
+        settings = ChannelSettings(
+            connect_timeout_s=kafka.controller_socket_timeout_ms / 1000,
+            request_timeout_s=kafka.request_timeout_ms / 1000,
+        )
+        self.channels = ChannelManager(
+            self.config.node.id,
+            kafka.inter_broker_listener_name,
+            self.queue.put,
+            alarms,
+            clock=self.around.clock.monotonic,
+            settings=settings,
+            observer=RecordedExchanges(self.watch),
+            transport=self.around.transport,
+        )
+        return self.channels
+
+    def _stop_sending(self) -> None:
+        if self.channels is not None:
+            self.channels.disconnect()
+
+    def _stale_epoch(self, _broker: BrokerId, _epoch: int) -> None:
+        """A broker knows a newer controller: nothing more leaves before ZooKeeper has said who leads."""
+        self.guard.suspect("a broker knows a newer controller epoch")
+        self.queue.put(ControllerChange())
+
+    def _sender_failed(self, broker: BrokerId, error: Exception) -> None:
+        self.watch.record(AlarmRecord("sender failed", f"broker {broker}: {type(error).__name__}: {error}"))
+        # Not at once: if it fails again, each round costs every broker an UpdateMetadata.
+        self.timers.put_later(_REOPEN_S, BrokerRefresh(broker, reopen=True))
+
+    def _may_send(self) -> bool:
+        connected = self.client is not None and self.client.session.state is SessionState.CONNECTED
+        return connected and self.guard.may_send()
+
+    def _build_loop(
+        self, client: ZooKeeperClient, channels: ChannelManager, on_published: Callable[[], None]
+    ) -> EventLoop:
+        """The controller and the loop that drives it."""
+        context, store, audit = self.context, client.store, self.watch
+        client.session.when_lost(channels.shutdown)
+        outbox = Outbox(context, channels, audit, self._new_batch, self.around.pace())
+        configs = ConfiguredTopics(self.config)
+        controller = Controller(
+            node_id=self.config.node.id,
+            context=context,
+            store=store,
+            elector=client.elector,
+            channels=channels,
+            queue=self.queue,
+            outbox=outbox,
+            partitions=PartitionStateMachine(context, store, outbox, audit, configs, self.statistics),
+            replicas=ReplicaStateMachine(context, store, outbox, audit),
+            audit=audit,
+            timers=self.timers,
+            clock=self.around.clock,
+            snapshot=self.snapshot,
+            new_topic_id=self.around.new_topic_id,
+            session_expired=client.session.expire_handled,
+        )
+        return EventLoop(controller, audit, self.statistics, on_published, self.around.collector)
+
+    def _new_batch(self, context: ControllerContext) -> RequestBatch:
+        entry = self._our_entry(context)
+        self.snapshot.our_entry = entry
+        listener = self.config.kafka.inter_broker_listener_name
+        return RequestBatch(self.config.node.id, context, inter_broker_listener=listener, our_entry=entry)
+
+    def _our_entry(self, context: ControllerContext) -> Broker | None:
+        """What brokers are told about us; a rack only if all of them have one, and then one of theirs."""
+        kafka = self.config.kafka
+        endpoints = self._advertised()
+        if kafka.mode == "hidden":
+            return None
+        if kafka.mode == "internal":
+            endpoints = tuple(e for e in endpoints if e.listener == kafka.inter_broker_listener_name)
+        rack = our_rack(context.brokers.values())
+        return Broker(BrokerId(self.config.node.id), _NO_BROKER_EPOCH, endpoints, rack)
+
+    # -- health ------------------------------------------------------------------------------------------------------
+
+    async def heartbeat(self, client: ZooKeeperClient, beat: Callable[[], None]) -> None:
+        """Notice that the process slept, validate the epoch before anything leaves again, and feed the watchdog."""
+        pause = min(self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S)
+        while True:
+            await asyncio.sleep(pause)
+            self.guard.tick()
+            connected = client.session.state is SessionState.CONNECTED
+            if self.guard.is_suspicious and connected:
+                await self._revalidate(client)
+            # Waiting for ZooKeeper is no fault of ours: a restart would not bring it back.
+            if not connected or self._has_progressed():
+                beat()
+
+    def _has_progressed(self) -> bool:
+        """Whether the event worker is idle, or has done something since the last time we asked."""
+        before, self._records_seen = self._records_seen, self.watch.count
+        return self.loop is None or self.loop.current is None or self._records_seen > before
+
+    async def _revalidate(self, client: ZooKeeperClient) -> None:
+        log.warning("sending is held until ZooKeeper has said who leads", reason=self.guard.reason)
+        self.watch.record(AlarmRecord(self.guard.reason, "checking whether the role is still ours"))
+        try:
+            await client.zk.sync()  # a server that lags behind would confirm a role that is lost
+            is_valid = self.context.epoch == 0 or await client.elector.is_ours()
+        except StoreUnavailable as gone:
+            # The session ended in our sleep, as it mostly does. Expire ends the term; the next beat looks again.
+            log.warning("the session was lost meanwhile", reason=str(gone))
+            return
+        if is_valid:
+            self.guard.validated()
+        else:
+            self.queue.put(ControllerChange())

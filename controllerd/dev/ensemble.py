@@ -1,0 +1,162 @@
+"""Three ZooKeeper servers that elect a leader and vote, each a process that can be killed while the others serve."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+from controllerd.dev.errors import DevError
+from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.processes import POLL_S, ChildProcess
+from controllerd.dev.zookeeper import EmbeddedZooKeeper, four_letter_word
+
+_ANSWER_S = 2.0
+_QUORUM_S = 30.0
+
+
+class EnsembleServer(EmbeddedZooKeeper):
+    """One server of an ensemble. It serves only while it is in touch with a majority.
+
+    Args:
+        server_id: its number within the ensemble, from 1.
+        directory: as of a single server.
+        tick_ms: as of a single server; also the unit of the limits within which servers must hear of one another.
+    """
+
+    MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+    def __init__(self, server_id: int, directory: Path, *, tick_ms: int) -> None:
+        super().__init__(directory, tick_ms=tick_ms, heap_mib=128)
+        self.server_id = server_id
+        self._quorum_port, self._election_port = ReservedPort(), ReservedPort()
+        self._members = ""
+
+    @property
+    def member(self) -> str:
+        """How the configuration of each server names this one."""
+        ports = f"{self._quorum_port.port}:{self._election_port.port}"
+        return f"server.{self.server_id}={LOOPBACK}:{ports}:participant\n"
+
+    def join(self, members: str) -> None:
+        """Say who belongs to the ensemble; before the first start."""
+        self._members = members
+
+    def launch(self) -> None:
+        """Start the process without waiting: alone it never serves."""
+        if self._process is None:
+            self._process = self._prepare()
+        self._process.start()
+
+    async def is_leader(self) -> bool:
+        """Whether it leads the ensemble now."""
+        return b"Mode: leader" in await self._ask(b"srvr")
+
+    async def has_connection_of(self, session_id: int) -> bool:
+        """Whether a client is connected to this very server with that session."""
+        return f"sid={session_id:#x},".encode() in await self._ask(b"cons")
+
+    async def _ask(self, word: bytes) -> bytes:
+        """The answer to a command, nothing if there is none."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                return await four_letter_word(self.port, word)
+        except OSError:  # TimeoutError is one
+            return b""
+
+    async def close(self) -> None:
+        """Kill it and give its ports back."""
+        await super().close()
+        self._quorum_port.close()
+        self._election_port.close()
+
+    def _prepare(self) -> ChildProcess:
+        self.data_directory.mkdir(parents=True, exist_ok=True)
+        (self.data_directory / "myid").write_text(f"{self.server_id}\n", encoding="utf-8")
+        return super()._prepare()
+
+    def _configuration(self) -> str:
+        return f"{super()._configuration()}initLimit=10\nsyncLimit=4\n{self._members}"
+
+
+class EmbeddedEnsemble:
+    """An ensemble on free ports of 127.0.0.1. As an async context manager it runs on entry and is killed on exit.
+
+    Args:
+        directory: each server gets a folder of its own in it.
+        servers: how many; three outlive the death of one.
+        tick_ms: the grain of session expiry and of the servers' own time-outs, in milliseconds.
+    """
+
+    def __init__(self, directory: Path, *, servers: int = 3, tick_ms: int = 500) -> None:
+        numbers = range(1, servers + 1)
+        self.servers: Mapping[int, EnsembleServer] = {
+            n: EnsembleServer(n, directory / f"server-{n}", tick_ms=tick_ms) for n in numbers
+        }
+        members = "".join(server.member for server in self.servers.values())
+        for server in self.servers.values():
+            server.join(members)
+
+    @property
+    def connect(self) -> str:
+        """What goes into `zookeeper.connect`, without chroot: every server."""
+        return ",".join(server.connect for server in self.servers.values())
+
+    async def start(self) -> None:
+        """Start every server and wait until all of them serve.
+
+        Raises:
+            DevError: Java or pyspark is missing, or they did not come together.
+        """
+        for server in self.servers.values():
+            server.launch()
+        await self.wait_serving(*self.servers)
+
+    async def kill(self) -> None:
+        """SIGKILL to every server."""
+        for server in self.servers.values():
+            await server.kill()
+
+    async def restart(self) -> None:
+        """Kill what runs and start every server, on the same ports with the same data."""
+        await self.kill()
+        await self.start()
+
+    async def wait_serving(self, *server_ids: int) -> None:
+        """Wait until these servers serve. :raises DevError: one ended, or it took too long."""
+        for number in server_ids:
+            server = self.servers[number]
+            await server.process.wait_until(server.serving, timeout_s=_QUORUM_S, what="joined a quorum")
+
+    async def leader(self) -> int:
+        """The number of the leader; waits while there is none. :raises DevError: there is none for long."""
+        return await self._find(EnsembleServer.is_leader, "leads")
+
+    async def serves(self, session_id: int) -> int:
+        """The server that the owner of a session is connected to; waits. :raises DevError: none for long."""
+        return await self._find(lambda server: server.has_connection_of(session_id), f"serves {session_id:#x}")
+
+    async def _find(self, matches: Callable[[EnsembleServer], Awaitable[bool]], what: str) -> int:
+        deadline = time.monotonic() + _QUORUM_S
+        while time.monotonic() < deadline:
+            for number, server in self.servers.items():
+                if await matches(server):
+                    return number
+            await asyncio.sleep(POLL_S)
+        raise DevError(f"no server of the ensemble {what} within {_QUORUM_S:g} s")
+
+    async def close(self) -> None:
+        """Kill every server and give the ports back."""
+        for server in self.servers.values():
+            await server.close()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.close)
+            await self.start()
+            undo.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,275 @@
+"""Elections of leaders, many at a time: decide by the rule of a strategy, write, and decide again what lost the race.
+
+Writes are compare-and-set on the partition epoch. A failed election is a value and leaves the partition as it was.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Protocol
+
+import structlog
+
+from channel_manager.batch import RequestBatch
+from controllerd.core.context import ControllerContext
+from controllerd.core.election import (
+    ControlledShutdown,
+    Elected,
+    ElectionStrategy,
+    LeaderEpochExhausted,
+    Offline,
+    Preferred,
+    Reassign,
+    elect_controlled_shutdown,
+    elect_offline,
+    elect_preferred,
+    elect_reassign,
+    next_leadership,
+)
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
+from controllerd.core.records import PartitionRecord
+from controllerd.errors import BadZnode
+from controllerd.machines.known_states import known_states
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import Pace, sliced
+from controllerd.ports import AdminStore, AuditLog, Conflict, Metrics, StatesRead, StateStore, TopicConfigs, Written
+from replay.records import MAX_ROWS, DecisionRecord
+
+log = structlog.get_logger(__name__)
+
+UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
+
+Brokers = tuple[BrokerId, ...]
+States = Mapping[TopicPartition, LeaderAndIsr]
+
+
+class ElectionStore(StateStore, AdminStore, Protocol):
+    """What elections need of ZooKeeper."""
+
+
+@dataclass(slots=True)
+class Elections:
+    """The outcome of elections per partition; partitions that were initialised are in neither."""
+
+    elected: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    failed: dict[TopicPartition, str] = field(default_factory=dict)
+
+
+class Electing:
+    """How this controller holds elections."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        store: ElectionStore,
+        audit: AuditLog,
+        configs: TopicConfigs,
+        metrics: Metrics,
+        pace: Pace,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._audit = audit
+        self._configs = configs
+        self._metrics = metrics
+        self._pace = pace
+
+    async def run(
+        self, records: Sequence[PartitionRecord], strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
+    ) -> None:
+        """Elect; what was written is in the context and in the batch afterwards, the outcome in ``elections``."""
+        states, remaining, quarantined = await known_states(records, self._context, self._pace)
+        elections.failed.update(quarantined)
+        if states:
+            remaining += await self._round(states, strategy, batch, elections)
+        while remaining:
+            usable = self._usable(await self._store.read_states(remaining), elections.failed)
+            remaining = await self._round(usable, strategy, batch, elections)
+
+    async def _round(
+        self, states: States, strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
+    ) -> list[TopicPartition]:
+        """Decide and write once; returns the partitions that lost the compare-and-set."""
+        decided = await self._decide(states, strategy, elections.failed)
+        return await self._write(decided, strategy, batch, elections) if decided else []
+
+    def _usable(self, read: StatesRead, failed: dict[TopicPartition, str]) -> States:
+        for bad in read.broken.values():
+            self._context.put_in_quarantine(bad.path, bad.reason)
+        failed.update((tp, bad.reason) for tp, bad in read.broken.items())
+        failed.update((tp, "the state znode does not exist") for tp in read.missing)
+        usable = {}
+        for tp, state in read.states.items():
+            if state.controller_epoch > self._context.epoch:
+                failed[tp] = f"written by controller epoch {state.controller_epoch}, ours is {self._context.epoch}"
+            else:
+                usable[tp] = state
+        return usable
+
+    # -- deciding ----------------------------------------------------------------------------------------------------
+
+    async def _decide(
+        self, states: States, strategy: ElectionStrategy, failed: dict[TopicPartition, str]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        elected: dict[TopicPartition, Elected] = {}
+        await self._apply(self._rule(strategy), states, elected)
+        if isinstance(strategy, Offline):
+            await self._decide_unclean(states, strategy, elected, failed)
+        updates: dict[TopicPartition, LeaderAndIsr] = {}
+        pace = self._pace
+        for part in sliced(list(states), SLICE):
+            self._next(part, states, elected, updates, failed)
+            await pace.breathe()
+        self._record_decisions(strategy, elected)
+        return updates
+
+    async def _apply(self, rule: "Rule", states: States, elected: dict[TopicPartition, Elected]) -> None:
+        """One decision for all partitions that have the same replicas, ISR and online replicas."""
+        pace, find = self._pace, self._context.record
+        for part in sliced(list(states.items()), SLICE):
+            for tp, state in part:
+                outcome = rule(find(tp), state)
+                if outcome is not None:
+                    elected[tp] = outcome
+            await pace.breathe()
+
+    def _rule(self, strategy: ElectionStrategy, *, unclean: bool = False) -> "Rule":
+        """The election rule of ``strategy`` as a function of a partition and its state."""
+        context = self._context
+        leaving = isinstance(strategy, ControlledShutdown)
+
+        @cache
+        def decide(replicas: Brokers, isr: Brokers, target: Brokers, online: Brokers) -> Elected | None:
+            match strategy:
+                case Offline():
+                    recovery = context.features.leader_recovery
+                    return elect_offline(replicas, isr, set(online), unclean_allowed=unclean, leader_recovery=recovery)
+                case Reassign():
+                    return elect_reassign(target, isr, set(online))
+                case Preferred():
+                    return elect_preferred(replicas, isr, set(online))
+                case ControlledShutdown():
+                    return elect_controlled_shutdown(replicas, isr, set(online), context.shutting_down)
+
+        def rule(record: PartitionRecord, state: LeaderAndIsr) -> Elected | None:
+            assignment = record.assignment
+            target = assignment.target if assignment.removing else assignment.replicas
+            online = context.liveness.online(record, include_shutting_down=leaving)
+            return decide(assignment.replicas, state.isr, target, online)
+
+        return rule
+
+    async def _decide_unclean(
+        self,
+        states: States,
+        strategy: Offline,
+        elected: dict[TopicPartition, Elected],
+        failed: dict[TopicPartition, str],
+    ) -> None:
+        """Partitions without an online ISR member may elect outside the ISR, if their topic's configuration says so."""
+        hopeless = {tp: state for tp, state in states.items() if tp not in elected}
+        if not hopeless:
+            return
+        unclean = await self._unclean_topics(hopeless, strategy, failed)
+        allowed = {tp: state for tp, state in hopeless.items() if tp.topic in unclean and tp not in failed}
+        await self._apply(self._rule(strategy, unclean=True), allowed, elected)
+
+    async def _unclean_topics(self, hopeless: States, strategy: Offline, failed: dict[TopicPartition, str]) -> set[str]:
+        topics = {tp.topic for tp in hopeless}
+        if strategy.allow_unclean:
+            return topics
+        configs = await self._store.read_topic_configs(topics)
+        for tp in hopeless:
+            config = configs[tp.topic]
+            if isinstance(config, BadZnode):
+                failed[tp] = f"the topic's configuration cannot be read: {config.reason}"
+        default = "true" if self._configs.unclean_by_default() else "false"
+        return {
+            topic
+            for topic, config in configs.items()
+            if not isinstance(config, BadZnode) and config.get(UNCLEAN_CONFIG, default).lower() == "true"
+        }
+
+    def _next(
+        self,
+        part: Sequence[TopicPartition],
+        states: States,
+        elected: Mapping[TopicPartition, Elected],
+        updates: dict[TopicPartition, LeaderAndIsr],
+        failed: dict[TopicPartition, str],
+    ) -> None:
+        epoch = self._context.epoch
+        for tp in part:
+            outcome = elected.get(tp)
+            if outcome is None:
+                failed.setdefault(tp, self._why_nobody(tp, states[tp]))
+                continue
+            update = next_leadership(states[tp], outcome, epoch)
+            if isinstance(update, LeaderEpochExhausted):
+                failed[tp] = "the leader epoch is exhausted"
+            else:
+                updates[tp] = update
+
+    def _why_nobody(self, tp: TopicPartition, state: LeaderAndIsr) -> str:
+        online = self._context.liveness.online(self._context.record(tp))
+        return f"no replica is electable: isr {list(state.isr)}, online {sorted(online)}"
+
+    def _record_decisions(self, strategy: ElectionStrategy, elected: Mapping[TopicPartition, Elected]) -> None:
+        for part in sliced(list(elected.items()), MAX_ROWS):
+            self._audit.record(
+                DecisionRecord(
+                    type(strategy).__name__,
+                    [tp.topic for tp, _ in part],
+                    [tp.partition for tp, _ in part],
+                    [outcome.leader for _, outcome in part],
+                    [list(outcome.isr) for _, outcome in part],
+                    [outcome.unclean for _, outcome in part],
+                )
+            )
+        unclean = sum(outcome.unclean for outcome in elected.values())
+        if unclean:
+            log.warning("unclean leader elections", partitions=unclean)
+            self._metrics.count_unclean_elections(unclean)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    async def _write(
+        self, updates: States, strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
+    ) -> list[TopicPartition]:
+        """Write the new leaderships; returns the partitions that lost the compare-and-set."""
+        lost: list[TopicPartition] = []
+        results, pace = await self._store.update_states(updates), self._pace
+        for part in sliced(list(results.items()), SLICE):
+            written: list[tuple[PartitionRecord, LeaderAndIsr]] = []
+            for tp, result in part:
+                if isinstance(result, Written):
+                    leadership = elections.elected[tp] = updates[tp].at(result.version)
+                    written.append((self._context.record(tp), leadership))
+                elif isinstance(result, Conflict):
+                    lost.append(tp)
+                else:
+                    elections.failed[tp] = result.reason
+            self._take(written, strategy, batch)
+            await pace.breathe()
+        return lost
+
+    def _take(
+        self, written: list[tuple[PartitionRecord, LeaderAndIsr]], strategy: ElectionStrategy, batch: RequestBatch
+    ) -> None:
+        """What was elected goes into the context and into the batch."""
+        self._context.set_leaderships(written)
+        self._context.move_partitions([record for record, _ in written], PartitionState.ONLINE)
+        batch.add_leaderships(((record, self._recipients(record, strategy)) for record, _ in written), is_new=False)
+
+    def _recipients(self, record: PartitionRecord, strategy: ElectionStrategy) -> Brokers:
+        match strategy:
+            case Reassign():
+                return record.assignment.target
+            case Preferred():
+                return record.assignment.replicas
+            case Offline() | ControlledShutdown():
+                leaving_too = isinstance(strategy, ControlledShutdown)
+                return self._context.liveness.online(record, include_shutting_down=leaving_too)
+
+
+Rule = Callable[[PartitionRecord, LeaderAndIsr], Elected | None]

@@ -1,0 +1,90 @@
+"""Where kazoo's clients come from and how they end: the one place that knows of its threads, and can be replaced.
+
+kazoo has no public way to send a request of one's own and to be told of its answer without a thread in between, so the
+session uses a few of its inner names. ``Kazoo`` lists all of them.
+"""
+
+import threading
+from asyncio import AbstractEventLoop, Event, get_running_loop
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final, Protocol
+
+from kazoo.client import KazooClient
+from kazoo.retry import KazooRetry
+
+_RECONNECT_DELAY_S: Final = 0.1
+_LONGEST_RECONNECT_DELAY_S: Final = 1.0
+
+
+class Answer(Protocol):
+    """What kazoo puts an answer into."""
+
+    def set(self, value: object = None) -> None:
+        """The request succeeded."""
+        ...
+
+    def set_exception(self, error: Exception) -> None:
+        """The request failed."""
+        ...
+
+
+class Kazoo(Protocol):
+    """What of a ``KazooClient`` is used."""
+
+    chroot: str
+    _session_id: int | None
+    _data_watchers: MutableMapping[str, set[Callable[..., object]]]
+
+    def add_listener(self, listener: Callable[[str], object]) -> None:
+        """Call ``listener`` with each new ``KazooState``."""
+        ...
+
+    def start_async(self) -> object:
+        """Begin to connect."""
+        ...
+
+    def _call(self, request: Any, async_object: Answer) -> object: ...
+
+
+class KazooDriver(Protocol):
+    """Makes clients and ends them."""
+
+    def make(self, hosts: str, timeout_s: float) -> Kazoo:
+        """A client that is not started yet; ``timeout_s`` is that of its session."""
+        ...
+
+    async def end(self, client: Kazoo) -> None:
+        """Close the session and the client; may be cancelled, and goes on nevertheless."""
+        ...
+
+
+class ThreadedKazoo:
+    """The real kazoo: a client that connects for as long as it takes, and is stopped in a thread of its own."""
+
+    def make(self, hosts: str, timeout_s: float) -> Kazoo:
+        """A ``KazooClient``."""
+        retry = KazooRetry(max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S)
+        client: Kazoo = KazooClient(hosts, timeout=timeout_s, connection_retry=retry)
+        return client
+
+    async def end(self, client: Kazoo) -> None:
+        """Stop it and release its sockets."""
+        stopped = Event()
+        # Not a worker of the default executor: those are waited for at exit, and a connection attempt may take long.
+        threading.Thread(target=_stop, args=(client, get_running_loop(), stopped), daemon=True).start()
+        await stopped.wait()
+
+
+def _stop(client: Any, loop: AbstractEventLoop, stopped: Event) -> None:
+    client.stop()
+    client.close()
+    hop(loop, stopped.set)
+
+
+def hop(loop: AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
+    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: nobody waits any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(callback, *arguments)
+
+
+THREADED: Final = ThreadedKazoo()

@@ -1,0 +1,79 @@
+"""Invariants of the answers to control requests. Pure."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from replay.fold import TERM_BEGINS
+from replay.records import EventBegin, RequestRecord, ResponseRecord, TermRecord
+from replay.rules.base import Entry, Rule
+
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+"""The one answer after which the very same request is sent again."""
+_STALE_BROKER_EPOCH: Final = 77
+"""The broker has registered anew: its channel may be another one already, whose numbers begin at one."""
+
+
+class _Channel:
+    """What one life of a broker was asked, and how far it has answered."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[str] = deque()
+        self.last: ResponseRecord | None = None
+
+
+class AnswersInOrder(Rule):
+    """One connection, one request in flight: the order of the queue is the order at the broker."""
+
+    id = "I-29"
+    title = "a broker answers what it was asked, in this order, and correlation ids rise"
+    kinds = frozenset({RequestRecord, ResponseRecord, TermRecord, EventBegin})
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[int, int], _Channel] = {}
+
+    def see(self, entry: Entry) -> Iterator[str]:
+        record = entry.record
+        if isinstance(record, RequestRecord):
+            for target in zip(record.brokers, record.broker_epochs, strict=True):
+                self._channels.setdefault(target, _Channel()).waiting.append(record.api)
+        elif isinstance(record, ResponseRecord):
+            yield from self._see_response(record)
+        elif isinstance(record, TermRecord) and record.change in TERM_BEGINS:
+            self._channels.clear()  # with the term all channels were opened anew
+        elif isinstance(record, EventBegin) and record.name == "BrokerRefresh":
+            self._reopen(record.detail.get("broker"))
+
+    def _reopen(self, broker: object) -> None:
+        for target in [target for target in self._channels if target[0] == broker]:
+            del self._channels[target]
+
+    def _see_response(self, record: ResponseRecord) -> Iterator[str]:
+        channel = self._channels.get((record.broker, record.broker_epoch))
+        if channel is None:
+            yield f"broker {record.broker} (epoch {record.broker_epoch}) answered {record.api} and was never asked"
+            return
+        last, channel.last = channel.last, record
+        if last is not None and not _follows(last, record):
+            yield f"broker {record.broker} answered number {record.correlation_id} after {last.correlation_id}"
+        elif not self._is_refused(channel, record) and not self._take(channel, last, record):
+            yield f"broker {record.broker} answered {record.api} out of order"
+
+    @staticmethod
+    def _is_refused(channel: _Channel, record: ResponseRecord) -> bool:
+        """The same request comes again, so it is not taken from those that wait."""
+        return record.error == _CLUSTER_AUTHORIZATION_FAILED and record.api in channel.waiting
+
+    def _take(self, channel: _Channel, last: ResponseRecord | None, record: ResponseRecord) -> bool:
+        """Skip what was merged or dropped; an old version says some requests in several parts, each answered."""
+        if record.api in channel.waiting:
+            while channel.waiting.popleft() != record.api:
+                pass
+            return True
+        return last is not None and last.api == record.api
+
+
+def _follows(last: ResponseRecord, record: ResponseRecord) -> bool:
+    is_repeat = last.error == _CLUSTER_AUTHORIZATION_FAILED and record.correlation_id == last.correlation_id
+    is_elsewhere = record.error == _STALE_BROKER_EPOCH
+    return is_repeat or is_elsewhere or record.correlation_id > last.correlation_id

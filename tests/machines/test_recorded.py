@@ -1,0 +1,94 @@
+"""Changes of many partitions become columns of few records, and say what as many single changes would say."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controllerd.core.changes import (
+    BulkChange,
+    Change,
+    LeadershipSet,
+    LeadershipsSet,
+    PartitionMoved,
+    PartitionsAssigned,
+    PartitionsMoved,
+    ReplicaMoved,
+    ReplicasMoved,
+    TopicForgotten,
+    TopicKnown,
+)
+from controllerd.core.model import (
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from controllerd.machines.recorded import journal_records
+from replay.columns import records_of
+from replay.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record
+
+ONE = BrokerId(1)
+THOSE = TopicPartition.all_of("t", range(3))
+STATES = [LeaderAndIsr(ONE, epoch, (ONE,), 1, epoch) for epoch in range(3)]
+NEW, ONLINE = PartitionState.NEW, PartitionState.ONLINE
+
+
+def kinds(records: Iterable[Record]) -> list[str]:
+    return [record.kind for record in records]
+
+
+@pytest.mark.parametrize(
+    ("many", "single"),
+    [
+        (LeadershipsSet(THOSE, STATES), [LeadershipSet(tp, s) for tp, s in zip(THOSE, STATES, strict=True)]),
+        (PartitionsMoved(THOSE, NEW, ONLINE), [PartitionMoved(tp, NEW, ONLINE) for tp in THOSE]),
+        (
+            ReplicasMoved(ONE, THOSE, ReplicaState.NEW, ReplicaState.ONLINE),
+            [ReplicaMoved(tp, ONE, ReplicaState.NEW, ReplicaState.ONLINE) for tp in THOSE],
+        ),
+    ],
+)
+def test_a_change_of_many_is_recorded_as_that_many_changes(many: BulkChange, single: list[Change]) -> None:
+    assert list(journal_records([many])) == records_of(single)
+
+
+def test_a_load_of_many_topics_is_one_record_of_topics_and_one_of_assignments() -> None:
+    load: list[Change | BulkChange] = []
+    for name in ("a", "b"):
+        load += [TopicKnown(name, None, 0), PartitionsAssigned(name, {0: ReplicaAssignment((ONE,))})]
+
+    records = list(journal_records(load))
+
+    assert kinds(records) == ["topics", "assignment"]
+    assert isinstance(records[1], AssignmentRecord)
+    assert records[1].topics == ["a", "b"]
+
+
+def test_a_topic_that_is_read_again_comes_after_its_first_assignments() -> None:
+    assigned = PartitionsAssigned("a", {0: ReplicaAssignment((ONE,))})
+
+    records = journal_records([TopicKnown("a", None, 0), assigned, TopicKnown("a", None, 1)])
+
+    assert kinds(records) == ["topics", "assignment", "topics"]
+
+
+def test_other_changes_are_not_passed_by_assignments() -> None:
+    assigned = PartitionsAssigned("a", {0: ReplicaAssignment((ONE,))})
+
+    records = journal_records([TopicForgotten("a"), TopicKnown("a", None, 0), assigned, TopicForgotten("b")])
+
+    assert kinds(records) == ["topics_forgotten", "topics", "assignment", "topics_forgotten"]
+
+
+def test_no_record_has_more_rows_than_allowed() -> None:
+    partitions = TopicPartition.all_of("t", range(MAX_ROWS + 1))
+
+    records = list(journal_records([LeadershipsSet(partitions, [STATES[0]] * len(partitions))]))
+
+    assert [len(record.topics) for record in records if isinstance(record, LeadershipRecord)] == [MAX_ROWS, 1]
+
+
+def test_an_empty_journal_has_no_records() -> None:
+    assert list(journal_records([])) == []
