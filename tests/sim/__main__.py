@@ -1,0 +1,123 @@
+"""Plays many seeds, or one with its whole story.
+
+``python -m tests.sim --seeds 2000`` plays 2,000 seeds on all processors and prints those that fail; ``--seed 7`` prints
+the plan, the trace and the judgement of one; with ``--shrink`` the plan is cut down first.
+"""
+
+import argparse
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import NamedTuple
+
+import structlog
+
+from tests.sim.plan import plan_of
+from tests.sim.shrink import shrink
+from tests.sim.story import play
+
+_AT_ONCE = 25
+_CRITICAL = 50
+_TOLD_EVERY_S = 15.0
+
+
+class Played(NamedTuple):
+    """What one worker made of its seeds."""
+
+    seeds: int
+    cpu_s: float
+    failed: list[tuple[int, str]]
+
+
+def silence() -> None:
+    """The log of a simulated daemon is nobody's; what matters is in the trace."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_CRITICAL))
+
+
+def play_some(seeds: Sequence[int]) -> Played:
+    """Play these seeds one after another, in this process."""
+    silence()
+    began, failed = time.process_time(), []
+    for seed in seeds:
+        violations = play(plan_of(seed)).violations
+        failed += [(seed, f"{found.id} at {found.time:.3f} s: {found.evidence}") for found in violations[:1]]
+    gc.collect()
+    return Played(len(seeds), time.process_time() - began, failed)
+
+
+def hashes(seeds: Sequence[int]) -> list[str]:
+    """What each of these seeds leaves as the hash of its trace."""
+    silence()
+    return [play(plan_of(seed)).trace_hash for seed in seeds]
+
+
+def play_many(first: int, count: int, jobs: int) -> Iterator[Played]:
+    """Play so many seeds in so many processes; results as they come."""
+    parts = [range(at, min(at + _AT_ONCE, first + count)) for at in range(first, first + count, _AT_ONCE)]
+    if jobs == 1:
+        yield from map(play_some, parts)
+        return
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
+        pending = [pool.submit(play_some, part) for part in parts]
+        try:
+            for done in as_completed(pending):
+                yield done.result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
+    """Play them and tell how it goes; the exit code."""
+    played, cpu_s, failed, told = 0, 0.0, 0, time.monotonic()
+    for part in play_many(first, count, jobs):
+        played, cpu_s, failed = played + part.seeds, cpu_s + part.cpu_s, failed + len(part.failed)
+        for seed, why in sorted(part.failed):
+            print(f"seed {seed} failed: {why}", flush=True)
+        if failed and stop_at_first:
+            break
+        if time.monotonic() - told > _TOLD_EVERY_S:
+            told = time.monotonic()
+            print(f"{played} of {count} seeds, {failed} failed", file=sys.stderr, flush=True)
+    rate = played / cpu_s * 3600 if cpu_s else 0
+    print(f"{played} seeds, {failed} failed; {cpu_s:.0f} s of processor time, {rate:,.0f} seeds an hour and core")
+    if failed:
+        print("the whole story of one: python -m tests.sim --shrink --seed N")
+    return 1 if failed else 0
+
+
+def one(seed: int, *, cuts: bool) -> int:
+    """Play one seed and print everything; the exit code."""
+    silence()
+    plan = plan_of(seed)
+    if cuts:
+        plan = shrink(plan, lambda text: print(text, file=sys.stderr))
+    ending = play(plan)
+    print(plan)
+    print("\n".join(ending.traced))
+    for found in ending.violations:
+        print(f"{found.id} at {found.time:.3f} s: {found.evidence}")
+    print(f"{len(ending.violations)} violations, trace {ending.trace_hash}")
+    return 1 if ending.violations else 0
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many seeds to play")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    parser.add_argument("--stop-at-first", action="store_true", help="stop at the first seed that fails")
+    parser.add_argument("--seed", type=int, help="play this one and print its story")
+    parser.add_argument("--shrink", action="store_true", help="with --seed: cut the plan down first")
+    given = parser.parse_args()
+    if given.seed is not None:
+        return one(given.seed, cuts=given.shrink)
+    return many(given.first, given.seeds, given.jobs, stop_at_first=given.stop_at_first)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

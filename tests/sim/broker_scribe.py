@@ -1,0 +1,240 @@
+"""The smallest controller that is right, for tests of the simulated brokers alone: states in a dict, no ZooKeeper.
+
+It speaks through the product's encoder and connection, so that frames are real, and judges ISR changes by the
+product's rules. What makes it wrong on purpose is in its attributes.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, Endpoint, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controllerd.core.requests import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataBody,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from controllerd.errors import NotController
+from events.admin import AllocateProducerIds, ControlledShutdown, ControlledShutdownReply, ProducerIdBlock
+from events.base import Call
+from events.replicas import AlterPartitionReceived, AlterPartitionReply
+from tests.sim.broker_cluster import SimCluster
+from tests.sim.broker_frames import id_text
+from tests.sim.loop import VirtualLoop
+from tests.sim.network import SimNetwork
+from tests.sim.zk_server import SimZooKeeper
+from wire import hot
+from wire.connection import KafkaConnection
+from wire.errors import WireError
+from wire.versions import VersionRange, choose_control
+
+SCRIBE = 2_000_000_000
+OWNER = "scribe"
+
+
+class Scribe:
+    """A controller over some simulated brokers, which it makes as well."""
+
+    def __init__(self, loop: VirtualLoop, brokers: Sequence[int] = (1, 2, 3)) -> None:
+        self.loop = loop
+        self.network = SimNetwork(loop, loop.rng("network"))
+        self.zookeeper = SimZooKeeper(loop)
+        self.zookeeper.put("/brokers/ids")
+        self.cluster = SimCluster(loop, self.network, self.zookeeper, loop.rng("brokers"), self.ask)
+        for broker in brokers:
+            self.cluster.add(broker)
+        self.epoch = 1
+        self.states: dict[TopicPartition, LeaderAndIsr] = {}
+        self.assignments: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        self.topic_ids: dict[str, str] = {}
+        self.asked: list[Call[Any]] = []
+        self.loses_answers = 0
+        """How many more calls are carried out without an answer."""
+        self.refuses = 0
+        """How many more calls are answered NOT_CONTROLLER."""
+        self.live: set[int] | None = None
+        """Whom it believes to be live; None: those that are registered."""
+        self._blocks = 0
+        self._connections: dict[int, KafkaConnection] = {}
+        self._spoken: dict[int, Mapping[int, VersionRange]] = {}
+        self._correlation_id = 1000
+
+    # -- what brokers ask --------------------------------------------------------------------------------------------
+
+    async def ask(self, call: Call[Any]) -> Any:
+        """The reply to a call."""
+        await asyncio.sleep(0.002)
+        self.asked.append(call)
+        if self.refuses:
+            self.refuses -= 1
+            raise NotController("not now")
+        reply = self._reply(call)
+        if self.loses_answers:
+            self.loses_answers -= 1
+            raise TimeoutError("the answer was lost")
+        return reply
+
+    def _reply(self, call: Call[Any]) -> object:
+        match call:
+            case AlterPartitionReceived():
+                return self._alter(call)
+            case ControlledShutdown():
+                led = [tp for tp, state in self.states.items() if state.leader == call.broker]
+                for tp in led:
+                    self.elect(tp, without=call.broker)
+                remaining = frozenset(tp for tp in led if self.states[tp].leader == call.broker)
+                return ControlledShutdownReply(KafkaError.NONE, remaining)
+            case AllocateProducerIds():
+                self._blocks += 1
+                return ProducerIdBlock(KafkaError.NONE, self._blocks * 1000, 1000)
+            case _:
+                raise AssertionError(call)
+
+    def _alter(self, call: AlterPartitionReceived) -> AlterPartitionReply:
+        if call.broker_epoch != self.epochs().get(call.broker):
+            return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
+        names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+        asked = {TopicPartition(names[topic_id], index): each for (topic_id, index), each in call.by_id.items()}
+        outcomes: dict[TopicPartition, LeaderAndIsr | KafkaError] = {}
+        for tp, each in {**call.by_name, **asked}.items():
+            verdict = judge(
+                Proposal(call.broker, each.leader_epoch, each.partition_epoch, each.isr, each.recovery_state),
+                self.states.get(tp),
+                ReplicaAssignment(self.assignments[tp]),
+                {BrokerId(broker) for broker in self.live_brokers()},
+                self.epoch,
+            )
+            match verdict:
+                case Accepted(wanted=wanted):
+                    outcomes[tp] = self.states[tp] = wanted._replace(partition_epoch=wanted.partition_epoch + 1)
+                case AlreadySo(current=current):
+                    outcomes[tp] = current
+                case KafkaError():
+                    outcomes[tp] = verdict
+        return AlterPartitionReply(KafkaError.NONE, outcomes, {})
+
+    # -- what it decides ---------------------------------------------------------------------------------------------
+
+    def epochs(self) -> dict[int, int]:
+        """Broker epochs as ZooKeeper has them."""
+        ids = self.zookeeper.children("/brokers/ids") or []
+        return {int(name): self.zookeeper.nodes[f"/brokers/ids/{name}"].czxid for name in ids}
+
+    def live_brokers(self) -> set[int]:
+        """Who is live."""
+        return set(self.epochs()) if self.live is None else self.live
+
+    def create(self, topic: str, replicas: Sequence[int], partition: int = 0) -> TopicPartition:
+        """A partition led by its first live replica, with all live ones in the ISR."""
+        tp = TopicPartition(topic, partition)
+        self.topic_ids.setdefault(topic, id_text(topic.encode().ljust(16, b"-")[:16]))
+        self.assignments[tp] = tuple(map(BrokerId, replicas))
+        isr = tuple(replica for replica in self.assignments[tp] if replica in self.live_brokers())
+        self.states[tp] = LeaderAndIsr(isr[0], 0, isr, self.epoch, 0)
+        return tp
+
+    def elect(self, tp: TopicPartition, without: int = -1, leader: int | None = None) -> LeaderAndIsr:
+        """A new leader from the ISR (or the given one, whoever that is), the dead leave the ISR."""
+        before = self.states[tp]
+        able = [member for member in before.isr if member in self.live_brokers() and member != without]
+        chosen = BrokerId(leader) if leader is not None else next(iter(able), BrokerId(-1))
+        isr = (chosen,) if chosen not in before.isr and chosen >= 0 else tuple(able) or before.isr
+        after = before._replace(
+            leader=chosen, leader_epoch=before.leader_epoch + 1, isr=isr, partition_epoch=before.partition_epoch + 1
+        )
+        self.states[tp] = after
+        return after
+
+    # -- what it says ------------------------------------------------------------------------------------------------
+
+    async def tell_all(self, *partitions: TopicPartition) -> None:
+        """Metadata to all live brokers, then to each replica of these partitions its role, then metadata again."""
+        told = partitions or tuple(self.states)
+        await self._to_all(self.metadata)
+        await self._to_all(lambda broker: self.leader_and_isr(broker, *told))
+        await self._to_all(lambda broker: self.metadata(broker, *told))
+
+    async def _to_all(self, make: Any) -> None:
+        for broker in sorted(self.epochs()):
+            request = make(broker) if broker in self.epochs() else None
+            if request is not None:
+                await self.try_to_send(broker, request)
+
+    def leader_and_isr(self, broker: int, *partitions: TopicPartition, **head: int) -> LeaderAndIsrRequest | None:
+        """What this broker is told of these partitions; ``head`` overrides epochs."""
+        rows = {
+            tp: LeaderAndIsrPartition(self.states[tp], ReplicaAssignment(self.assignments[tp]), is_new=False)
+            for tp in partitions
+            if broker in self.assignments[tp]
+        }
+        if not rows:
+            return None
+        ids = {tp.topic: self.topic_ids[tp.topic] for tp in rows if tp.topic in self.topic_ids}
+        return LeaderAndIsrRequest(*self._head(broker, head), partitions=rows, topic_ids=ids, live_leaders=())
+
+    def metadata(self, broker: int, *partitions: TopicPartition, **head: int) -> UpdateMetadataRequest:
+        """Who is live, and the state of these partitions."""
+        rows = {tp: UpdateMetadataPartition(self.states[tp], self.assignments[tp], ()) for tp in partitions}
+        live = tuple(
+            Broker(BrokerId(each), 1, (Endpoint("PLAINTEXT", "127.0.0.1", 9000 + each),))
+            for each in sorted(self.live_brokers())
+        )
+        ids = {tp.topic: self.topic_ids[tp.topic] for tp in rows if tp.topic in self.topic_ids}
+        return UpdateMetadataRequest(*self._head(broker, head), body=UpdateMetadataBody(rows, ids, live))
+
+    def stop_replica(self, broker: int, tp: TopicPartition, leader_epoch: int, *, delete: bool) -> StopReplicaRequest:
+        """Stop one replica."""
+        return StopReplicaRequest(*self._head(broker, {}), partitions={tp: StopReplicaPartition(leader_epoch, delete)})
+
+    def _head(self, broker: int, head: dict[str, int]) -> tuple[int, int, int]:
+        broker_epoch = head["broker_epoch"] if "broker_epoch" in head else self.epochs()[broker]
+        return SCRIBE, head.get("controller_epoch", self.epoch), broker_epoch
+
+    async def send(self, broker: int, request: ControlRequest, timeout_s: float = 2.0) -> ControlResponse:
+        """Send a request over the connection to this broker. :raises OSError, WireError: no answer."""
+        connection = self._connections.get(broker)
+        if connection is None or not connection.is_open:
+            connection = self._connections[broker] = await KafkaConnection.connect(
+                *self.cluster.brokers[broker].address,
+                str(SCRIBE),
+                connect_timeout_s=timeout_s,
+                request_timeout_s=timeout_s,
+                transport=self.network.transport(OWNER),
+            )
+            self._spoken[broker] = await connection.api_versions()
+        version = choose_control(hot.api_key(request), self._spoken[broker], topic_ids=hot.has_topic_ids(request))
+        self._correlation_id += 1
+        api_key, body = hot.api_key(request), hot.encode(request, version)
+        answer = await connection.request(api_key, version, *body, correlation_id=self._correlation_id)
+        return hot.decode_response(request, version, answer)
+
+    async def try_to_send(self, broker: int, request: ControlRequest, attempts: int = 3) -> ControlResponse | None:
+        """The same again and again; None when nothing came of it."""
+        for _ in range(attempts):
+            try:
+                return await self.send(broker, request)
+            except (OSError, WireError):
+                await asyncio.sleep(0.1)
+        return None
+
+    # -- the beginning of most stories -------------------------------------------------------------------------------
+
+    async def started(self, *, boot_s: float = 0.01) -> "Scribe":
+        """All brokers run and know each other."""
+        for broker in self.cluster.brokers.values():
+            broker.start(boot_s)
+        await asyncio.sleep(boot_s + 0.1)
+        await self.tell_all()
+        return self
+
+    def broker(self, broker: int) -> Any:
+        """A simulated broker that runs."""
+        return self.cluster.brokers[broker]

@@ -1,0 +1,272 @@
+"""A simulated process of controllerd: the daemon's own composition, in virtual time, over simulated peers.
+
+Each run of the process is an owner of the loop, ``controller-<n>/<run>``; the uuid of the data directory outlives it.
+"""
+
+import asyncio
+import base64
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from random import Random
+from typing import Final
+
+import msgspec
+
+from controllerd.config.load import load_config
+from controllerd.config.model import Config
+from controllerd.core.model import Endpoint
+from controllerd.daemon.instance import Instance, Surroundings
+from controllerd.errors import StoreUnavailable
+from controllerd.pace import Pace
+from replay.envelope import Envelope
+from replay.fold import ClusterState, apply
+from replay.records import EventBegin, Record, SessionRecord, TermRecord
+from tests.sim.loop import VirtualLoop
+from tests.sim.network import SimNetwork
+from tests.sim.oracle import Oracle
+from tests.sim.zk_client import SimKazoo
+from tests.sim.zk_server import SimZooKeeper
+
+FIRST_NODE_ID: Final = 2_000_000_000
+SESSION_S: Final = 6.0
+CLUSTER: Final = "simulated"
+_BEGINS: Final = frozenset({"elected", "renewed"})
+_ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
+_WALL_MS: Final = 1_700_000_000_000
+
+
+class SimClock:
+    """Virtual time as both clocks."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        """Wall clock."""
+        return _WALL_MS + int(self._loop.time() * 1000)
+
+    def monotonic(self) -> float:
+        """Monotonic clock."""
+        return self._loop.time()
+
+
+class NoCollector:
+    """The loop of the simulation has its own way with garbage."""
+
+    def pause(self) -> None:
+        """Nothing."""
+
+    def resume(self, *, keeps_picture: bool) -> None:
+        """Nothing."""
+
+
+class SimPace(Pace):
+    """Gives the loop a turn by chance: what may happen between two slices must be able to happen."""
+
+    def __init__(self, rng: Random, share: float) -> None:
+        super().__init__()
+        self._rng = rng
+        self._share = share
+
+    @property
+    def is_due(self) -> bool:
+        """By chance."""
+        return self._rng.random() < self._share
+
+    async def breathe(self) -> None:
+        """A turn, and perhaps some milliseconds."""
+        if self.is_due:
+            await asyncio.sleep(self._rng.choice((0.0, 0.001, 0.05)))
+
+
+class SimAudit:
+    """The audit log of one run, in memory, with the envelopes that the writer would put around its records."""
+
+    def __init__(self, node: int, boot: str, clock: SimClock, announce: Callable[[Record], None]) -> None:
+        self.log: list[tuple[Envelope, Record]] = []
+        self._node = node
+        self._boot = boot
+        self._clock = clock
+        self._announce = announce
+        self._epoch = self._event = 0
+
+    def record(self, *records: Record) -> None:
+        """Append records."""
+        for record in records:
+            if isinstance(record, EventBegin):
+                self._event = record.number
+            elif isinstance(record, TermRecord) and record.change in _BEGINS:
+                self._epoch = record.controller_epoch
+            seq, now = len(self.log) + 1, self._clock.monotonic()
+            envelope = Envelope(
+                1,
+                record.kind,
+                CLUSTER,
+                self._node,
+                self._boot,
+                seq,
+                self._epoch,
+                self._event,
+                self._clock.now_ms(),
+                int(now * 1e9),
+                "",
+            )
+            self.log.append((envelope, record))
+            if isinstance(record, TermRecord) and record.change in _ENDS:
+                self._epoch = 0
+            self._announce(record)
+
+    async def accepted(self) -> None:
+        """Nothing is ever behind."""
+
+
+class SimInstance:
+    """One run of one instance."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        server: SimZooKeeper,
+        network: SimNetwork,
+        oracle: Oracle,
+        *,
+        number: int,
+        run: int,
+        config: Config,
+        breaths: float,
+    ) -> None:
+        self.loop = loop
+        self.number = number
+        self.owner = f"controller-{number}/{run}"
+        self.uuid = str(uuid.UUID(int=number + 1))
+        self.node_id = FIRST_NODE_ID + number
+        self.has_ended = False
+        self._network = network
+        self._oracle = oracle
+        self._rng: Random = loop.rng(f"{self.owner} ids")
+        clock = SimClock(loop)
+        self.kazoo = SimKazoo(server, self.owner)
+        self.audit = SimAudit(self.node_id, self.owner, clock, self._announce)
+        around = Surroundings(
+            clock=clock,
+            boottime=loop.time,
+            transport=network.transport(self.owner),
+            kazoo=self.kazoo,
+            new_topic_id=self._new_topic_id,
+            collector=NoCollector(),
+            pace=lambda: SimPace(loop.rng(f"{self.owner} pace"), breaths),
+        )
+        own = msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, id=self.node_id))
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 19_000 + number)
+        self._config, self._around, self._endpoint = own, around, endpoint
+        self._instance: Instance | None = None
+        loop.spawn(self.owner, self._live(), name=self.owner)
+
+    @property
+    def instance(self) -> Instance | None:
+        """The composition, once the process has started."""
+        return self._instance
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process exists (frozen or not)."""
+        return not self.has_ended and not self.loop.is_dead(self.owner)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it exists and is not frozen."""
+        return self.is_alive and not self.loop.is_frozen(self.owner)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it believes to be the active controller."""
+        return self.is_alive and self._instance is not None and self._instance.snapshot.is_active
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of its term, 0 without one."""
+        return self._instance.context.epoch if self._instance is not None else 0
+
+    async def _live(self) -> None:
+        try:
+            while not await self._serve():
+                self.loop.trace(f"{self.owner} starts again")
+        finally:
+            self.has_ended = True
+
+    async def _serve(self) -> bool:
+        """One life of the process; False when it ended by itself and a supervisor starts it again."""
+        self._instance = instance = Instance(
+            self._config, self.uuid, self.audit, lambda: (self._endpoint,), self._around
+        )
+        try:
+            client = await instance.connect()
+        except StoreUnavailable:
+            return False
+        try:
+            async with instance.serving(_nothing, _nothing):
+                await instance.stop.wait()
+        finally:
+            await client.close()
+        if instance.stop_reason:
+            self._oracle.zookeeper.report("S-01", self.loop.time(), f"{self.owner} ended: {instance.stop_reason}")
+        return True
+
+    def _new_topic_id(self) -> str:
+        raw = bytes([0x40, *self._rng.randbytes(15)])
+        return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+    def _announce(self, record: Record) -> None:
+        """What the judge is told, and the trace."""
+        if isinstance(record, TermRecord):
+            self.loop.trace(f"{self.owner} {record.change} {record.controller_epoch} {record.reason}")
+            if record.change in _ENDS:
+                self._oracle.requests.on_term_end(self.owner, record.controller_epoch)
+        elif isinstance(record, SessionRecord):
+            self.loop.trace(f"{self.owner} session {record.state} {record.session_id:x}")
+            if record.session_id:
+                self._oracle.zookeeper.on_session(self.owner, record.session_id)
+        elif isinstance(record, EventBegin):
+            self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
+
+    # -- what happens to it ------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """SIGKILL: its sockets close, its session lives on until it expires."""
+        self.loop.trace(f"{self.owner} killed")
+        self.loop.kill(self.owner)
+        self._network.kill(self.owner)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.loop.trace(f"{self.owner} terminated")
+        if self._instance is not None:
+            self.loop.call_soon(self._instance.end, context=self.loop.context_of(self.owner))
+
+    def folded(self) -> ClusterState:
+        """What its audit log says the cluster is."""
+        state = ClusterState()
+        for envelope, record in self.audit.log:
+            apply(state, envelope, record)
+        return state
+
+
+def _nothing() -> None:
+    """Nobody announces anything."""
+
+
+@lru_cache
+def base_config(*, unclean: bool, takes: bool) -> Config:
+    """The configuration that all instances share but for the node id."""
+    given: dict[str, object] = {
+        "zookeeper.connect": "simulated:2181",
+        "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),
+        "node.id": FIRST_NODE_ID,
+        "node.data_dir": "unused",
+        "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
+        "kafka.unclean_leader_election_enable": str(unclean).lower(),
+        "controller.when_broker_holds": "takeover" if takes else "standby",
+        "http.listen": "127.0.0.1:0",
+    }
+    return load_config(None, {}, given)

@@ -1,0 +1,78 @@
+"""The judge of the simulation: everything that a story needs of it, in one place.
+
+``Oracle`` takes what ZooKeeper commits, what brokers receive and what the story announces; ``violations`` are values,
+and the story decides what becomes of them. It recomputes what must hold from ZooKeeper alone and shares no code with
+what it judges.
+"""
+
+from typing import Final
+
+from tests.sim import oracle_quiescence, oracle_requests, oracle_zookeeper
+from tests.sim.oracle_quiescence import judge_quiescence
+from tests.sim.oracle_rebuild import context_differences, log_differences
+from tests.sim.oracle_requests import RequestOracle
+from tests.sim.oracle_seen import (
+    AskedIsr,
+    AtRest,
+    BrokerAtRest,
+    CachedPartition,
+    InstanceAtRest,
+    Operation,
+    Row,
+    SeenRequest,
+    SeenRow,
+    Transaction,
+    Violation,
+)
+from tests.sim.oracle_watch import watch
+from tests.sim.oracle_zookeeper import ZooKeeperOracle
+
+__all__ = [
+    "RULES",
+    "AskedIsr",
+    "AtRest",
+    "BrokerAtRest",
+    "CachedPartition",
+    "InstanceAtRest",
+    "Operation",
+    "Oracle",
+    "RequestOracle",
+    "Row",
+    "SeenRequest",
+    "SeenRow",
+    "Transaction",
+    "Violation",
+    "ZooKeeperOracle",
+    "context_differences",
+    "judge_quiescence",
+    "log_differences",
+    "watch",
+]
+
+RULES: Final = {**oracle_zookeeper.RULES, **oracle_requests.RULES, **oracle_quiescence.RULES}
+"""What each rule says, by its id."""
+
+
+class Oracle:
+    """Both judges over one history."""
+
+    def __init__(self, *, window: float, unclean_by_default: bool = False, leader_recovery: bool = True) -> None:
+        """As ``ZooKeeperOracle``."""
+        self.zookeeper = ZooKeeperOracle(
+            window=window, unclean_by_default=unclean_by_default, leader_recovery=leader_recovery
+        )
+        self.requests = RequestOracle(self.zookeeper)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """Everything that is broken so far, in the order of time."""
+        return sorted([*self.zookeeper.violations, *self.requests.violations], key=lambda found: found.time)
+
+    @property
+    def is_content(self) -> bool:
+        """Whether nothing is broken; costs nothing, so it can be asked after every step."""
+        return not self.zookeeper.violations and not self.requests.violations
+
+    def at_rest(self, end: AtRest, *, isr_is_full: bool = False) -> list[Violation]:
+        """What does not hold at the end of the story."""
+        return judge_quiescence(self.zookeeper, end, isr_is_full=isr_is_full)

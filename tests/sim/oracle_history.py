@@ -1,0 +1,356 @@
+"""What ZooKeeper holds and has held, as the judge remembers it: kept up to date by each committed transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
+
+CONTROLLER: Final = "/controller"
+EPOCH: Final = "/controller_epoch"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
+NEVER: Final = float("-inf")
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_DECODER: Final = msgspec.json.Decoder()
+
+
+class _StateDocument(msgspec.Struct, gc=False):
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: tuple[int, ...]
+    leader_recovery_state: int = 0
+
+
+_STATE_DECODER: Final = msgspec.json.Decoder(_StateDocument)
+
+
+class Place(NamedTuple):
+    """What a path stands for: ``state``, ``topic``, ``config``, ``broker`` or ``other``."""
+
+    kind: str
+    topic: str = ""
+    number: int = -1
+
+
+class State(NamedTuple):
+    """The content of a state znode; ``version`` is that of the znode and ``life`` the czxid of it."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    recovery_state: int
+    version: int
+    life: int
+
+
+class Node(NamedTuple):
+    """A znode without its data."""
+
+    version: int
+    czxid: int
+    owner: int
+
+
+@dataclass(slots=True)
+class PartitionHistory:
+    """One partition through all lives of its topic."""
+
+    replicas: tuple[int, ...] | None = None
+    """The present assignment, None while there is none."""
+    moved_at: float = NEVER
+    """When the assignment last changed."""
+    former: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
+    """Earlier assignments, and until when each held."""
+    state: State | None = None
+    committed: dict[int, State] = field(default_factory=dict)
+    """Every state that was committed in the present life of the znode, by version."""
+    buried: list[dict[int, State]] = field(default_factory=list)
+    """The same of its earlier lives."""
+    highest_epoch: int = -1
+    is_foreign: bool = False
+    """The present version was written by somebody without a session of ours: nobody need know its number."""
+
+    def was_assigned(self, broker: int, since: float) -> bool:
+        """Whether the broker had a replica at any time since then."""
+        if self.replicas is not None and broker in self.replicas:
+            return True
+        return any(until >= since and broker in replicas for replicas, until in self.former)
+
+
+@dataclass(slots=True)
+class BrokerHistory:
+    """One broker id through all its registrations."""
+
+    czxid: int = 0
+    """That of the present registration, 0 while there is none."""
+    changed_at: float = NEVER
+    """When it registered or went last."""
+    is_usable: bool = False
+    is_leaving: bool = False
+    """It asked for a controlled shutdown since it registered."""
+    has_bad_dirs: bool = False
+    """It reported a failed log directory since it registered."""
+    epochs: set[int] = field(default_factory=set)
+    """The czxids of all its registrations."""
+
+
+class History:
+    """The judge's own picture of ZooKeeper. ``window``: for so many seconds somebody may believe what is over."""
+
+    def __init__(self, window: float, *, unclean_by_default: bool = False) -> None:
+        self.window = window
+        self.nodes: dict[str, Node] = {}
+        self.documents: dict[str, Any] = {}
+        """Topic znodes by name, parsed; None for one that cannot be understood."""
+        self.partitions: dict[Key, PartitionHistory] = {}
+        self.brokers: dict[int, BrokerHistory] = {}
+        self.unreadable: set[str] = set()
+        """State znodes whose content cannot be understood."""
+        self.controller: dict[str, Any] = {}
+        self.epoch = 0
+        self.last_producer_id = -1
+        self._unclean_default = unclean_by_default
+        self._unclean: dict[str, bool] = {}
+        self._clean_since: dict[str, float] = {}
+        self._clean_by_default_since = NEVER
+        self._places: dict[str, Place] = {}
+        self._parsed: tuple[Operation | None, State | None] = None, None
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def place(self, path: str) -> Place:
+        """What the path stands for."""
+        place = self._places.get(path)
+        if place is None:
+            place = self._places[path] = _place(path)
+        return place
+
+    def partition(self, topic: str, number: int) -> PartitionHistory:
+        """The history of a partition, empty if it was never heard of."""
+        key = (topic, number)
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = PartitionHistory()
+        return found
+
+    def live(self) -> set[int]:
+        """The brokers that are registered now, in a way that can be understood."""
+        return {broker for broker, history in self.brokers.items() if history.czxid and history.is_usable}
+
+    def was_live(self, broker: int, now: float) -> bool:
+        """Whether the broker was registered at any time within the window."""
+        history = self.brokers.get(broker)
+        return history is not None and (history.czxid > 0 or history.changed_at >= now - self.window)
+
+    def is_surely_eligible(self, broker: int, now: float) -> bool:
+        """Whether every controller must know by now that this broker may lead."""
+        history = self.brokers.get(broker)
+        return (
+            history is not None
+            and history.czxid > 0
+            and history.changed_at < now - self.window
+            and history.is_usable
+            and not history.is_leaving
+            and not history.has_bad_dirs
+            and broker not in OUR_IDS
+        )
+
+    def is_unclean_allowed(self, topic: str, now: float) -> bool:
+        """Whether the topic allowed unclean elections at any time within the window."""
+        if self._unclean.get(topic, self._unclean_default):
+            return True
+        since = self._clean_since.get(topic, NEVER)
+        if topic not in self._unclean:
+            since = max(since, self._clean_by_default_since)
+        return since >= now - self.window
+
+    # -- announcements of the story ----------------------------------------------------------------------------------
+
+    def leaves(self, broker: int) -> None:
+        """The broker asks for a controlled shutdown."""
+        self.brokers.setdefault(broker, BrokerHistory()).is_leaving = True
+
+    def loses_dirs(self, broker: int) -> None:
+        """The broker reports a failed log directory."""
+        self.brokers.setdefault(broker, BrokerHistory()).has_bad_dirs = True
+
+    def set_unclean_default(self, now: float, *, allowed: bool) -> None:
+        """The cluster's default of unclean elections changes."""
+        if self._unclean_default and not allowed:
+            self._clean_by_default_since = now
+        self._unclean_default = allowed
+
+    # -- what was committed ------------------------------------------------------------------------------------------
+
+    def apply(self, operation: Operation, transaction: Transaction) -> None:
+        """The operation took effect."""
+        path, kind = operation.path, operation.kind
+        if kind == "check":
+            return
+        if kind == "delete":
+            self.nodes.pop(path, None)
+            self._take(operation, None, None, transaction)
+        else:
+            node = self.nodes[path] = self.node_after(operation, transaction)
+            self._take(operation, operation.data, node, transaction)
+
+    def node_after(self, operation: Operation, transaction: Transaction) -> Node:
+        """What a create or set makes of the znode."""
+        before = self.nodes.get(operation.path) if operation.kind == "set" else None
+        if before is not None:
+            return Node(before.version + 1, before.czxid, before.owner)
+        return Node(0, transaction.zxid, transaction.session_id if operation.ephemeral else 0)
+
+    def state_after(self, operation: Operation, node: Node) -> State | None:
+        """What a create or set of a state znode says, None if it cannot be understood; parsed but once."""
+        if self._parsed[0] is not operation:
+            self._parsed = operation, _state_of(operation.data, node)
+        return self._parsed[1]
+
+    def _take(self, operation: Operation, data: bytes | None, node: Node | None, transaction: Transaction) -> None:
+        path = operation.path
+        place = self.place(path)
+        if place.kind == "state":
+            self._take_state(operation, place, node)
+            self.partition(place.topic, place.number).is_foreign = transaction.session_id == 0
+        elif place.kind == "topic":
+            self._take_topic(place.topic, data, node, transaction.time)
+        elif place.kind == "broker":
+            self._take_broker(place.number, data, node, transaction.time)
+        elif place.kind == "config":
+            self._take_config(place.topic, data, transaction.time)
+        elif path == EPOCH and node is not None:
+            self.epoch = number_of(data)
+        elif path == CONTROLLER:
+            self.controller = document_of(data) or {}
+        elif path == PRODUCER_IDS:
+            self.last_producer_id = max(self.last_producer_id, block_of(data)[1])
+
+    def _take_state(self, operation: Operation, place: Place, node: Node | None) -> None:
+        partition = self.partition(place.topic, place.number)
+        state = partition.state = self.state_after(operation, node) if node is not None else None
+        is_unreadable = state is None and node is not None
+        (self.unreadable.add if is_unreadable else self.unreadable.discard)(operation.path)
+        if state is None:
+            return
+        if node is not None and node.version == 0 and partition.committed:
+            partition.buried.append(partition.committed)
+            partition.committed = {}
+        partition.committed[state.version] = state
+        partition.highest_epoch = max(partition.highest_epoch, state.leader_epoch)
+
+    def _take_topic(self, topic: str, data: bytes | None, node: Node | None, now: float) -> None:
+        before, document = self.documents.get(topic) or {}, document_of(data)
+        if node is None:
+            self.documents.pop(topic, None)
+        else:
+            self.documents[topic] = document
+        after = assignments_of(document)
+        for number in sorted(assignments_of(before).keys() | after.keys()):
+            self._assign(self.partition(topic, number), after.get(number), now)
+
+    def _assign(self, partition: PartitionHistory, replicas: tuple[int, ...] | None, now: float) -> None:
+        if partition.replicas == replicas:
+            return
+        if partition.replicas is not None:
+            partition.former.append((partition.replicas, now))
+        partition.replicas, partition.moved_at = replicas, now
+
+    def _take_broker(self, broker: int, data: bytes | None, node: Node | None, now: float) -> None:
+        history = self.brokers.setdefault(broker, BrokerHistory())
+        czxid = node.czxid if node is not None else 0
+        usable = isinstance(document_of(data), dict)
+        if czxid != history.czxid or usable != history.is_usable:
+            history.changed_at = now
+        if czxid != history.czxid:
+            history.is_leaving = history.has_bad_dirs = False
+        history.czxid, history.is_usable = czxid, usable
+        if czxid:
+            history.epochs.add(czxid)
+
+    def _take_config(self, topic: str, data: bytes | None, now: float) -> None:
+        before = self._unclean.get(topic, self._unclean_default)
+        override = _override_of(data)
+        if override is None:
+            self._unclean.pop(topic, None)
+        else:
+            self._unclean[topic] = override
+        if before and not self._unclean.get(topic, self._unclean_default):
+            self._clean_since[topic] = now
+
+
+def _place(path: str) -> Place:
+    names = path.split("/")[1:]
+    match names:
+        case ["brokers", "topics", topic, "partitions", number, "state"] if number.isdecimal():
+            return Place("state", topic, int(number))
+        case ["brokers", "topics", topic]:
+            return Place("topic", topic)
+        case ["brokers", "ids", number] if number.isdecimal():
+            return Place("broker", number=int(number))
+        case ["config", "topics", topic]:
+            return Place("config", topic)
+        case _:
+            return Place("other")
+
+
+def document_of(data: bytes | None) -> dict[str, Any] | None:
+    """The JSON object that the data is, None if it is none."""
+    try:
+        found = _DECODER.decode(data or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def number_of(data: bytes | None) -> int:
+    """The number that the data is, -1 if it is none."""
+    return int(data) if data is not None and data.isdigit() else -1
+
+
+def block_of(data: bytes | None) -> tuple[int, int]:
+    """First and last producer id of a block, (-1, -1) if there is none."""
+    document = document_of(data)
+    if document is None:
+        return -1, -1
+    first, last = str(document.get("block_start", "")), str(document.get("block_end", ""))
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else (-1, -1)
+
+
+def _state_of(data: bytes | None, node: Node) -> State | None:
+    try:
+        found = _STATE_DECODER.decode(data or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    recovery = found.leader_recovery_state
+    return State(
+        found.leader, found.leader_epoch, found.isr, found.controller_epoch, recovery, node.version, node.czxid
+    )
+
+
+def assignments_of(document: Mapping[str, Any] | None) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition; what cannot be understood is left out."""
+    partitions = document.get("partitions") if document is not None else None
+    if not isinstance(partitions, dict):
+        return {}
+    return {
+        int(number): tuple(replicas)
+        for number, replicas in partitions.items()
+        if number.isdecimal() and isinstance(replicas, Sequence)
+    }
+
+
+def _override_of(data: bytes | None) -> bool | None:
+    """What a topic's configuration says about unclean elections; one that cannot be understood allows none."""
+    if not data:
+        return None
+    document = document_of(data)
+    config = document.get("config") if document is not None else None
+    if not isinstance(config, dict):
+        return False
+    value = config.get(_UNCLEAN)
+    return None if value is None else str(value).lower() == "true"

@@ -1,0 +1,175 @@
+"""Judges the end of a story: faults are off and time has passed, so everybody must agree, and everything be done."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.sim.oracle_history import CONTROLLER, History, State
+from tests.sim.oracle_seen import (
+    NO_LEADER,
+    OUR_IDS,
+    AtRest,
+    BrokerAtRest,
+    CachedPartition,
+    InstanceAtRest,
+    Key,
+    Violation,
+)
+from tests.sim.oracle_zookeeper import ZooKeeperOracle
+
+RULES: Final = {
+    "Q-01": "exactly one instance leads, and it is the one that holds /controller",
+    "Q-02": "a partition with a live ISR member has a live leader",
+    "Q-03": "a partition that can be placed has a state",
+    "Q-04": "the metadata of every live broker equals ZooKeeper",
+    "Q-05": "every live broker knows who is live: the registered ones and the active controller",
+    "Q-06": "every live broker knows the controller",
+    "Q-07": "every live broker leads and follows what ZooKeeper says",
+    "Q-08": "the folded audit log equals ZooKeeper",
+    "Q-09": "nothing is left to do",
+    "Q-10": "every call was answered, once",
+    "Q-11": "the context equals one that is built anew from ZooKeeper",
+    "Q-12": "every live replica is in the ISR again",
+    "Q-13": "no acknowledged record is lost",
+}
+Found = Iterator[tuple[str, str]]
+
+
+def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bool = False) -> list[Violation]:
+    """What does not hold at the end. ``isr_is_full``: brokers had the time to let every replica catch up."""
+    judge = _Judge(zookeeper, end)
+    found = [*judge.role(), *judge.partitions(isr_is_full=isr_is_full), *judge.brokers(), *judge.work()]
+    return [Violation(rule, end.time, evidence) for rule, evidence in found]
+
+
+class _Judge:
+    def __init__(self, zookeeper: ZooKeeperOracle, end: AtRest) -> None:
+        self._zookeeper = zookeeper
+        self._history: History = zookeeper.history
+        self._end = end
+        self._live = zookeeper.history.live()
+        self._states: dict[Key, State] = {
+            key: partition.state
+            for key, partition in zookeeper.history.partitions.items()
+            if partition.state is not None and partition.replicas is not None
+        }
+
+    # -- the role ----------------------------------------------------------------------------------------------------
+
+    def role(self) -> Found:
+        """Q-01."""
+        active = [instance for instance in self._end.instances if instance.is_active]
+        if len(active) != 1:
+            yield "Q-01", f"{[instance.owner for instance in active]} lead"
+            return
+        yield from self._holder(active[0])
+
+    def _holder(self, active: InstanceAtRest) -> Found:
+        term, node = self._zookeeper.latest_term, self._history.nodes.get(CONTROLLER)
+        if term is None or node is None or node.owner != term.session:
+            yield "Q-01", f"{active.owner} leads, but /controller is not held by the winner of {term}"
+        elif (active.node_id, active.controller_epoch) != (term.node_id, term.epoch):
+            yield "Q-01", f"{active.owner} leads in epoch {active.controller_epoch}, ZooKeeper has {term}"
+
+    # -- partitions --------------------------------------------------------------------------------------------------
+
+    def partitions(self, *, isr_is_full: bool) -> Found:
+        """Q-02, Q-03 and Q-12."""
+        for (topic, number), partition in sorted(self._history.partitions.items()):
+            name, replicas, state = f"{topic}-{number}", partition.replicas, partition.state
+            if replicas is None:
+                continue
+            if state is None:
+                if self._can_be_placed(topic, number, replicas):
+                    yield "Q-03", f"{name} has no state, assigned to {list(replicas)}, live are {sorted(self._live)}"
+                continue
+            if self._live & set(state.isr) and state.leader not in self._live:
+                yield "Q-02", f"{name} is led by {state.leader}, ISR {list(state.isr)}, live are {sorted(self._live)}"
+            missing = self._live & set(replicas) - set(state.isr)
+            if isr_is_full and missing and state.leader in self._live:
+                yield "Q-12", f"{name}: {sorted(missing)} are not in the ISR {list(state.isr)}"
+
+    def _can_be_placed(self, topic: str, number: int, replicas: tuple[int, ...]) -> bool:
+        path = f"/brokers/topics/{topic}/partitions/{number}/state"
+        if path in self._history.unreadable or len(set(replicas)) < len(replicas):
+            return False
+        ours = [broker for broker in replicas if broker in OUR_IDS]
+        if ours:
+            return len(self._live - set(replicas)) >= len(ours)
+        return bool(self._live & set(replicas))
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def brokers(self) -> Found:
+        """Q-04 to Q-07."""
+        term = self._zookeeper.latest_term
+        controller = term.node_id if term is not None else NO_LEADER
+        reported = {broker.id for broker in self._end.brokers}
+        if reported != self._live:
+            yield "Q-05", f"brokers {sorted(reported)} run, {sorted(self._live)} are registered"
+        for broker in self._end.brokers:
+            if broker.controller_id != controller:
+                yield "Q-06", f"broker {broker.id} believes {broker.controller_id} to be the controller {controller}"
+            if set(broker.live_brokers) - {controller} != self._live or controller not in broker.live_brokers:
+                yield "Q-05", f"broker {broker.id} believes {sorted(broker.live_brokers)} to be live"
+            yield from self._metadata(broker)
+            yield from self._replicas(broker)
+
+    def _metadata(self, broker: BrokerAtRest) -> Found:
+        for key in sorted(self._states):
+            state, shown = self._states[key], broker.metadata.get(key)
+            if shown is None or not self._is_known(key, shown, state):
+                yield "Q-04", f"broker {broker.id} shows {_name(key)} as {shown}, ZooKeeper has {_shown(state)}"
+        # What an operator deleted behind the controller's back stays in the brokers' metadata, as with the peer.
+        for key in sorted(broker.metadata.keys() - self._states.keys() - self._history.partitions.keys()):
+            yield "Q-04", f"broker {broker.id} shows {_name(key)}, which never was"
+
+    def _is_known(self, key: Key, shown: CachedPartition, state: State) -> bool:
+        """What a broker shows; after a foreign write that changed nothing, the number of an older version will do."""
+        if shown == _shown(state):
+            return True
+        partition = self._history.partitions[key]
+        same = partition.committed.get(shown[3])
+        return partition.is_foreign and same is not None and shown == _shown(same) and shown[:3] == _shown(state)[:3]
+
+    def _is_led(self, key: Key, told: CachedPartition, state: State) -> bool:
+        epoch_is_known = told.partition_epoch == state.version or self._history.partitions[key].is_foreign
+        return epoch_is_known and set(told.isr) == set(state.isr)
+
+    def _replicas(self, broker: BrokerAtRest) -> Found:
+        leaving = self._history.brokers[broker.id].is_leaving if broker.id in self._history.brokers else False
+        for key in sorted(self._states):
+            state, told = self._states[key], broker.replicas.get(key)
+            if broker.id not in (self._history.partitions[key].replicas or ()):
+                if told is not None:
+                    yield "Q-07", f"broker {broker.id} hosts {_name(key)}, which is not assigned to it"
+            elif told is None:
+                if not leaving:
+                    yield "Q-07", f"broker {broker.id} was not told of {_name(key)}"
+            elif (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
+                yield "Q-07", f"broker {broker.id} has {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
+            elif state.leader == broker.id and not self._is_led(key, told, state):
+                yield "Q-07", f"broker {broker.id} leads {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
+
+    # -- work --------------------------------------------------------------------------------------------------------
+
+    def work(self) -> Found:
+        """Q-08 to Q-11, and Q-13."""
+        for instance in self._end.instances:
+            if instance.queued_events or instance.pending_requests:
+                left = f"{instance.queued_events} events and {instance.pending_requests} requests"
+                yield "Q-09", f"{instance.owner} has {left} left"
+            if instance.is_active:
+                yield from (("Q-08", f"{instance.owner}: {line}") for line in instance.log_differences)
+                yield from (("Q-11", f"{instance.owner}: {line}") for line in instance.context_differences)
+        for call, answers in sorted(self._end.answers.items()):
+            if answers != 1:
+                yield "Q-10", f"{call} was answered {answers} times"
+        yield from (("Q-13", line) for line in self._end.lost_records)
+
+
+def _shown(state: State) -> tuple[int, int, tuple[int, ...], int]:
+    return state.leader, state.leader_epoch, state.isr, state.version
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"

@@ -1,0 +1,170 @@
+"""What an instance must know by now, built anew from ZooKeeper, and where its memory or its log differ from that.
+
+The context and the folded log are read as plain values; how they came about is not looked at.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import BrokerId, Replica, TopicPartition
+from replay.fold import ClusterState
+from tests.sim.oracle_history import History, assignments_of
+from tests.sim.oracle_seen import OUR_IDS, Key
+
+_ONLINE: Final = "OnlinePartition"
+_OFFLINE: Final = "OfflinePartition"
+_NEW: Final = "NewPartition"
+
+
+def context_differences(history: History, context: ControllerContext, epoch: int) -> list[str]:
+    """Where the context of the active instance differs from one rebuilt from ZooKeeper, as sentences.
+
+    Topics that cannot be understood, partitions in quarantine, and states that somebody else wrote are left out.
+    """
+    image = _Image(history)
+    partitions = {(tp.topic, tp.partition): tp for tp in context.partitions()}
+    known = {
+        key: context.leadership(tp)
+        for key, tp in partitions.items()
+        if _state_path(key) not in context.quarantine and not history.partition(*key).is_foreign
+    }
+    return [
+        *_compare("the controller epoch", {"": epoch}, {"": context.epoch}),
+        *_compare("broker epoch", image.brokers(), {int(b.id): b.epoch for b in context.brokers.values()}),
+        *_compare("topic id", image.topic_ids(), {name: topic.topic_id for name, topic in context.topics.items()}),
+        *_compare(
+            "topic znode version",
+            image.topic_versions(),
+            {name: (topic.znode_version, topic.czxid) for name, topic in context.topics.items()},
+        ),
+        *_compare(
+            "assignment",
+            image.assignments(),
+            {key: tuple(map(int, context.assignment(tp).replicas)) for key, tp in partitions.items()},
+        ),
+        *_compare(
+            "leadership", image.leaderships(known), {key: _plain(state) for key, state in known.items() if state}
+        ),
+        *_partition_states(image, context, partitions),
+        *_replica_states(image, context, partitions),
+    ]
+
+
+def log_differences(history: History, folded: ClusterState) -> list[str]:
+    """Where the folded audit log of the active instance differs from ZooKeeper, as sentences."""
+    image = _Image(history)
+    states = {(tp.topic, tp.partition): _plain(state) for tp, state in folded.leaderships().items()}
+    states = {key: state for key, state in states.items() if not history.partition(*key).is_foreign}
+    assignments = {
+        (tp.topic, tp.partition): tuple(map(int, found.replicas)) for tp, found in folded.assignments().items()
+    }
+    return [
+        *_compare("the controller epoch", {"": history.epoch}, {"": folded.controller_epoch}),
+        *_compare("broker epoch", image.brokers(), {int(row.id): row.epoch for row in folded.brokers.values()}),
+        *_compare("topic id", image.topic_ids(), folded.topic_ids()),
+        *_compare("assignment", image.assignments(), assignments),
+        *_compare(
+            "leadership",
+            image.leaderships(key for key in assignments if key in states or not history.partition(*key).is_foreign),
+            states,
+        ),
+    ]
+
+
+class _Image:
+    """ZooKeeper as a controller must know it."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._topics = {name: document for name, document in history.documents.items() if document is not None}
+        self._live = history.live()
+
+    def brokers(self) -> dict[int, int]:
+        return {broker: self._history.brokers[broker].czxid for broker in self._live}
+
+    def topic_ids(self) -> dict[str, str | None]:
+        return {name: document.get("topic_id") for name, document in self._topics.items()}
+
+    def topic_versions(self) -> dict[str, tuple[int, int]]:
+        nodes = {name: self._history.nodes[f"/brokers/topics/{name}"] for name in self._topics}
+        return {name: (node.version, node.czxid) for name, node in nodes.items()}
+
+    def assignments(self) -> dict[Key, tuple[int, ...]]:
+        return {
+            (name, number): replicas
+            for name, document in self._topics.items()
+            for number, replicas in assignments_of(document).items()
+            if len(set(replicas)) == len(replicas)
+        }
+
+    def leaderships(self, wanted: Iterable[Key]) -> dict[Key, tuple[Any, ...]]:
+        found: dict[Key, tuple[Any, ...]] = {}
+        for key in wanted:
+            state = self._history.partition(*key).state
+            if state is not None:
+                leader = (state.leader, state.leader_epoch, state.isr)
+                found[key] = (*leader, state.controller_epoch, state.version, state.recovery_state)
+        return found
+
+    def partition_state(self, key: Key) -> str:
+        state = self._history.partition(*key).state
+        if state is None:
+            return _NEW
+        return _ONLINE if state.leader in self._live else _OFFLINE
+
+    def is_plain_broker(self, broker: int) -> bool:
+        """Neither leaving nor with failed log directories: what its replicas must be is then known."""
+        history = self._history.brokers.get(broker)
+        return broker not in OUR_IDS and (history is None or not (history.is_leaving or history.has_bad_dirs))
+
+    def is_live(self, broker: int) -> bool:
+        return broker in self._live
+
+
+def _partition_states(
+    image: _Image, context: ControllerContext, partitions: Mapping[Key, TopicPartition]
+) -> Iterator[str]:
+    for key, tp in sorted(partitions.items()):
+        state = context.leadership(tp)
+        if _state_path(key) in context.quarantine or (state is not None and not image.is_plain_broker(state.leader)):
+            continue
+        yield from _compare(
+            f"state of partition {tp}", {"": image.partition_state(key)}, {"": context.partition_state(tp).value}
+        )
+
+
+def _replica_states(
+    image: _Image, context: ControllerContext, partitions: Mapping[Key, TopicPartition]
+) -> Iterator[str]:
+    for key, tp in sorted(partitions.items()):
+        if _state_path(key) in context.quarantine or context.leadership(tp) is None:
+            continue
+        for broker in context.assignment(tp).replicas:
+            if image.is_plain_broker(broker):
+                wanted = "OnlineReplica" if image.is_live(broker) else "OfflineReplica"
+                actual = context.replica_state(Replica(tp, BrokerId(broker))).value
+                yield from _compare(f"state of replica {broker} of {tp}", {"": wanted}, {"": actual})
+
+
+def _plain(state: Any) -> tuple[Any, ...]:
+    isr = tuple(map(int, state.isr))
+    return (
+        int(state.leader),
+        state.leader_epoch,
+        isr,
+        state.controller_epoch,
+        state.partition_epoch,
+        int(state.recovery_state),
+    )
+
+
+def _state_path(key: Key) -> str:
+    return f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
+
+
+def _compare(what: str, wanted: Mapping[Any, Any], actual: Mapping[Any, Any]) -> Iterator[str]:
+    for key in sorted(wanted.keys() | actual.keys(), key=str):
+        if wanted.get(key) != actual.get(key):
+            name = f"{what} {key}".strip() if key != "" else what
+            yield f"{name} is {actual.get(key)}, ZooKeeper has {wanted.get(key)}"

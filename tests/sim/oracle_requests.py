@@ -1,0 +1,220 @@
+"""Judges what brokers receive, request by request, against what ZooKeeper has committed."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tests.sim.oracle_history import PartitionHistory, State
+from tests.sim.oracle_seen import NO_LEADER, OUR_IDS, SeenRequest, SeenRow, Violation
+from tests.sim.oracle_zookeeper import ZooKeeperOracle
+
+RULES: Final = {
+    "R-01": "the first request of an epoch to a broker is an UpdateMetadata with live brokers",
+    "R-02": "no broker accepts an epoch after it has accepted a newer one",
+    "R-03": "accepted LeaderAndIsr never go back in (controller epoch, leader epoch) of a partition",
+    "R-04": "leader, leader epoch, ISR and partition epoch were committed together in ZooKeeper",
+    "R-05": "replicas were committed in the topic znode",
+    "R-06": "a broker epoch is the czxid of a registration of that broker",
+    "R-07": "a request carries an epoch that its sender won, under the id with which it won it",
+    "R-08": "nothing is sent in a term after its instance knew that it was over",
+    "R-09": "after a pause nothing is sent before the epoch was validated again",
+    "R-10": "accepted UpdateMetadata never go back per partition",
+    "R-11": "live brokers are registered brokers and the sender, never another instance",
+    "R-12": "no replica is deleted that the topic znode assigns",
+    "R-13": "no request is meant for an earlier life of a broker that registered anew long ago",
+}
+UPDATE_METADATA: Final = "UpdateMetadata"
+LEADER_AND_ISR: Final = "LeaderAndIsr"
+STOP_REPLICA: Final = "StopReplica"
+_DURING_DELETE: Final = -2
+
+_Life = tuple[int, int]
+"""A broker and its broker epoch."""
+_Told = tuple[int, int, int, int]
+"""Life of the state znode, controller epoch, leader epoch, partition epoch: in the order in which they rise."""
+
+
+class RequestOracle:
+    """Give it every request in the order in which brokers answered; what is broken is in ``violations``."""
+
+    def __init__(self, zookeeper: ZooKeeperOracle) -> None:
+        self.violations: list[Violation] = []
+        self._zookeeper = zookeeper
+        self._history = zookeeper.history
+        self._greeted: set[tuple[_Life, int]] = set()
+        self._accepted: dict[_Life, int] = {}
+        self._told: dict[tuple[str, _Life], dict[tuple[str, int], _Told]] = {}
+        self._seen: dict[_Life, list[SeenRequest]] = {}
+        self._ended: dict[str, int] = {}
+        self._paused: set[str] = set()
+        self._judged: dict[int, Sequence[SeenRow]] = {}
+        """Rows that brokers share, by identity: what was committed once stays so, and is looked up but once."""
+
+    def _say(self, rule: str, time: float, evidence: str) -> None:
+        self.violations.append(Violation(rule, time, evidence))
+
+    # -- announcements of the story ----------------------------------------------------------------------------------
+
+    def on_term_end(self, owner: str, epoch: int) -> None:
+        """The instance learned that its term of this epoch is over (or gave it up)."""
+        self._ended[owner] = max(epoch, self._ended.get(owner, 0))
+
+    def on_pause(self, owner: str) -> None:
+        """The process of the instance goes on after a pause longer than its session, or its epoch is in doubt."""
+        self._paused.add(owner)
+
+    def on_validated(self, owner: str) -> None:
+        """ZooKeeper answered the instance who has the role, or granted it."""
+        self._paused.discard(owner)
+
+    def on_sent(self, owner: str, broker: int, epoch: int, time: float) -> None:
+        """A control request leaves the instance, in this very moment."""
+        if epoch <= self._ended.get(owner, 0):
+            self._say("R-08", time, f"{owner} sent to broker {broker} in epoch {epoch}, which it knew to be over")
+        if owner in self._paused:
+            self._say("R-09", time, f"{owner} sent to broker {broker} before it had looked who leads")
+
+    # -- what brokers received ---------------------------------------------------------------------------------------
+
+    def on_request(self, request: SeenRequest) -> None:
+        """A broker answered a request."""
+        self._judge_sender(request)
+        self._judge_first(request)
+        if request.api == STOP_REPLICA:
+            self._judge_stops(request)
+        else:
+            self._judge_rows(request)
+        if request.api == UPDATE_METADATA:
+            self._judge_live_brokers(request)
+        if request.error == 0:
+            self._judge_order(request)
+
+    def _judge_sender(self, request: SeenRequest) -> None:
+        term = self._zookeeper.terms.get(request.controller_epoch)
+        owner = None if term is None else self._zookeeper.owner_of(term.session)
+        if term is None or term.node_id != request.controller_id or owner not in {None, request.owner}:
+            who = "nobody" if term is None else f"node {term.node_id} ({owner})"
+            self._say("R-07", request.time, f"{_brief(request)}: the epoch was won by {who}")
+        broker = self._history.brokers.get(request.broker)
+        if broker is None or request.broker_epoch not in broker.epochs:
+            known = sorted(broker.epochs) if broker is not None else []
+            self._say("R-06", request.time, f"{_brief(request)}: its registrations were {known}")
+        elif broker.czxid > request.broker_epoch and broker.changed_at < request.time - self._history.window:
+            self._say("R-13", request.time, f"{_brief(request)}: it registered with {broker.czxid} long ago")
+
+    def _judge_first(self, request: SeenRequest) -> None:
+        key = ((request.broker, request.broker_epoch), request.controller_epoch)
+        if key in self._greeted:
+            return
+        self._greeted.add(key)
+        if request.api != UPDATE_METADATA or not request.live_brokers:
+            self._say("R-01", request.time, f"{_brief(request)} is the first of its epoch")
+
+    def _judge_live_brokers(self, request: SeenRequest) -> None:
+        brokers = self._history.brokers
+        for broker in request.live_brokers:
+            known = broker == request.controller_id if broker in OUR_IDS else broker in brokers
+            if not known:
+                self._say("R-11", request.time, f"{_brief(request)} names broker {broker} as live")
+
+    # -- what they say -----------------------------------------------------------------------------------------------
+
+    def _judge_rows(self, request: SeenRequest) -> None:
+        if self._judged.get(id(request.rows)) is request.rows:
+            return
+        self._judged[id(request.rows)] = request.rows
+        partitions = self._history.partitions
+        for row in request.rows:
+            if row.leader == _DURING_DELETE:
+                continue
+            partition = partitions.get((row.topic, row.partition))
+            state = None if partition is None else partition.committed.get(row.partition_epoch)
+            if state is None or not _is_same(state, row):
+                state = None if partition is None else _buried(partition, row)
+            if partition is None or state is None:
+                self._say("R-04", request.time, f"{_brief(request)} says {_row(row)}, which was never committed")
+            elif tuple(row.replicas) != partition.replicas:
+                self._judge_replicas(request, row, partition)
+
+    def _judge_replicas(self, request: SeenRequest, row: SeenRow, partition: PartitionHistory) -> None:
+        replicas = tuple(row.replicas)
+        if all(replicas != former for former, _ in partition.former):
+            what = f"{_brief(request)} assigns {row.topic}-{row.partition} to {list(replicas)}"
+            self._say("R-05", request.time, f"{what}, the topic znode to {partition.replicas}")
+
+    def _judge_stops(self, request: SeenRequest) -> None:
+        for row in request.rows:
+            partition = self._history.partitions.get((row.topic, row.partition))
+            if partition is None or row.leader_epoch > partition.highest_epoch:
+                self._say("R-04", request.time, f"{_brief(request)} has the leader epoch {row.leader_epoch}")
+            elif row.delete and partition.replicas is not None and request.broker in partition.replicas:
+                what = f"{_brief(request)} deletes {row.topic}-{row.partition}"
+                self._say("R-12", request.time, f"{what}, assigned to {list(partition.replicas)}")
+
+    # -- the order in which they are accepted ------------------------------------------------------------------------
+
+    def _judge_order(self, request: SeenRequest) -> None:
+        life = request.broker, request.broker_epoch
+        newest = self._accepted.get(life, 0)
+        if request.controller_epoch < newest:
+            self._say("R-02", request.time, f"{_brief(request)} was accepted after epoch {newest}")
+        self._accepted[life] = max(newest, request.controller_epoch)
+        if request.api == STOP_REPLICA:
+            return
+        told = self._told.setdefault((request.api, life), {})
+        back = [row for row in request.rows if not self._rises(told, request.controller_epoch, row)]
+        seen = self._seen.setdefault(life, [])
+        # The network may deliver a request again that was retried on another connection: that is no new one.
+        if back and not any(_is_repeat(request, earlier) for earlier in seen):
+            rule = "R-03" if request.api == LEADER_AND_ISR else "R-10"
+            self._say(rule, request.time, f"{_brief(request)} goes back for {[_row(row) for row in back[:3]]}")
+        seen.append(request)
+
+    def _rises(self, told: dict[tuple[str, int], _Told], epoch: int, row: SeenRow) -> bool:
+        """Remember what was told, and whether it is not older than what was told before."""
+        key = row.topic, row.partition
+        partition = self._history.partitions.get(key)
+        state = None if partition is None else partition.committed.get(row.partition_epoch)
+        if state is None or row.leader == _DURING_DELETE or not _is_same(state, row):
+            return True  # of an earlier life of the topic, or judged above
+        now = state.life, epoch, row.leader_epoch, row.partition_epoch
+        before = told.get(key)
+        if before is None or before <= now:
+            told[key] = now
+            return True
+        return False
+
+
+def _is_same(state: State, row: SeenRow) -> bool:
+    return (
+        state.leader == row.leader
+        and state.leader_epoch == row.leader_epoch
+        and (state.isr is row.isr or state.isr == tuple(row.isr))
+    )
+
+
+def _buried(partition: PartitionHistory, row: SeenRow) -> State | None:
+    """The state that the row repeats from an earlier life of the topic."""
+    for committed in partition.buried:
+        state = committed.get(row.partition_epoch)
+        if state is not None and _is_same(state, row):
+            return state
+    return None
+
+
+def _is_repeat(one: SeenRequest, other: SeenRequest) -> bool:
+    return (
+        (one.owner, one.api, one.controller_epoch) == (other.owner, other.api, other.controller_epoch)
+        and len(one.rows) == len(other.rows)
+        and all(_row(mine) == _row(theirs) for mine, theirs in zip(one.rows, other.rows, strict=True))
+        and list(one.live_brokers) == list(other.live_brokers)
+    )
+
+
+def _brief(request: SeenRequest) -> str:
+    epochs = f"epoch {request.controller_epoch}, broker epoch {request.broker_epoch}"
+    return f"{request.api} of {request.owner} to broker {request.broker} ({epochs})"
+
+
+def _row(row: SeenRow) -> str:
+    leader = "nobody" if row.leader == NO_LEADER else row.leader
+    return f"{row.topic}-{row.partition} {leader}/{row.leader_epoch} {list(row.isr)} v{row.partition_epoch}"

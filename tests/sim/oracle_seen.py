@@ -1,0 +1,202 @@
+"""What the judge of the simulation is shown, and what it says: plain values that any model can fill in.
+
+The judge never looks into the code under test. It sees what ZooKeeper committed, what brokers received, and a few
+announcements of the story (who asked for what, when a term ended).
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+ANY_VERSION: Final = -1
+NO_LEADER: Final = -1
+OUR_IDS: Final = range(2_000_000_000, 2_000_000_100)
+"""Node ids of instances, as DESIGN.md section 5 has them: never a broker and never a replica."""
+
+Key = tuple[str, int]
+"""A topic and a partition number."""
+
+
+class Violation(NamedTuple):
+    """A rule that was broken: its id, the virtual time in seconds, and what shows it."""
+
+    id: str
+    time: float
+    evidence: str
+
+
+Report = Callable[[str, float, str], None]
+"""Takes the id of the rule, the virtual time and the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a committed transaction."""
+
+    kind: str
+    """``create``, ``set``, ``delete`` or ``check``."""
+    path: str
+    """For a sequential znode: with its number."""
+    data: bytes | None = None
+    expected: int | None = None
+    """The data version that was demanded (set, delete, check), -1 for any; None where the model does not say it."""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What ZooKeeper committed at once. ``closes_session``: the server removes what a session leaves behind."""
+
+    zxid: int
+    session_id: int
+    operations: Sequence[Operation]
+    time: float
+    closes_session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskedIsr:
+    """An ISR that a broker asked for by AlterPartition; reported when it is asked, to whomever."""
+
+    broker: int
+    topic: str
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Collection[int]
+    recovery_state: int = 0
+
+
+class SeenRow(Protocol):
+    """One partition of a control request; what an API does not carry is left at any value."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition."""
+        ...
+
+    @property
+    def leader(self) -> int:
+        """The leader, -1 for none, -2 while the topic is deleted."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch; in StopReplica -1 when unknown and -2 for a deletion."""
+        ...
+
+    @property
+    def isr(self) -> Sequence[int]:
+        """The in-sync replicas."""
+        ...
+
+    @property
+    def partition_epoch(self) -> int:
+        """Version of the state znode."""
+        ...
+
+    @property
+    def replicas(self) -> Sequence[int]:
+        """The assignment."""
+        ...
+
+    @property
+    def delete(self) -> bool:
+        """StopReplica alone: the replica is to be deleted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A ``SeenRow`` for stories that have none of their own."""
+
+    topic: str
+    partition: int
+    leader: int = NO_LEADER
+    leader_epoch: int = 0
+    isr: Sequence[int] = ()
+    partition_epoch: int = 0
+    replicas: Sequence[int] = ()
+    delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """A control request as a broker received and answered it."""
+
+    broker: int
+    owner: str
+    """The instance that sent it."""
+    api: str
+    """``LeaderAndIsr``, ``UpdateMetadata`` or ``StopReplica``."""
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    """As the request has it."""
+    error: int
+    """Kafka's error code of the whole answer."""
+    time: float
+    rows: Sequence[SeenRow] = ()
+    live_brokers: Collection[int] = ()
+    """UpdateMetadata alone."""
+
+
+# -- the end of a story ------------------------------------------------------------------------------------------------
+
+
+class CachedPartition(NamedTuple):
+    """A partition as a broker shows it to clients, or as it leads or follows it."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAtRest:
+    """A live broker after the story."""
+
+    id: int
+    controller_id: int | None
+    """Whom it believes to be the controller."""
+    live_brokers: Collection[int]
+    metadata: Mapping[Key, CachedPartition]
+    """Its metadata cache."""
+    replicas: Mapping[Key, CachedPartition]
+    """What it was last told about the replicas that it hosts; stopped ones are absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceAtRest:
+    """An instance that runs after the story."""
+
+    owner: str
+    node_id: int
+    is_active: bool
+    controller_epoch: int
+    queued_events: int = 0
+    pending_requests: int = 0
+    """Control requests that wait or were not answered yet."""
+    log_differences: Sequence[str] = ()
+    """Where its folded audit log differs from ZooKeeper, as sentences (``oracle_rebuild.log_differences``)."""
+    context_differences: Sequence[str] = ()
+    """Where its context differs from one rebuilt from ZooKeeper, as sentences (``oracle_rebuild``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """Everything after the story: faults are off, and time has passed."""
+
+    time: float
+    instances: Sequence[InstanceAtRest]
+    brokers: Sequence[BrokerAtRest]
+    answers: Mapping[str, int]
+    """Each call that was made, and how often it was answered."""
+    lost_records: Sequence[str] = ()
+    """Acknowledged records that are gone, as sentences."""

@@ -1,0 +1,198 @@
+"""Judges leaderships: every write of a state znode by an instance, against the write before it and who is live."""
+
+from typing import Final, NamedTuple
+
+from tests.sim.oracle_history import History, PartitionHistory, Place, State
+from tests.sim.oracle_seen import ANY_VERSION, NO_LEADER, AskedIsr, Operation, Report, Transaction
+
+RULES: Final = {
+    "Z-06": "an ISR is never empty and names nobody twice",
+    "Z-07": "a leader is in its ISR, or there is none",
+    "Z-08": "ISR and leader are replicas of the topic znode",
+    "Z-09": "a leader epoch begins at 0, rises by one with an election or a shrink, and stays in an AlterPartition",
+    "Z-10": "a state names the epoch of the term that wrote it",
+    "Z-11": "topic and state znodes are written on the condition of their version",
+    "Z-12": "an ISR grows only as its leader asked",
+    "Z-13": "who comes into an ISR is live",
+    "Z-14": "an election takes the first eligible in-sync replica in the order of the assignment",
+    "Z-15": "who is elected is live",
+    "Z-16": "a leader outside the ISR only where unclean elections are allowed and nobody in the ISR is eligible",
+    "Z-17": "an unclean leader recovers, and only its own word ends that",
+    "Z-21": "what cannot be understood is not overwritten",
+    "Z-25": "an ISR loses nobody who is surely eligible",
+}
+
+
+class _Write(NamedTuple):
+    """A state as it is about to be written."""
+
+    place: Place
+    partition: PartitionHistory
+    before: State | None
+    after: State
+    now: float
+
+    def __str__(self) -> str:
+        before = "nothing" if self.before is None else _brief(self.before)
+        return f"{self.place.topic}-{self.place.number} from {before} to {_brief(self.after)}"
+
+
+class StateJudge:
+    """Recomputes what a controller may write; knows only ZooKeeper and what brokers asked for."""
+
+    def __init__(self, history: History, report: Report, *, leader_recovery: bool) -> None:
+        self._history = history
+        self._report = report
+        self._leader_recovery = leader_recovery
+        self._asked: set[tuple[str, int, int, int, int, int, frozenset[int]]] = set()
+
+    def on_alter_partition(self, asked: AskedIsr) -> None:
+        """A broker asks for an ISR."""
+        self._asked.add((
+            asked.topic,
+            asked.partition,
+            asked.broker,
+            asked.leader_epoch,
+            asked.partition_epoch,
+            asked.recovery_state,
+            frozenset(asked.isr),
+        ))  # fmt: skip
+
+    def judge(self, operation: Operation, place: Place, transaction: Transaction, epoch: int) -> None:
+        """Before it is applied; ``epoch`` is the one that the writer won."""
+        history, now = self._history, transaction.time
+        partition = history.partition(place.topic, place.number)
+        is_new = operation.kind == "create"
+        if not is_new and operation.expected == ANY_VERSION:
+            self._report("Z-11", now, f"{operation.path} was written at whatever version")
+        if not is_new and operation.path in history.unreadable:
+            self._report("Z-21", now, f"{operation.path} was overwritten")
+            return
+        after = history.state_after(operation, history.node_after(operation, transaction))
+        if after is None:
+            self._report("Z-21", now, f"{operation.path} was given {operation.data!r}")
+            return
+        write = _Write(place, partition, None if is_new else partition.state, after, now)
+        self._judge_alone(write, epoch)
+        if write.before is None:
+            self._judge_first(write)
+        else:
+            self._judge_change(write, write.before)
+
+    def _say(self, rule: str, write: _Write, why: str = "") -> None:
+        self._report(rule, write.now, f"{write}{': ' if why else ''}{why}")
+
+    # -- what holds for each state alone -----------------------------------------------------------------------------
+
+    def _judge_alone(self, write: _Write, epoch: int) -> None:
+        after = write.after
+        if not after.isr or len(set(after.isr)) < len(after.isr):
+            self._say("Z-06", write)
+        elif after.leader != NO_LEADER and after.leader not in after.isr:
+            self._say("Z-07", write)
+        replicas = write.partition.replicas or ()
+        strangers = [broker for broker in after.isr if broker not in replicas]
+        since = write.now - self._history.window
+        if strangers and not all(write.partition.was_assigned(broker, since) for broker in strangers):
+            self._say("Z-08", write, f"{strangers} are no replicas, the topic znode has {write.partition.replicas}")
+        if after.controller_epoch != epoch:
+            self._say("Z-10", write, f"the writer won epoch {epoch}")
+
+    # -- the first state ---------------------------------------------------------------------------------------------
+
+    def _judge_first(self, write: _Write) -> None:
+        after = write.after
+        if after.leader_epoch != 0:
+            self._say("Z-09", write, "a first leader epoch is 0")
+        if after.recovery_state != 0:
+            self._say("Z-17", write, "nothing is there to recover")
+        dead = [broker for broker in after.isr if not self._history.was_live(broker, write.now)]
+        if dead:
+            self._say("Z-15", write, f"{dead} are not live")
+        self._judge_order(write, write.partition.replicas or ())
+        left_out = [b for b in write.partition.replicas or () if b not in after.isr and self._is_surely_known(b, write)]
+        if left_out:
+            self._say("Z-25", write, f"{left_out} were left out")
+
+    # -- a changed state ---------------------------------------------------------------------------------------------
+
+    def _judge_change(self, write: _Write, before: State) -> None:
+        after = write.after
+        step = after.leader_epoch - before.leader_epoch
+        if step == 0:
+            self._judge_alter_partition(write, before)
+        elif step == 1:
+            self._judge_decision(write, before)
+        else:
+            self._say("Z-09", write, f"the leader epoch moved by {step}")
+
+    def _judge_alter_partition(self, write: _Write, before: State) -> None:
+        after, place = write.after, write.place
+        if after.leader != before.leader:
+            self._say("Z-09", write, "another leader without another leader epoch")
+            return
+        asked = (
+            place.topic, place.number, after.leader, after.leader_epoch, before.version, after.recovery_state,
+            frozenset(after.isr),
+        )  # fmt: skip
+        if asked not in self._asked:
+            self._say("Z-12", write, "the leader never asked for it")
+        dead = [b for b in after.isr if b not in before.isr and not self._history.was_live(b, write.now)]
+        if dead:
+            self._say("Z-13", write, f"{dead} are not live")
+
+    def _judge_decision(self, write: _Write, before: State) -> None:
+        after = write.after
+        if after.leader != NO_LEADER and after.leader not in before.isr:
+            self._judge_unclean(write, before)
+            return
+        grown = [broker for broker in after.isr if broker not in before.isr]
+        if grown:
+            self._say("Z-12", write, f"{grown} came in by a decision of the controller")
+        if after.recovery_state != before.recovery_state:
+            self._say("Z-17", write)
+        dropped = [b for b in before.isr if b not in after.isr and self._is_surely_known(b, write)]
+        if dropped:
+            self._say("Z-25", write, f"{dropped} are live and well")
+        if after.leader not in {NO_LEADER, before.leader}:
+            self._judge_elected(write)
+            self._judge_order(write, before.isr)
+
+    def _judge_elected(self, write: _Write) -> None:
+        if not self._history.was_live(write.after.leader, write.now):
+            self._say("Z-15", write, f"{write.after.leader} is not live")
+
+    def _judge_order(self, write: _Write, candidates: tuple[int, ...]) -> None:
+        """Nobody before the leader in the assignment could have been taken."""
+        replicas = write.partition.replicas or ()
+        if write.after.leader not in replicas:
+            return
+        earlier = replicas[: replicas.index(write.after.leader)]
+        passed = [b for b in earlier if b in candidates and self._is_surely_known(b, write)]
+        if passed:
+            self._say("Z-14", write, f"{passed} come first in {list(replicas)}")
+
+    def _judge_unclean(self, write: _Write, before: State) -> None:
+        after = write.after
+        better = [broker for broker in before.isr if self._is_surely_known(broker, write)]
+        if better:
+            self._say("Z-16", write, f"{better} of the ISR are eligible")
+        elif not self._history.is_unclean_allowed(write.place.topic, write.now):
+            self._say("Z-16", write, "unclean elections are not allowed")
+        if after.isr != (after.leader,):
+            self._say("Z-12", write, "after an unclean election the leader alone is in sync")
+        expected = 1 if self._leader_recovery else before.recovery_state
+        if after.recovery_state != expected:
+            self._say("Z-17", write, "an unclean election")
+        self._judge_elected(write)
+
+    def _is_surely_known(self, broker: int, write: _Write) -> bool:
+        """Whether every controller must know that the broker is an eligible replica of this partition."""
+        if write.partition.moved_at >= write.now - self._history.window and write.partition.former:
+            return False
+        return self._history.is_surely_eligible(broker, write.now)
+
+
+def _brief(state: State) -> str:
+    recovering = " recovering" if state.recovery_state else ""
+    return f"{state.leader}/{state.leader_epoch} {list(state.isr)} v{state.version}{recovering}"

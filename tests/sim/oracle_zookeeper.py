@@ -1,0 +1,99 @@
+"""Judges what is written to ZooKeeper, transaction by transaction."""
+
+from typing import Final
+
+from tests.sim import oracle_role, oracle_states, oracle_topics
+from tests.sim.oracle_history import PRODUCER_IDS, History
+from tests.sim.oracle_role import RoleJudge, Term
+from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
+from tests.sim.oracle_states import StateJudge
+from tests.sim.oracle_topics import TopicJudge
+
+RULES: Final = dict(sorted({**oracle_role.RULES, **oracle_states.RULES, **oracle_topics.RULES}.items()))
+"""What each rule says, by its id."""
+
+
+class ZooKeeperOracle:
+    """Give it every committed transaction in order, and the announcements; what is broken is in ``violations``.
+
+    Each transaction is judged against the one before it, so the cost is that of its own operations.
+    """
+
+    def __init__(self, *, window: float, unclean_by_default: bool = False, leader_recovery: bool = True) -> None:
+        """``window``: seconds for which a controller may act on what is over, e.g. twice the session time-out."""
+        self.violations: list[Violation] = []
+        self.history = History(window, unclean_by_default=unclean_by_default)
+        self._role = RoleJudge(self.history, self.report)
+        self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
+        self._topics = TopicJudge(self.history, self.report)
+
+    def report(self, rule: str, time: float, evidence: str) -> None:
+        """Something is broken."""
+        self.violations.append(Violation(rule, time, evidence))
+
+    @property
+    def terms(self) -> dict[int, Term]:
+        """Every election that was won, by its epoch."""
+        return self._role.terms
+
+    @property
+    def latest_term(self) -> Term | None:
+        """The last election that was won; whether it still holds is for ``/controller`` to say."""
+        return self._role.latest
+
+    def owner_of(self, session_id: int) -> str | None:
+        """The instance that the session belongs to."""
+        return self._role.owners.get(session_id)
+
+    # -- announcements of the story ----------------------------------------------------------------------------------
+
+    def on_session(self, owner: str, session_id: int) -> None:
+        """An instance has a new session."""
+        self._role.owners[session_id] = owner
+
+    def on_takeover_asked(self, instance: str) -> None:
+        """An operator asks the instance with this uuid (that of ``/controller``) to take the role."""
+        self._role.may_take_over(instance)
+
+    def on_alter_partition(self, asked: AskedIsr) -> None:
+        """A broker asks for an ISR; before any answer."""
+        self._states.on_alter_partition(asked)
+
+    def on_controlled_shutdown(self, broker: int) -> None:
+        """A broker asks for a controlled shutdown; before any answer."""
+        self.history.leaves(broker)
+
+    def on_bad_log_dir(self, broker: int) -> None:
+        """A broker reports a failed log directory."""
+        self.history.loses_dirs(broker)
+
+    def on_unclean_default(self, time: float, *, allowed: bool) -> None:
+        """The cluster's default of unclean elections changes."""
+        self.history.set_unclean_default(time, allowed=allowed)
+
+    # -- what was committed ------------------------------------------------------------------------------------------
+
+    def on_transaction(self, transaction: Transaction) -> None:
+        """Judge and remember."""
+        self._role.judge(transaction)
+        is_ours = self._role.is_ours(transaction.session_id) and not transaction.closes_session
+        for operation in transaction.operations:
+            self._role.judge_version(operation, transaction)
+            if operation.kind == "check":
+                continue
+            if is_ours:
+                self._judge(operation, transaction)
+            self.history.apply(operation, transaction)
+
+    def _judge(self, operation: Operation, transaction: Transaction) -> None:
+        if operation.kind == "delete":
+            self._role.judge_deletion(operation, transaction)
+            return
+        place = self.history.place(operation.path)
+        if place.kind == "state":
+            term = self._role.term_of(transaction.session_id)
+            self._states.judge(operation, place, transaction, term.epoch if term is not None else 0)
+        elif place.kind == "topic":
+            self._topics.judge_topic(operation, place.topic, transaction)
+        elif operation.path == PRODUCER_IDS:
+            self._topics.judge_block(operation, transaction)

@@ -1,0 +1,124 @@
+"""What a seed expands to: the options of a cluster, and a list of timed actions that can be printed and cut down.
+
+Each kind of fault is in a story or not by a coin of its own, so that stories differ in character and not only in order.
+An action draws whatever else it needs from a stream of random numbers of its own: taking one action out of a plan does
+not change what the others do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, NamedTuple
+
+STORY_S: Final = 60.0
+WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
+FAULTS: Final = (
+    "kill",
+    "terminate",
+    "freeze",
+    "freeze_long",
+    "zk_cut",
+    "zk_cut_silently",
+    "zk_lose_reply",
+    "zk_lose_request",
+    "zk_expire",
+    "zk_expire_twice",
+    "zk_down",
+    "zk_slow",
+    "zk_watch_lag",
+    "zk_follower",
+    "takeover",
+    "resign",
+    "broker_crash",
+    "broker_bounce",
+    "broker_pause",
+    "broker_session",
+    "broker_stuck",
+    "broker_fault",
+    "broker_error",
+    "broker_slow",
+    "broker_silent",
+    "broker_refuses",
+    "broker_stops",
+    "brokers_apart",
+    "link_cut",
+    "link_blocked",
+    "broken_topic",
+    "broken_state",
+    "foreign_state",
+    "address_changes",
+)
+
+
+class Action(NamedTuple):
+    """Something that happens at a virtual time; ``number`` names its stream of random numbers."""
+
+    at: float
+    kind: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.at:8.3f} {self.kind} #{self.number}"
+
+
+@dataclass(slots=True)
+class Options:
+    """The cluster of a seed."""
+
+    instances: int
+    brokers: int
+    topics: int
+    replication: int
+    unclean: bool
+    racks: bool
+    loses_calls: float
+    """Share of the calls of brokers whose request, and of those whose answer, gets lost."""
+    breaths: float
+    """Share of the places where an event may give the loop a turn in which it does."""
+
+    def __str__(self) -> str:
+        names = ("instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole story."""
+
+    seed: int
+    options: Options
+    actions: Sequence[Action]
+
+    def with_actions(self, actions: Sequence[Action]) -> "Plan":
+        """The same cluster, another story."""
+        return replace(self, options=replace(self.options), actions=list(actions))
+
+    def __str__(self) -> str:
+        return "\n".join([f"seed {self.seed}: {self.options}", *map(str, self.actions)])
+
+
+def plan_of(seed: int) -> Plan:
+    """What a seed expands to."""
+    rng = Random(f"{seed}/plan")
+    brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
+    options = Options(
+        instances=rng.choice((1, 2, 2, 2, 3)),
+        brokers=brokers,
+        topics=rng.randrange(1, 5),
+        replication=rng.randrange(1, min(brokers, 4) + 1),
+        unclean=rng.random() < 0.15,
+        racks=rng.random() < 0.2,
+        loses_calls=rng.choice((0.0, 0.0, 0.0, 0.05, 0.3)),
+        breaths=rng.choice((0.0, 0.02, 0.3)),
+    )
+    return Plan(seed, options, _actions(rng))
+
+
+def _actions(rng: Random) -> list[Action]:
+    share = rng.choice((0.15, 0.3, 0.5))
+    kinds = [kind for kind in FAULTS if rng.random() < share]
+    times = sorted(rng.uniform(1.0, STORY_S) for _ in range(rng.choice((5, 12, 25))))
+    faults = [(at, rng.choice(kinds)) for at in times] if kinds else []
+    work = [(rng.uniform(0.5, STORY_S), rng.choice(WORK)) for _ in range(rng.choice((8, 15)))]
+    both = sorted([*faults, *work])
+    return [Action(at, kind, number) for number, (at, kind) in enumerate(both)]

@@ -1,0 +1,86 @@
+"""The simulation itself: hundreds of seeds without a broken rule, every seed that ever failed, and the same seed twice.
+
+``make sim SEEDS=n`` plays as many as one likes.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import structlog
+
+from tests.sim.__main__ import play_some
+from tests.sim.plan import Plan, plan_of
+from tests.sim.shrink import shrink
+from tests.sim.story import play
+
+SEEDS, AT_ONCE = 200, 25
+FAILED_ONCE = (2, 31, 35, 40, 66, 67, 82, 85, 129, 141, 212, 328, 338, 376, 1103, 1340, 1551)
+"""Each showed a defect, of the controller or of the model, when it was played first."""
+SAME = (7, 11)
+RUNS = 10
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _log() -> object:  # play_some silences the log of this process
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_no_seed_breaks_a_rule(first: int) -> None:
+    assert play_some(range(first, first + AT_ONCE)).failed == []
+
+
+def test_no_seed_that_ever_failed_fails_again() -> None:
+    assert play_some(FAILED_ONCE).failed == []
+
+
+def test_stories_are_worth_their_time() -> None:
+    """Elections, writes and acknowledged records, or the rules would hold for want of anything that breaks them."""
+    endings = [play(plan_of(seed)) for seed in range(AT_ONCE)]
+
+    assert sum(ending.elections for ending in endings) >= 2 * AT_ONCE
+    assert sum(ending.acknowledged for ending in endings) >= 20 * AT_ONCE
+    assert min(ending.transactions for ending in endings) > 0
+
+
+def test_the_same_seed_gives_the_same_trace_in_ten_of_ten_processes() -> None:
+    """Whatever the order of hashes and the addresses of objects."""
+    hashes = {_trace_hashes(str(run)) for run in range(RUNS)}
+
+    assert len(hashes) == 1
+
+
+def _trace_hashes(hash_seed: str) -> tuple[str, ...]:
+    program = f"from tests.sim.__main__ import hashes; print(*hashes({SAME}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return tuple(done.stdout.split())
+
+
+def test_a_failing_plan_is_cut_down_to_what_makes_it_fail() -> None:
+    plan = plan_of(SAME[0])
+    guilty = {plan.actions[3], plan.actions[9]}
+
+    def broken(tried: Plan) -> str | None:
+        return "a rule" if guilty <= set(tried.actions) else None
+
+    assert set(shrink(plan, broken_by=broken).actions) == guilty
+
+
+def test_a_plan_that_breaks_nothing_stays_as_it_is() -> None:
+    plan = plan_of(SAME[0])
+
+    assert shrink(plan, broken_by=lambda _: None) is plan

@@ -1,0 +1,309 @@
+"""The simulated cluster: a ZooKeeper, brokers, instances of controllerd, whoever asks for something, and the judge."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from controllerd.errors import ControllerdError, NotController
+from events.admin import ControlledShutdown
+from events.base import Call
+from events.cluster import Resign, Takeover
+from events.queue import EventQueue
+from replay.invariants import InvariantChecker
+from tests.sim.broker import BrokerSettings, SimBroker
+from tests.sim.broker_cluster import SimCluster
+from tests.sim.broker_frames import SimRequest
+from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, base_config
+from tests.sim.loop import VirtualLoop
+from tests.sim.network import Range, SimNetwork
+from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
+from tests.sim.plan import Options
+from tests.sim.zk_server import ServerDown, SimZooKeeper
+from tests.sim.zk_tree import Txn
+from wire.versions import ApiKey
+
+SAFE_SHARE: Final = 2 / 3
+"""After a pause of so much of the session time-out an instance must look who leads before it sends anything."""
+_CALL_S: Final = 30.0
+_CONTROLLER: Final = "/controller"
+_HANDS: Final = "hands"
+
+
+class SimWorld:
+    """Everything of one seed. Its methods are what a story may do to it."""
+
+    def __init__(self, loop: VirtualLoop, options: Options) -> None:
+        self.loop = loop
+        self.options = options
+        self.rng = loop.rng("world")
+        self.server = SimZooKeeper(loop)
+        self.oracle = Oracle(window=2.5 * SESSION_S, unclean_by_default=options.unclean)
+        watch(self.server, self.oracle.zookeeper)
+        self.server.observers.append(self._committed)
+        self.server.on_read.append(self._read)
+        self.network = SimNetwork(loop, loop.rng("network"))
+        self.network.on_send.append(self._sent)
+        self.cluster = SimCluster(loop, self.network, self.server, loop.rng("brokers"), self.ask)
+        self.cluster.on_asked_isr.append(self.oracle.zookeeper.on_alter_partition)
+        self.cluster.on_request.append(self._requested)
+        self.config = base_config(unclean=options.unclean, takes=False)
+        self.instances: dict[int, SimInstance] = {}
+        self.former: list[SimInstance] = []
+        self.topics: dict[str, list[list[int]]] = {}
+        self.answers: dict[str, int] = {}
+        self._asked_of: dict[str, SimInstance] = {}
+        self._runs = 0
+        self._frozen_at: dict[str, float] = {}
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Brokers register, instances start."""
+        for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"):
+            self.server.put(path)
+        self.server.put("/cluster/id", b'{"version":"1","id":"simulated"}')
+        for number in range(1, self.options.brokers + 1):
+            rack = f"rack {number % 2}" if self.options.racks else None
+            broker = self.cluster.add(number, rack=rack, settings=BrokerSettings(producer_ids_s=Range(5.0, 40.0)))
+            broker.start()
+        for number in range(self.options.instances):
+            self.start_instance(number)
+
+    def start_instance(self, number: int) -> None:
+        """A new run of an instance, unless one exists."""
+        if number in self.instances and self.instances[number].is_alive:
+            return
+        if number in self.instances:
+            self.former.append(self.instances[number])
+        self._runs += 1
+        self.instances[number] = SimInstance(
+            self.loop,
+            self.server,
+            self.network,
+            self.oracle,
+            number=number,
+            run=self._runs,
+            config=self.config,
+            breaths=self.options.breaths,
+        )
+
+    # -- what the judge is shown -------------------------------------------------------------------------------------
+
+    def _committed(self, txn: Txn) -> None:
+        if any(change.path == _CONTROLLER and change.op == "create" for change in txn.changes):
+            self._validated(txn.session)
+
+    def _read(self, session: int, paths: Sequence[str]) -> None:
+        if any(path == _CONTROLLER for path in paths):
+            self._validated(session)
+
+    def _validated(self, session: int) -> None:
+        owner = self.oracle.zookeeper.owner_of(session)
+        if owner is not None:
+            self.oracle.requests.on_validated(owner)
+
+    def _sent(self, owner: str, broker: int, api: int) -> None:
+        instance = next((each for each in self.instances.values() if each.owner == owner), None)
+        if instance is not None and api != ApiKey.API_VERSIONS:
+            self.oracle.requests.on_sent(owner, broker, instance.epoch, self.loop.time())
+
+    def _requested(self, broker: int, owner: str, _api: str, request: SimRequest, error: Any) -> None:
+        self.oracle.requests.on_request(self.cluster.seen(broker, owner, request, error))
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    async def ask(self, call: Call[Any]) -> Any:
+        """A broker asks whom it believes to be the controller. :raises OSError: nobody answered."""
+        broker = self.cluster.brokers[call.broker]  # type: ignore[attr-defined]  # every call of a broker has it
+        if isinstance(call, ControlledShutdown):
+            self.oracle.zookeeper.on_controlled_shutdown(broker.id)
+        await asyncio.sleep(broker.delay())
+        instance = self._believed_by(broker)
+        if instance is None or not instance.is_alive or instance.instance is None:
+            raise ConnectionRefusedError("no controller")
+        if self.options.loses_calls and self.rng.random() < self.options.loses_calls:
+            raise TimeoutError("the request was lost")
+        reply = await self._ask_instance(instance, call)
+        await asyncio.sleep(broker.delay())
+        if self.options.loses_calls and self.rng.random() < self.options.loses_calls:
+            raise TimeoutError("the answer was lost")
+        return reply
+
+    def _believed_by(self, broker: SimBroker) -> SimInstance | None:
+        """Whom its metadata name; a broker that was told nothing yet looks at ZooKeeper."""
+        believed = broker.life.metadata.controller_id if broker.life is not None else None
+        if believed is None or believed < FIRST_NODE_ID:
+            node = self.server.nodes.get(_CONTROLLER)
+            believed = json.loads(node.data or b"{}").get("brokerid", -1) if node is not None else -1
+        return self.instances.get(believed - FIRST_NODE_ID)
+
+    async def _ask_instance(self, target: SimInstance, call: Call[Any]) -> Any:
+        instance = target.instance
+        assert instance is not None
+        if target.is_running and not instance.snapshot.is_active:
+            raise NotController("not the active controller")
+        name = f"{type(call).__name__} {len(self.answers) + 1} of {target.owner}"
+        self.answers[name] = 0
+        self._asked_of[name] = target
+        reply = _call(instance.queue, call)
+
+        def answered(_: object) -> None:
+            self.answers[name] += 1
+
+        reply.add_done_callback(answered, context=self.loop.context_of(""))
+        done, _ = await asyncio.wait([reply], timeout=_CALL_S)
+        if not done:
+            raise TimeoutError("no answer in time")
+        return reply.result()
+
+    def operate(self, number: int, call: Takeover | Resign) -> None:
+        """An operator asks one instance for something."""
+        target = self.instances.get(number)
+        if target is None or target.instance is None or not target.is_running:
+            return
+        if isinstance(call, Takeover):
+            self.oracle.zookeeper.on_takeover_asked(target.uuid)
+        self.do(self._operated(target, call))
+
+    async def _operated(self, target: SimInstance, call: Call[Any]) -> None:
+        assert target.instance is not None
+        reply = _call(target.instance.queue, call)
+        await asyncio.wait([reply], timeout=_CALL_S)
+        if reply.done():
+            with suppress(ControllerdError):
+                reply.result()
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Something that takes its time while the story goes on."""
+        self.loop.spawn(_HANDS, work)
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def freeze(self, number: int, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT after so long."""
+        target = self.instances.get(number)
+        if target is None or not target.is_running:
+            return
+        self.loop.trace(f"{target.owner} frozen for {seconds:.3f}")
+        self.loop.freeze(target.owner)
+        self._frozen_at[target.owner] = self.loop.time()
+        self.loop.call_later(seconds, self._thaw, target, context=self.loop.context_of(""))
+
+    def _thaw(self, target: SimInstance) -> None:
+        if not self.loop.is_frozen(target.owner):
+            return
+        if self.loop.time() - self._frozen_at[target.owner] > SESSION_S * SAFE_SHARE:
+            self.oracle.requests.on_pause(target.owner)
+        self.loop.trace(f"{target.owner} thawed")
+        self.loop.thaw(target.owner)
+
+    # -- the cluster's data ------------------------------------------------------------------------------------------
+
+    def write_topic(self, name: str, partitions: Sequence[Sequence[int]], **fields: object) -> None:
+        """Somebody creates or changes a topic znode, as Kafka's tools do: other fields are kept."""
+        path = f"/brokers/topics/{name}"
+        node = self.server.nodes.get(path)
+        before: Mapping[str, Any] = json.loads(node.data or b"{}") if node is not None else {}
+        document = {
+            "version": 3,
+            "adding_replicas": {},
+            "removing_replicas": {},
+            **before,
+            **fields,
+            "partitions": {str(number): list(replicas) for number, replicas in enumerate(partitions)},
+        }
+        with suppress(ServerDown):
+            self.server.put(path, json.dumps(document).encode())
+            self.topics[name] = [list(replicas) for replicas in partitions]
+            if self.options.unclean:
+                self.cluster.ledger.unclean_allowed.add(name)
+
+    def assignments(self, topic: str) -> list[list[int]]:
+        """What the topic znode says now."""
+        node = self.server.nodes[f"/brokers/topics/{topic}"]
+        try:
+            found = json.loads(node.data or b"")["partitions"]
+        except (ValueError, KeyError):
+            return self.topics[topic]
+        return [found[str(number)] for number in range(len(found))]
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Every fault ends, and who is gone comes back."""
+        self.options.loses_calls = 0.0
+        if not self.server.is_up:
+            self.server.start()
+        self.network.unblock()
+        self.cluster.reunite()
+        for instance in self.instances.values():
+            if self.loop.is_frozen(instance.owner):
+                self._thaw(instance)
+            for client in instance.kazoo.clients:
+                client.heal()
+        for broker in self.cluster.brokers.values():
+            broker.heal()
+            if broker.is_paused:
+                broker.resume()
+
+    def revive(self) -> None:
+        """Who is gone comes back."""
+        for number in range(self.options.instances):
+            self.start_instance(number)
+        for broker in self.cluster.brokers.values():
+            if not broker.is_running and not broker.is_starting:
+                broker.restart()
+
+    def judge(self) -> list[Violation]:
+        """What does not hold now that all is quiet."""
+        return self.oracle.at_rest(self._at_rest())
+
+    def _at_rest(self) -> AtRest:
+        gone = {name for name, target in self._asked_of.items() if not target.is_alive}
+        return AtRest(
+            time=self.loop.time(),
+            instances=[self._instance_at_rest(each) for each in self.instances.values() if each.is_alive],
+            brokers=self.cluster.at_rest(),
+            answers={name: times for name, times in self.answers.items() if name not in gone},
+            lost_records=[
+                *self.cluster.lost_records(),
+                *self.cluster.diverged(),
+                *self.cluster.overlapping_blocks(),
+                *self.cluster.malformed,
+            ],
+        )
+
+    def _instance_at_rest(self, each: SimInstance) -> InstanceAtRest:
+        instance = each.instance
+        assert instance is not None
+        history = self.oracle.zookeeper.history
+        sending = instance.channels.stats() if instance.channels is not None else []
+        is_active = each.is_active
+        return InstanceAtRest(
+            owner=each.owner,
+            node_id=each.node_id,
+            is_active=is_active,
+            controller_epoch=each.epoch,
+            queued_events=len(instance.queue),
+            pending_requests=sum(sender.depth for sender in sending),
+            log_differences=log_differences(history, each.folded()) if is_active else (),
+            context_differences=context_differences(history, instance.context, each.epoch) if is_active else (),
+        )
+
+    def judge_logs(self) -> list[Violation]:
+        """The invariants of the audit log, over the merged logs of all runs."""
+        runs = [*self.former, *self.instances.values()]
+        entries = [entry for run in runs for entry in run.audit.log]
+        entries.sort(key=lambda entry: entry[0].mono_ns)
+        checker = InvariantChecker()
+        found = [violation for envelope, record in entries for violation in checker.see(envelope, record)]
+        found += checker.finish()
+        return [Violation(v.id, self.loop.time(), f"{v.boot} record {v.seq}: {v.evidence}") for v in found]
+
+
+def _call(queue: EventQueue, call: Call[Any]) -> asyncio.Future[Any]:
+    reply = queue.call(call)
+    assert isinstance(reply, asyncio.Future)
+    return reply
