@@ -1,0 +1,171 @@
+"""Group A, endings: a controller that stops owes nobody an answer, and what it leaves undone is still there."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controllerd.audit.reader import AuditReader
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from controllerd.daemon.node import Node
+from controllerd.errors import NotController
+from controllerd.zk import paths
+from events.admin import AllocateProducerIds, ControlledShutdown, UpdateFeatures
+from events.base import Call, Event
+from events.cluster import BrokerChange
+from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
+from events.replicas import AlterPartitionReceived
+from replay.records import AlarmRecord, EventBegin
+from tests.api.cluster import Client
+from tests.scenarios.nodes import NODE, Rig
+from tests.zk.world import until
+from wire.versions import ApiKey
+
+pytestmark = pytest.mark.zookeeper
+
+EVERY_REQUEST = (1, 3, 4, 8, 9, 12, 14, 22, 101)
+MANY = 200
+BROKER = BrokerId(1)
+LISTING: Call[Any] = ListPartitionReassignments(None)
+CALLS: dict[str, Call[Any]] = {
+    "ElectLeaders": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT),
+    "ControlledShutdown": ControlledShutdown(BROKER, -1),
+    "AlterPartitionReassignments": ApiPartitionReassignment({}),
+    "ListPartitionReassignments": LISTING,
+    "AlterPartition": AlterPartitionReceived(BROKER, 1, 1, {}, {}),
+    "AllocateProducerIds": AllocateProducerIds(BrokerId(NODE), -1),
+    "UpdateFeatures": UpdateFeatures({}),
+}
+"""Everything that a client or a broker can ask of a controller, and that the peer calls back about."""
+
+
+@asynccontextmanager
+async def stalled(rig: Rig, node: Node) -> AsyncIterator[None]:
+    """Once the controller is idle, ZooKeeper hears nothing more of it."""
+    loop = node.instance.loop
+    assert loop is not None
+    await until(lambda: len(node.instance.queue) == 0 and loop.current is None)
+    rig.proxy.held |= {opcode: asyncio.Event() for opcode in EVERY_REQUEST}
+    yield
+    for gate in rig.proxy.held.values():
+        gate.set()
+    rig.proxy.held.clear()
+
+
+async def busy(node: Node) -> None:
+    """The controller works at an event that does not end before ZooKeeper answers."""
+    node.instance.queue.put(BrokerChange())
+    await in_work(node, BrokerChange)
+
+
+async def in_work(node: Node, kind: type[Event]) -> None:
+    """Wait until an event of this kind is in work."""
+    loop = node.instance.loop
+    assert loop is not None
+    await until(lambda: loop.current is not None and isinstance(loop.current.event, kind))
+
+
+class Answers:
+    """What came of calls, and how often."""
+
+    def __init__(self) -> None:
+        self.all: list[BaseException | None] = []
+
+    def note(self, call: Awaitable[object]) -> None:
+        """Keep the answer when it comes."""
+        assert isinstance(call, asyncio.Future)
+        call.add_done_callback(lambda done: self.all.append(done.exception()))
+
+    def kinds(self) -> Counter[type[object]]:
+        """How many answers of each kind there were."""
+        return Counter(map(type, self.all))
+
+
+def begun(directory: Path) -> Counter[str]:
+    """How often an event of each kind was begun, as the audit log has it."""
+    return Counter(record.name for _, record in AuditReader(directory) if isinstance(record, EventBegin))
+
+
+async def test_a9_every_event_that_waits_is_preempted_exactly_once_before_the_end(rig: Rig) -> None:
+    answers = Answers()
+    async with rig.node() as node:
+        queue = node.instance.queue
+        async with stalled(rig, node):
+            await busy(node)
+            for _ in range(MANY):
+                queue.put(BrokerChange())
+                answers.note(queue.call(LISTING))
+            waiting = len(queue)
+    await until(lambda: len(answers.all) >= MANY)
+
+    assert waiting == 2 * MANY
+    assert answers.kinds() == {NotController: MANY}
+    assert begun(node.audit.directory)["ListPartitionReassignments"] == 0
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a10_a_call_that_waits_is_answered_that_we_are_not_the_controller(rig: Rig, name: str) -> None:
+    async with rig.node() as node, stalled(rig, node):
+        await busy(node)
+        waiting = node.instance.queue.call(CALLS[name])
+
+    with pytest.raises(NotController):
+        async with asyncio.timeout(1):
+            await waiting
+
+
+async def test_a10_a_call_in_work_is_answered_though_zookeeper_never_answers(rig: Rig) -> None:
+    async with rig.node() as node:
+        async with stalled(rig, node):
+            held = dict(rig.proxy.held)
+            waiting = node.instance.queue.call(CALLS["AllocateProducerIds"])
+            await in_work(node, AllocateProducerIds)
+            rig.proxy.held = {}
+        rig.proxy.held = held
+
+    with pytest.raises(NotController):
+        async with asyncio.timeout(1):
+            await waiting
+
+
+async def test_a10_on_the_wire_each_api_has_its_own_way_to_say_so(rig: Rig) -> None:
+    async with rig.node() as node:
+        endpoint = node.kafka.advertised[0]
+        clients = [Client(*await asyncio.open_connection(endpoint.host, endpoint.port)) for _ in range(2)]
+        async with stalled(rig, node):
+            await busy(node)
+            shutdown = asyncio.create_task(clients[0].ask(ApiKey.CONTROLLED_SHUTDOWN, 3, broker_id=1, broker_epoch=1))
+            ids = asyncio.create_task(clients[1].ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, broker_id=1, broker_epoch=1))
+            await until(lambda: len(node.instance.queue) >= 2)
+    answers = [(await shutdown).error_code, (await ids).error_code]
+    for client in clients:
+        await client.close()
+
+    assert answers == [KafkaError.STALE_CONTROLLER_EPOCH, KafkaError.NOT_CONTROLLER]
+
+
+async def test_a11_a_deletion_stays_pending_across_a_fail_over_and_is_shown_by_the_next_controller(rig: Rig) -> None:
+    """Deletions are not served yet: what must hold until then is that none is lost, and none passes unseen."""
+    doomed = f"{paths.DELETE_TOPICS}/t"
+    async with rig.brokers(1, 2):
+        async with rig.node():
+            await rig.peer.add_topic("t", [[1, 2]])
+            await rig.led_by("t", 1)
+            await rig.die(2)
+            await rig.peer.put(doomed)
+            asked = await rig.peer.node(doomed)
+
+        async with rig.node(NODE + 1) as successor:
+            await rig.register(2)
+            await until(lambda: BrokerId(2) in successor.snapshot.brokers)
+            assert await rig.peer.node(doomed) == asked
+            assert await rig.leaders("t", 1) == [1]
+
+    alarms = [record for _, record in AuditReader(successor.audit.directory) if isinstance(record, AlarmRecord)]
+    assert AlarmRecord("not served yet", doomed) in alarms

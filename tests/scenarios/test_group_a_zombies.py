@@ -1,0 +1,115 @@
+"""Group A, zombies: a controller stalls, the role moves, it goes on: nothing of it takes effect any more."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.daemon.node import Node
+from controllerd.zk import paths
+from tests.broker.cluster import cluster
+from tests.broker.stub_controller import StubController
+from tests.channel_manager.stub_broker import Act
+from tests.scenarios.nodes import NODE, Rig, session_of
+from tests.zk.proxy import MULTI
+from tests.zk.world import THEIRS, until
+from wire.versions import ApiKey
+
+pytestmark = pytest.mark.zookeeper
+
+NOBODY = "nobody"
+
+
+@asynccontextmanager
+async def stalled_at_its_next_write(rig: Rig, node: Node) -> AsyncIterator[None]:
+    """A topic is created, and the controller stalls right before its first write about it; at the end it goes on."""
+    gate = rig.proxy.held[MULTI] = asyncio.Event()
+    rig.proxy.requests.clear()
+    await rig.peer.add_topic("t", [[1, 2], [2, 1]])
+    await until(lambda: MULTI in rig.proxy.requests)
+    try:
+        yield
+    finally:
+        del rig.proxy.held[MULTI]
+        gate.set()
+
+
+async def survives_a_zombie(rig: Rig, request: str = NOBODY, data: bytes | None = None) -> None:
+    """The role moves while the controller stalls and ``request`` waits: it resigns, and touches nothing."""
+    async with rig.brokers(1, 2) as stubs, rig.node() as zombie:
+        await rig.peer.add_topic("before", [[1, 2]])
+        await rig.led_by("before", 1)
+        async with stalled_at_its_next_write(rig, zombie):
+            if request != NOBODY:
+                await rig.peer.put(request, data)
+            won = await rig.peer.lead()
+            left, topic = await rig.peer.node(request), await rig.peer.node(paths.topic("before"))
+            moved_at, told = rig.written()[-1].zxid, {broker: len(stub.got) for broker, stub in stubs.items()}
+        await until(lambda: not zombie.snapshot.is_active)
+        await until(lambda: str(zombie.snapshot.holder) == f"controllerd {THEIRS.node_id}")
+
+        session = session_of(zombie).session_id
+        assert rig.written_by(session, since=moved_at) == []
+        assert [found.operations[0].error for found in rig.refused_to(session, since=moved_at)] == ["BadVersion"]
+        assert (await rig.epoch(), await rig.holder()) == (won.epoch, THEIRS.node_id)
+        assert await rig.states("t", 2) == {}
+        assert await rig.peer.node(request) == left
+        assert await rig.peer.node(paths.topic("before")) == topic
+        assert {broker: len(stub.got) for broker, stub in stubs.items()} == told
+
+
+async def test_a4_a_zombie_does_not_create_the_state_of_a_new_topic(rig: Rig) -> None:
+    await survives_a_zombie(rig)
+
+
+async def test_a5_a_zombie_does_not_touch_a_deletion(rig: Rig) -> None:
+    await survives_a_zombie(rig, f"{paths.DELETE_TOPICS}/before")
+
+
+async def test_a6_a_zombie_does_not_touch_a_preferred_election(rig: Rig) -> None:
+    wanted = {"version": 1, "partitions": [{"topic": "before", "partition": 0}]}
+    await survives_a_zombie(rig, paths.PREFERRED_REPLICA_ELECTION, json.dumps(wanted).encode())
+
+
+async def test_a7_a_zombie_does_not_touch_a_reassignment(rig: Rig) -> None:
+    wanted = {"version": 1, "partitions": [{"topic": "before", "partition": 0, "replicas": [2, 1]}]}
+    await survives_a_zombie(rig, paths.REASSIGN_PARTITIONS, json.dumps(wanted).encode())
+
+
+async def test_a12_a_broker_refuses_an_older_controller(rig: Rig, tmp_path: Path) -> None:
+    async with (
+        cluster(rig.server + rig.chroot, tmp_path, StubController(epoch=5), 1) as brokers,
+        rig.node(),
+    ):
+        refusal = await brokers.ask(
+            1,
+            ApiKey.LEADER_AND_ISR,
+            7,
+            controller_id=NODE,
+            is_k_raft_controller=False,
+            controller_epoch=0,
+            broker_epoch=brokers.brokers[1].epoch,
+            type_=0,
+            topic_states=(),
+            live_leaders=(),
+        )
+
+        assert refusal.error_code == KafkaError.STALE_CONTROLLER_EPOCH
+
+
+async def test_a12_a_refused_request_is_not_repeated_and_a_deposed_sender_stops(rig: Rig) -> None:
+    async with rig.brokers(1) as stubs, rig.node() as node:
+        await until(lambda: len(stubs[1].got) > 0)
+        async with stalled_at_its_next_write(rig, node):
+            stubs[1].gate.clear()
+        await stubs[1].until(lambda: "LeaderAndIsr" in [got.api for got in stubs[1].got])
+        stubs[1].acts.extend([Act(error=KafkaError.STALE_CONTROLLER_EPOCH)] * 9)
+        await rig.peer.lead()
+        await until(lambda: not node.snapshot.is_active)
+        stubs[1].gate.set()
+
+        assert [got.api for got in stubs[1].got].count("LeaderAndIsr") == 1
