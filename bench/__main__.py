@@ -1,96 +1,145 @@
-"""``python -m bench``: what controllerd costs, as counts that are the same in every run, and ratios between sizes."""
+"""``python -m bench``: what controllerd costs and how long it takes, beside the built-in controller and the targets."""
 
 import argparse
 import asyncio
-import json
-import platform
+import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 
-from bench.cluster import BROKERS, REPLICATION, TOPIC_PARTITIONS
-from bench.stubs import stub_brokers
-from bench.workloads import Bench, Figures
-from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from bench import layout, report
+from bench.analyse import Result, analyse
+from bench.prepare import BenchError, default_cache
+from bench.profile import read_profiles
+from bench.run import Plan, perform
+from controllerd.dev.errors import DevError
 from controllerd.logs import configure_logging
 
-_RATIOS = ("zk_transactions", "zk_operations", "zk_bytes", "zk_reads", "requests", "request_bytes", "seconds")
+_WORKLOADS: Final = ("W1", "W2", "W3", "W5", "W6", "W12")
+_QUICK: Final = (2_000, 4_000)
+_NEW_TOPICS: Final = 100
 
 
-async def measure(partitions: int, directory: Path) -> list[Figures]:
-    """Every workload at half the size, then at full size."""
-    figures = []
-    for size in (partitions // 2, partitions):
-        folder = directory / str(size)
-        async with EmbeddedZooKeeper(folder / "zookeeper") as server, stub_brokers(BROKERS) as stubs:
-            figures += await Bench(size, server, stubs, folder / "controllerd").run()
-    return figures
+def stories(workloads: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
+    """The runs that show these workloads: each begins with a fresh process, and so with W3. With the kind of stub."""
+    runs = []
+    broker = tuple(workload for workload in ("W1", "W2") if workload in workloads)
+    if broker:
+        runs.append((("W3", "W1", *(("W2",) if "W2" in workloads else ())), "none"))
+    runs += [(("W3", workload), "none") for workload in ("W5", "W6") if workload in workloads]
+    if "W3" in workloads and not runs:
+        runs.append((("W3",), "none"))
+    if "W12" in workloads:
+        runs += [(("W3", "W1"), slow) for slow in ("none", "slow", "silent") if slow != "none" or not broker]
+    return runs
 
 
-def ratios(half: Figures, full: Figures) -> dict[str, float]:
-    """How much more the full size took than half of it: 2 is linear, 1 does not depend on the size."""
-    pairs = {name: (getattr(half, name), getattr(full, name)) for name in _RATIOS}
-    return {name: round(large / small, 2) for name, (small, large) in pairs.items() if small}
+def plans(arguments: argparse.Namespace) -> Iterator[Plan]:
+    """Every run, the repetitions outermost: what disturbs the machine for a while disturbs all alike."""
+    for _ in range(arguments.repeat):
+        for size in arguments.sizes:
+            for workloads, slow in stories(arguments.workloads):
+                new_topics = arguments.new_topics or _NEW_TOPICS
+                yield Plan(size, workloads, new_topics, slow, arguments.full_answers, arguments.warm_zookeeper)
 
 
-def table_of(figures: Sequence[Figures]) -> Table:
-    """One row per workload and size."""
-    table = Table(title="controllerd, one ZooKeeper, brokers that acknowledge", title_justify="left")
-    for column in ("workload", "size", "changed", "ZK writes", "ops", "data B", "ZK reads"):
-        table.add_column(column, justify="left" if column == "workload" else "right")
-    for column in ("requests", "request B", "B/broker", "seconds", "partitions/s"):
-        table.add_column(column, justify="right")
-    for one in figures:
-        counts = (one.size, one.partitions, one.zk_transactions, one.zk_operations, one.zk_bytes, one.zk_reads)
-        sent = (one.requests, one.request_bytes, one.request_bytes // BROKERS)
-        numbers = [f"{count:,}" for count in (*counts, *sent)]
-        table.add_row(one.workload, *numbers, f"{one.seconds:.3f}", f"{one.partitions_per_second:,.0f}")
-    return table
+async def measure(plan: Plan, arguments: argparse.Namespace, console: Console) -> list[Result]:
+    """One run and its figures; with ``--profile`` also where its time went."""
+    with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as folder:
+        profile = Path(folder) / "profile.json" if arguments.profile else None
+        watched = await perform(replace(plan, profile=profile), arguments.cache)
+        results = analyse(watched)
+        if profile is not None:
+            spans = [(one.workload, one.start_ns, one.last_ns) for one in results]
+            for found in read_profiles(profile, spans):
+                console.print("\n".join(found.lines()), markup=False, highlight=False)
+    return results
 
 
-def ratio_table(compared: dict[str, dict[str, float]]) -> Table:
-    """One row per workload."""
-    table = Table(title="full size to half of it (2 is linear)", title_justify="left")
-    table.add_column("workload")
-    for name in _RATIOS:
-        table.add_column(name.replace("_", " "), justify="right")
-    for workload, values in compared.items():
-        table.add_row(workload, *(f"{values[name]:.2f}" if name in values else "-" for name in _RATIOS))
-    return table
+async def measure_all(arguments: argparse.Namespace, console: Console) -> tuple[list[Result], int]:
+    """Every run: the figures of those that are valid, and how many are not."""
+    results: list[Result] = []
+    failed = 0
+    every = list(plans(arguments))
+    for number, plan in enumerate(every, 1):
+        try:
+            found = await measure(plan, arguments, console)
+        except (BenchError, DevError) as error:
+            failed += 1
+            print(f"[{number}/{len(every)}] {plan.partitions:,} partitions: not valid: {error}", file=sys.stderr)
+            continue
+        results += found
+        kind = "" if plan.slow == "none" else f", last stub {plan.slow}"
+        times = ", ".join(f"{one.workload} {one.headline:.2f} s" for one in found)
+        others = max(one.figures["others"] for one in found)
+        done = f"[{number}/{len(every)}] {plan.partitions:,} partitions{kind}: {times}"
+        print(f"{done} (others took {others:.0%} of the processors)", file=sys.stderr, flush=True)
+    return results, failed
 
 
-def main() -> None:
-    """Measure, print, and write the result file if asked to."""
+def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--partitions", type=int, default=2_000, help="the full size (default 2000)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go as JSON")
-    arguments = parser.parse_args()
+    parser.add_argument("--partitions", type=int, help="one size; without any, two small ones")
+    parser.add_argument("--sizes", type=_numbers, metavar="P,P,...", help="several sizes, to see how the cost grows")
+    parser.add_argument("--workloads", type=_workloads, default="W1,W2,W3,W5,W6", help=f"of {', '.join(_WORKLOADS)}")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each kind (default 1)")
+    parser.add_argument("--new-topics", type=int, help=f"topics that W6 creates (default {_NEW_TOPICS}; quick: a few)")
+    parser.add_argument("--full-answers", action="store_true", help="stubs name every partition, as brokers do")
+    parser.add_argument("--warm-zookeeper", action="store_true", help="let ZooKeeper work for a while before each run")
+    parser.add_argument("--profile", action="store_true", help="sample the daemon and print where its time goes")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where prepared ZooKeeper data is kept")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the result goes")
+    arguments = parser.parse_args(given)
+    if arguments.partitions is None and arguments.sizes is None:
+        arguments.sizes, arguments.new_topics = _QUICK, arguments.new_topics or _QUICK[0] // layout.TOPIC_PARTITIONS
+    arguments.sizes = arguments.sizes or [arguments.partitions]
+    if any(size < layout.TOPIC_PARTITIONS or size % layout.TOPIC_PARTITIONS for size in arguments.sizes):
+        parser.error(f"sizes must be multiples of {layout.TOPIC_PARTITIONS}")
+    return arguments
+
+
+def _numbers(text: str) -> list[int]:
+    return sorted(int(part) for part in text.split(","))
+
+
+def _workloads(text: str) -> list[str]:
+    wanted = text.upper().split(",")
+    unknown = set(wanted) - set(_WORKLOADS)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such workload: {', '.join(sorted(unknown))}")
+    return wanted
+
+
+def main() -> int:
+    """Measure, print, and write the result file if asked to; 1 if a run was not valid."""
+    arguments = arguments_of()
     configure_logging("warning")
-    if arguments.partitions < 2 * TOPIC_PARTITIONS or arguments.partitions % (2 * TOPIC_PARTITIONS):
-        parser.error(f"--partitions must be a multiple of {2 * TOPIC_PARTITIONS}")
-    with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as directory:
-        figures = asyncio.run(measure(arguments.partitions, Path(directory)))
-    middle = len(figures) // 2
-    compared = {
-        full.workload: ratios(half, full) for half, full in zip(figures[:middle], figures[middle:], strict=True)
-    }
-    console = Console(width=None if Console().is_terminal else 160)
-    console.print(table_of(figures))
-    console.print(ratio_table(compared))
+    console = Console(width=None if Console().is_terminal else 150)
+    load = os.getloadavg()
+    print(
+        f"load average before: {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}; {os.cpu_count()} processors", file=sys.stderr
+    )
+    results, failed = asyncio.run(measure_all(arguments, console))
+    verdicts = {}
+    for size in arguments.sizes:
+        verdicts[size] = report.lines(results, size, arguments.new_topics or _NEW_TOPICS)
+        console.print(report.table_of(verdicts[size], size))
+    if len(arguments.sizes) > 1:
+        console.print(report.linearity_table(results))
+    if "W12" in arguments.workloads:
+        for size in arguments.sizes:
+            console.print(report.slow_table(results, size))
+    console.print(report.THREATS, style="dim")
     if arguments.json is not None:
-        cluster = {"brokers": BROKERS, "replication": REPLICATION, "partitions_per_topic": TOPIC_PARTITIONS}
-        machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
-        result = {
-            "cluster": cluster,
-            "machine": machine,
-            "figures": [one.as_json() for one in figures],
-            "ratios": compared,
-        }
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        arguments.json.write_text(report.as_json(results, verdicts, load), encoding="utf-8")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

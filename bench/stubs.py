@@ -1,117 +1,213 @@
-"""Brokers that acknowledge every control request and count it, in a process of their own: what they cost is not ours.
+"""Brokers that acknowledge every control request at once, in a process of their own: what they cost is not ours.
+
+They read no more than they must: the size of a frame, its API, version and correlation id. The frames are kept with the
+time at which their last byte was there, and are taken apart after the run.
 
 ``python -m bench.stubs N`` listens N times on 127.0.0.1 and prints the ports as a JSON list. Each line on its standard
-input is answered by a line with what arrived so far; the end of the input ends the process.
+input is a JSON command, answered by a line; the end of the input ends the process.
 """
 
 import asyncio
 import json
+import struct
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from wire.framing import encode_frame, encode_response_header, peek_request, read_frame
-from wire.primitives import INT16, INT32, Format
-from wire.versions import CONTROL_VERSIONS, ApiKey, is_flexible
+from bench.frames import leader_and_isr_rows
+from wire.framing import encode_frame, encode_response_header, peek_request
+from wire.primitives import FLEXIBLE, INT16, INT32
+from wire.versions import CONTROL_VERSIONS, ApiKey
 
 LOOPBACK: Final = "127.0.0.1"
-_API_VERSIONS: Final = 3
-_HAS_ROWS: Final = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA})
-_ANSWER_S: Final = 30.0
+_SILENT: Final = -1.0
+_SAVED: Final = struct.Struct(">iqi")
+_ANSWER_S: Final = 60.0
 
-Arrived = Mapping[str, tuple[int, int]]
-"""Of one broker: the name of an API to the requests that arrived and their bytes."""
+
+class Arrived(NamedTuple):
+    """A control request as it came: to which broker, when its last byte was there, and its bytes without the size."""
+
+    broker: int
+    at_ns: int
+    frame: bytes
 
 
 # -- in the process of the stubs ---------------------------------------------------------------------------------------
 
 
 def _api_versions() -> bytes:
-    flexible = Format(flexible=True)
+    """The newest versions alone: the ones that the decoder of the harness knows."""
     ranges = [
-        INT16.pack(key) + INT16.pack(ours.lowest) + INT16.pack(ours.highest) + flexible.tags
+        INT16.pack(key) + INT16.pack(ours.highest) + INT16.pack(ours.highest) + FLEXIBLE.tags
         for key, ours in CONTROL_VERSIONS.items()
     ]
-    return INT16.pack(0) + flexible.count(len(ranges)) + b"".join(ranges) + INT32.pack(0) + flexible.tags
+    return INT16.pack(0) + FLEXIBLE.count(len(ranges)) + b"".join(ranges) + INT32.pack(0) + FLEXIBLE.tags
 
 
-def answer(frame: bytes) -> bytes:
-    """No error, for the whole request and so for every partition of it."""
-    header = peek_request(frame)
-    start = encode_response_header(header.api_key, header.version, header.correlation_id)
-    if header.api_key == ApiKey.API_VERSIONS:
-        return encode_frame(start, _api_versions())
-    form = Format(flexible=is_flexible(header.api_key, header.version))
-    rows = form.count(0) if header.api_key in _HAS_ROWS else b""
-    return encode_frame(start, INT16.pack(0), rows, form.tags)
+def _no_error(api_key: int) -> bytes:
+    """The shortest valid answer: no error for the whole request, and no partition that had one of its own."""
+    rows = b"" if api_key == ApiKey.UPDATE_METADATA else FLEXIBLE.count(0)
+    return INT16.pack(0) + rows + FLEXIBLE.tags
 
 
-class _Stub:
-    """One broker."""
+_BODIES: Final = {ApiKey.API_VERSIONS: _api_versions(), **{key: _no_error(key) for key in CONTROL_VERSIONS}}
+
+
+def answer(frame: bytes | bytearray, *, in_full: bool = False) -> bytes:
+    """No error, whatever is asked; ``in_full`` names each partition of a LeaderAndIsr, as a real broker does."""
+    api_key, version, correlation_id, _ = peek_request(bytes(frame[:8]))
+    start = encode_response_header(api_key, version, correlation_id)
+    if in_full and api_key == ApiKey.LEADER_AND_ISR:
+        return encode_frame(start, INT16.pack(0), leader_and_isr_rows(bytes(frame)), FLEXIBLE.tags)
+    return encode_frame(start, _BODIES[ApiKey(api_key)])
+
+
+class Stub:
+    """One broker: what came, and how long it takes to answer."""
 
     def __init__(self) -> None:
-        self.requests: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
+        self.arrived: list[tuple[int, bytearray]] = []
+        self.delay_s = 0.0
+        """Seconds until an answer; negative: never."""
+        self.in_full = False
+        """Whether an answer names every partition."""
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Acknowledge what comes until the controller hangs up."""
-        try:
-            while (frame := await read_frame(reader)) is not None:
-                self._count(frame)
-                writer.write(answer(frame))
-                await writer.drain()
-        except ConnectionError:
+    def took(self, frame: bytearray, transport: asyncio.Transport) -> None:
+        """A whole frame is there."""
+        now = time.monotonic_ns()
+        is_control = INT16.unpack_from(frame)[0] in CONTROL_VERSIONS
+        if is_control:
+            self.arrived.append((now, frame))
+        if not is_control or self.delay_s == 0:
+            transport.write(answer(frame, in_full=self.in_full))
+        elif self.delay_s > 0:
+            late = answer(frame, in_full=self.in_full)
+            asyncio.get_running_loop().call_later(self.delay_s, transport.write, late)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Frames are received into the memory in which they are kept."""
+
+    def __init__(self, stub: Stub) -> None:
+        self._stub = stub
+        self._begin(INT32.size, is_size=True)
+
+    def _begin(self, size: int, *, is_size: bool) -> None:
+        self._buffer, self._filled, self._is_size = bytearray(size), 0, is_size
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return memoryview(self._buffer)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Some bytes came."""
+        self._filled += nbytes
+        if self._filled < len(self._buffer):
             return
-        finally:
-            writer.close()
+        if self._is_size:
+            self._begin(INT32.unpack(self._buffer)[0], is_size=False)
+        else:
+            whole = self._buffer
+            self._begin(INT32.size, is_size=True)
+            self._stub.took(whole, self._transport)
 
-    def _count(self, frame: bytes) -> None:
-        api = ApiKey(peek_request(frame).api_key)
-        if api in CONTROL_VERSIONS:
-            self.requests[api.name] += 1
-            self.bytes[api.name] += INT32.size + len(frame)
 
-    def report(self) -> dict[str, tuple[int, int]]:
-        """What arrived so far."""
-        return {api: (self.requests[api], self.bytes[api]) for api in self.requests}
+def _save(stubs: list[Stub], path: Path) -> None:
+    with path.open("wb") as file:
+        for broker, stub in enumerate(stubs, 1):
+            for at_ns, frame in stub.arrived:
+                file.write(_SAVED.pack(broker, at_ns, len(frame)))
+                file.write(frame)
+
+
+def _obey(stubs: list[Stub], command: dict[str, Any]) -> object:
+    match command:
+        case {"do": "count"}:
+            return [len(stub.arrived) for stub in stubs]
+        case {"do": "delay", "broker": broker, "seconds": seconds}:
+            stubs[broker - 1].delay_s = seconds
+            return "done"
+        case {"do": "answer in full"}:
+            for stub in stubs:
+                stub.in_full = True
+            return "done"
+        case {"do": "save", "path": path}:
+            _save(stubs, Path(path))
+            return "done"
+        case _:
+            return f"no such command: {command}"
 
 
 async def _main(number: int) -> None:
-    stubs = [_Stub() for _ in range(number)]
-    servers = [await asyncio.start_server(stub.serve, LOOPBACK, 0) for stub in stubs]
+    loop = asyncio.get_running_loop()
+    stubs = [Stub() for _ in range(number)]
+    servers = [await loop.create_server(partial(Connection, stub), LOOPBACK, 0) for stub in stubs]
     print(json.dumps([server.sockets[0].getsockname()[1] for server in servers]), flush=True)
-    while await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps([stub.report() for stub in stubs]), flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        print(json.dumps(_obey(stubs, json.loads(line))), flush=True)
 
 
 # -- in the process of the benchmark -----------------------------------------------------------------------------------
 
 
 class StubBrokers:
-    """The process of the stubs, seen from outside; ``ports`` in the order of the stubs."""
+    """The process of the stubs, seen from outside; ``ports`` in the order of the broker ids, which begin at 1."""
 
     def __init__(self, process: Process, ports: list[int]) -> None:
         self._process = process
+        self.pid = process.pid
         self.ports = ports
 
-    async def arrived(self) -> list[Arrived]:
-        """What each stub got so far."""
+    async def count(self) -> list[int]:
+        """The control requests that each stub got so far."""
+        return [int(number) for number in await self._ask(do="count")]
+
+    async def slow_down(self, broker: int, seconds: float) -> None:
+        """Let a stub answer so late from now on."""
+        await self._ask(do="delay", broker=broker, seconds=seconds)
+
+    async def silence(self, broker: int) -> None:
+        """Let a stub answer nothing from now on."""
+        await self._ask(do="delay", broker=broker, seconds=_SILENT)
+
+    async def answer_in_full(self) -> None:
+        """Let every stub name each partition in its answers from now on."""
+        await self._ask(do="answer in full")
+
+    async def save(self, path: Path) -> None:
+        """Write down all that arrived, for ``read_saved``."""
+        await self._ask(do="save", path=str(path))
+
+    async def _ask(self, **command: object) -> Any:
         stdin = self._process.stdin
         assert stdin is not None
-        stdin.write(b"\n")
+        stdin.write(json.dumps(command).encode() + b"\n")
         await stdin.drain()
-        reports = await _json_line(self._process)
-        return [{api: (requests, size) for api, (requests, size) in report.items()} for report in reports]
+        return await _json_line(self._process)
 
 
-async def _json_line(process: Process) -> list[Any]:
+def read_saved(path: Path) -> Iterator[Arrived]:
+    """What ``StubBrokers.save`` wrote: broker by broker, in the order of arrival."""
+    with path.open("rb") as file:
+        while head := file.read(_SAVED.size):
+            broker, at_ns, size = _SAVED.unpack(head)
+            yield Arrived(broker, at_ns, file.read(size))
+
+
+async def _json_line(process: Process) -> Any:
     assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), _ANSWER_S)
-    answered: list[Any] = json.loads(line)
-    return answered
+    return json.loads(await asyncio.wait_for(process.stdout.readline(), _ANSWER_S))
 
 
 @asynccontextmanager

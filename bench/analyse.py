@@ -1,0 +1,274 @@
+"""From what was watched in a run to its figures, by the definitions of the metrics, and whether the run is valid.
+
+Times are seconds since the transaction that caused the workload, as ZooKeeper's own log tells it, to whole milliseconds
+downwards: the creation of ``/controller`` (W3), the end of the broker's session (W1), its registration (W2), the new
+topics (W6). W5 begins when the broker asks.
+"""
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from bench import layout
+from bench.frames import FrameReader, State, Told
+from bench.observe import worst_ms
+from bench.prepare import BenchError
+from bench.run import SLOW, Plan, Watched, Window
+from controllerd.core.model import TopicPartition
+from controllerd.dev.txnlog import LoggedTransaction
+from controllerd.zk import paths
+
+Figures = dict[str, float]
+"""Name of a metric to its value: seconds (``_s``), MiB (``_mib``), milliseconds (``_ms``), or a count."""
+
+_NS_PER_MS: Final = 1_000_000
+_SHORT: Final = {"LEADER_AND_ISR": "lisr", "UPDATE_METADATA": "um", "STOP_REPLICA": "sr"}
+HEADLINES: Final = {"W1": "last_request_s", "W2": "last_request_s", "W3": "ready_s", "W5": "rpc_s", "W6": "lisr_s"}
+MODIFYING: Final = frozenset({"create", "setData", "delete"})
+
+
+class Heard(NamedTuple):
+    """A control request, taken apart. ``size`` with its size field."""
+
+    broker: int
+    at_ns: int
+    size: int
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One workload of one run."""
+
+    workload: str
+    partitions: int
+    slow: str
+    figures: Figures
+    start_ns: int = 0
+    last_ns: int = 0
+    """When it was caused, and its last request."""
+
+    @property
+    def headline(self) -> float:
+        """The time that the workload is known by, in seconds."""
+        return self.figures[HEADLINES[self.workload]]
+
+
+def analyse(watched: Watched) -> list[Result]:
+    """The figures of every workload of a run. :raises BenchError: the run is not valid."""
+    reader = FrameReader()
+    heard = [Heard(a.broker, a.at_ns, len(a.frame) + 4, reader.read(a.frame)) for a in watched.arrived]
+    heard.sort(key=lambda one: one.at_ns)
+    check(watched, heard)
+    return [_result(watched, window, heard) for window in watched.windows]
+
+
+# -- whether the run is valid ------------------------------------------------------------------------------------------
+
+
+def check(watched: Watched, heard: Iterable[Heard]) -> None:
+    """What every stub was told last about each partition is what ZooKeeper holds.
+
+    The late stub of W12 is left out, and LeaderAndIsr to the broker that was shut down.
+
+    :raises BenchError: it is not.
+    """
+    metadata, replicas = _last_told(heard)
+    stopped = {int(layout.VICTIM)} if "W5" in watched.plan.workloads else set()
+    for broker in watched.brokers:
+        if watched.plan.slow != "none" and broker == SLOW:
+            continue
+        _compare("UpdateMetadata", broker, metadata[broker], watched.states)
+        if broker not in stopped:
+            hosted = {tp: s for tp, s in watched.states.items() if broker in layout.replicas(tp.partition)}
+            _compare("LeaderAndIsr", broker, replicas[broker], hosted)
+
+
+_Cache = dict[tuple[str, int], State | None]
+
+
+def _last_told(heard: Iterable[Heard]) -> tuple[dict[int, _Cache], dict[int, _Cache]]:
+    metadata: dict[int, _Cache] = defaultdict(dict)
+    replicas: dict[int, _Cache] = defaultdict(dict)
+    for one in heard:
+        cache = (metadata if one.told.api == "UPDATE_METADATA" else replicas)[one.broker]
+        for topic, entries in one.told.entries.items():
+            cache.update({(topic, partition): state for partition, state in entries.items()})
+    return metadata, replicas
+
+
+def _compare(api: str, broker: int, cache: _Cache, truth: Mapping[TopicPartition, State]) -> None:
+    wrong = [tp for tp, state in truth.items() if cache.get(tp) != state]
+    if wrong:
+        tp = wrong[0]
+        raise BenchError(
+            f"the run is not valid: {api} told broker {broker} something else than ZooKeeper holds about "
+            f"{len(wrong)} of {len(truth)} partitions, {tp} for one: {cache.get(tp)}, not {truth[tp]}"
+        )
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _result(watched: Watched, window: Window, heard: Sequence[Heard]) -> Result:
+    plan = watched.plan
+    transactions = [t for t in watched.logged if window.began_ns <= _at_ns(t, window) + _NS_PER_MS <= window.ended_ns]
+    start_ns = _start_ns(window, transactions)
+    ours = _controller_session(watched)
+    within = [one for one in heard if window.began_ns <= one.at_ns <= window.ended_ns]
+    others = [one for one in within if plan.slow == "none" or one.broker != SLOW]
+    figures = {
+        **_times(window, plan, others, start_ns),
+        **_zookeeper([t for t in transactions if t.session_id == ours]),
+        **_writing([_at_ns(t, window) for t in transactions if t.session_id == ours and _writes_states(t)], start_ns),
+        "zk_reads": window.zk_reads,
+        **_requests(within),
+        "cpu_s": window.after.cpu_s - window.before.cpu_s,
+        "rss_mib": window.after.rss_mib,
+        "zk_cpu_s": window.zk_cpu_s,
+        "others": window.others,
+        "away_ms": worst_ms(watched.asked, start_ns, window.ended_ns),
+        "probe_late_ms": worst_ms(watched.late, start_ns, window.ended_ns),
+    }
+    last_ns = start_ns + int(figures["last_request_s"] * 1e9)
+    return Result(window.workload, plan.partitions, plan.slow, figures, start_ns, last_ns)
+
+
+def _at_ns(transaction: LoggedTransaction, window: Window) -> int:
+    return transaction.time_ms * _NS_PER_MS - window.realtime_ns
+
+
+def _controller_session(watched: Watched) -> int:
+    return next(t.session_id for t in watched.logged if not t.was_refused and _creates(t, paths.CONTROLLER))
+
+
+def _creates(transaction: LoggedTransaction, path: str) -> bool:
+    return any(operation.op == "create" and operation.path == path for operation in transaction.operations)
+
+
+def _is_cause(workload: str) -> Callable[[LoggedTransaction], bool]:
+    match workload:
+        case "W3":
+            return lambda t: _creates(t, paths.CONTROLLER)
+        case "W1":
+            return lambda t: any(operation.op == "closeSession" for operation in t.operations)
+        case "W2":
+            return lambda t: _creates(t, paths.broker(layout.VICTIM))
+        case _:
+            return lambda t: _creates(t, paths.topic(layout.name(layout.NEW, 0)))
+
+
+def _start_ns(window: Window, transactions: Iterable[LoggedTransaction]) -> int:
+    """When the workload was caused."""
+    if window.workload == "W5":
+        return window.began_ns
+    is_cause = _is_cause(window.workload)
+    causes = (t for t in transactions if not t.was_refused and is_cause(t))
+    cause = next(causes, None)
+    if cause is None:
+        raise BenchError(f"ZooKeeper's log does not hold what caused {window.workload}")
+    return _at_ns(cause, window)
+
+
+def _times(window: Window, plan: Plan, heard: Sequence[Heard], start_ns: int) -> Figures:
+    def since(moments: Iterable[int]) -> float:
+        return (max(moments, default=start_ns) - start_ns) / 1e9
+
+    figures = {
+        "first_request_s": (min((one.at_ns for one in heard), default=start_ns) - start_ns) / 1e9,
+        "last_request_s": since(one.at_ns for one in heard),
+    }
+    match window.workload:
+        case "W3":
+            figures["ready_s"] = since(_full_metadata(heard, plan.partitions).values())
+        case "W1":
+            figures |= _leaderless([(at - start_ns) / 1e9 for at in _led_again(heard)], plan)
+        case "W5":
+            figures["rpc_s"] = since([window.answered_ns])
+        case "W6":
+            figures["lisr_s"] = since(one.at_ns for one in heard if one.told.api == "LEADER_AND_ISR")
+        case _:
+            pass
+    return figures
+
+
+def _full_metadata(heard: Iterable[Heard], partitions: int) -> dict[int, int]:
+    """For each broker the moment in which UpdateMetadata had told it of every partition."""
+    known: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    moments: dict[int, int] = {}
+    for one in heard:
+        if one.told.api == "UPDATE_METADATA" and one.broker not in moments and one.told.named:
+            seen = known[one.broker]
+            seen.update((topic, p) for topic, entries in one.told.entries.items() for p in entries)
+            if len(seen) >= partitions:
+                moments[one.broker] = one.at_ns
+    return moments
+
+
+def _led_again(heard: Iterable[Heard]) -> Iterator[int]:
+    """For each partition that the dead broker led, the moment in which its new leader was told so."""
+    told: set[tuple[str, int]] = set()
+    for one in heard:
+        if one.told.api != "LEADER_AND_ISR":
+            continue
+        for topic, entries in one.told.entries.items():
+            for partition, state in entries.items():
+                is_told = state is not None and state.leader == one.broker and _led_by_victim(partition)
+                if is_told and (topic, partition) not in told:
+                    told.add((topic, partition))
+                    yield one.at_ns
+
+
+def _led_by_victim(partition: int) -> bool:
+    return layout.replicas(partition)[0] == layout.VICTIM
+
+
+def _leaderless(times: list[float], plan: Plan) -> Figures:
+    led = plan.partitions // layout.BROKERS
+    if plan.slow == "none" and len(times) != led:
+        raise BenchError(f"the run is not valid: {len(times)} of {led} partitions got a new leader")
+    return {
+        "leaders_s": max(times),
+        "leaders_p50_s": statistics.median(times),
+        "partition_seconds": sum(times),
+    }
+
+
+def _zookeeper(transactions: Sequence[LoggedTransaction]) -> Figures:
+    operations = [o for t in transactions for o in t.operations if o.op in MODIFYING]
+    return {
+        "zk_transactions": len([t for t in transactions if t.operations and t.operations[0].op != "closeSession"]),
+        "zk_operations": len(operations),
+        "zk_log_bytes": sum(t.size for t in transactions),
+    }
+
+
+def _writes_states(transaction: LoggedTransaction) -> bool:
+    return any(o.op in MODIFYING and o.path.endswith("/state") for o in transaction.operations)
+
+
+def _writing(moments: Sequence[int], start_ns: int) -> Figures:
+    """When ZooKeeper took up the first and the last write of partition states."""
+    if not moments:
+        return {}
+    return {"first_write_s": (min(moments) - start_ns) / 1e9, "last_write_s": (max(moments) - start_ns) / 1e9}
+
+
+def _requests(heard: Iterable[Heard]) -> Figures:
+    requests: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    entries: Counter[str] = Counter()
+    for one in heard:
+        api = _SHORT[one.told.api]
+        requests[api] += 1
+        size[api] += one.size
+        entries[api] += one.told.named
+    return {
+        "requests": requests.total(),
+        "request_bytes": size.total(),
+        **{f"requests_{api}": requests[api] for api in _SHORT.values()},
+        **{f"entries_{api}": entries[api] for api in _SHORT.values()},
+        **{f"bytes_{api}": size[api] for api in _SHORT.values()},
+    }

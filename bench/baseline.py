@@ -1,0 +1,186 @@
+"""What the figures are held against: the built-in controller as measured, and the targets for 100,000 partitions.
+
+Apache Kafka 3.9.0-rc3 in a cold JVM on the same kind of machine, with the same definitions, five stubs and one
+ZooKeeper with fsync; medians. What is not measured but follows from its source is counted per partition.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from bench import layout
+
+TARGET_SIZE: Final = 100_000
+_UM_ENTRY: Final = 48
+_SR_ENTRY: Final = 10
+_TOPIC: Final = 28
+_HEAD: Final = 512
+
+
+class Row(NamedTuple):
+    """One line of the report: a metric of a workload, and how it is called and written."""
+
+    workload: str
+    metric: str
+    label: str
+    digits: int = 0
+
+
+ROWS: Final = (
+    Row("W3", "ready_s", "/controller created -> all P at the last stub, s", 2),
+    Row("W3", "first_request_s", "first request to any broker, s", 2),
+    Row("W3", "last_request_s", "last request, s", 2),
+    Row("W3", "zk_reads", "ZooKeeper read requests"),
+    Row("W3", "zk_transactions", "ZooKeeper transactions"),
+    Row("W3", "requests", "requests"),
+    Row("W3", "request_bytes", "request bytes"),
+    Row("W3", "entries_lisr", "entries of LeaderAndIsr"),
+    Row("W3", "entries_um", "entries of UpdateMetadata"),
+    Row("W3", "cpu_s", "processor, start of the process included, s", 1),
+    Row("W3", "zk_cpu_s", "processor of ZooKeeper, s", 1),
+    Row("W3", "rss_mib", "peak RSS, MiB"),
+    Row("W3", "away_ms", "longest away from the loop, ms"),
+    Row("W1", "leaders_s", "last new leader told, s", 2),
+    Row("W1", "leaders_p50_s", "median new leader told, s", 2),
+    Row("W1", "partition_seconds", "partition-seconds without leader"),
+    Row("W1", "last_request_s", "last request of the event, s", 2),
+    Row("W1", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W1", "zk_transactions", "ZooKeeper transactions"),
+    Row("W1", "zk_operations", "ZooKeeper operations without checks"),
+    Row("W1", "zk_log_bytes", "bytes in ZooKeeper's transaction log"),
+    Row("W1", "zk_reads", "ZooKeeper read requests"),
+    Row("W1", "requests", "requests"),
+    Row("W1", "request_bytes", "request bytes"),
+    Row("W1", "entries_lisr", "entries of LeaderAndIsr"),
+    Row("W1", "entries_um", "entries of UpdateMetadata"),
+    Row("W1", "cpu_s", "processor, s", 1),
+    Row("W1", "zk_cpu_s", "processor of ZooKeeper, s", 1),
+    Row("W1", "rss_mib", "peak RSS, MiB"),
+    Row("W1", "away_ms", "longest away from the loop, ms"),
+    Row("W2", "last_request_s", "last request of the event, s", 2),
+    Row("W2", "zk_transactions", "ZooKeeper transactions"),
+    Row("W2", "requests", "requests"),
+    Row("W2", "request_bytes", "request bytes"),
+    Row("W2", "entries_lisr", "entries of LeaderAndIsr"),
+    Row("W2", "entries_um", "entries of UpdateMetadata"),
+    Row("W2", "cpu_s", "processor, s", 1),
+    Row("W2", "zk_cpu_s", "processor of ZooKeeper, s", 1),
+    Row("W2", "rss_mib", "peak RSS, MiB"),
+    Row("W2", "away_ms", "longest away from the loop, ms"),
+    Row("W5", "rpc_s", "ControlledShutdown answered, s", 2),
+    Row("W5", "last_request_s", "last request of the event, s", 2),
+    Row("W5", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W5", "zk_transactions", "ZooKeeper transactions"),
+    Row("W5", "zk_operations", "ZooKeeper operations without checks"),
+    Row("W5", "zk_reads", "ZooKeeper read requests"),
+    Row("W5", "requests", "requests"),
+    Row("W5", "request_bytes", "request bytes"),
+    Row("W5", "entries_lisr", "entries of LeaderAndIsr"),
+    Row("W5", "entries_um", "entries of UpdateMetadata"),
+    Row("W5", "cpu_s", "processor, s", 1),
+    Row("W5", "zk_cpu_s", "processor of ZooKeeper, s", 1),
+    Row("W5", "rss_mib", "peak RSS, MiB"),
+    Row("W5", "away_ms", "longest away from the loop, ms"),
+    Row("W6", "lisr_s", "last LeaderAndIsr, s", 2),
+    Row("W6", "last_request_s", "last request of the event, s", 2),
+    Row("W6", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W6", "zk_transactions", "ZooKeeper transactions"),
+    Row("W6", "zk_operations", "ZooKeeper operations without checks"),
+    Row("W6", "requests", "requests"),
+    Row("W6", "request_bytes", "request bytes"),
+    Row("W6", "entries_lisr", "entries of LeaderAndIsr"),
+    Row("W6", "entries_um", "entries of UpdateMetadata"),
+    Row("W6", "cpu_s", "processor, s", 1),
+    Row("W6", "zk_cpu_s", "processor of ZooKeeper, s", 1),
+    Row("W6", "rss_mib", "peak RSS, MiB"),
+    Row("W6", "away_ms", "longest away from the loop, ms"),
+)
+
+_MEASURED: Final[Mapping[int, Mapping[tuple[str, str], float]]] = {
+    10_000: {
+        ("W3", "ready_s"): 3.17, ("W3", "first_request_s"): 2.43, ("W3", "cpu_s"): 4.7, ("W3", "rss_mib"): 514,
+        ("W1", "leaders_s"): 1.51, ("W1", "last_request_s"): 3.62, ("W1", "partition_seconds"): 3_011,
+        ("W1", "cpu_s"): 4.0, ("W1", "rss_mib"): 525, ("W2", "last_request_s"): 0.13, ("W5", "rpc_s"): 3.35,
+        ("W6", "lisr_s"): 4.64,
+    },
+    50_000: {
+        ("W3", "ready_s"): 8.37, ("W3", "first_request_s"): 6.33, ("W3", "cpu_s"): 10.7, ("W3", "rss_mib"): 785,
+        ("W1", "leaders_s"): 3.46, ("W1", "last_request_s"): 9.64, ("W1", "partition_seconds"): 34_546,
+        ("W1", "cpu_s"): 8.2, ("W1", "rss_mib"): 790, ("W2", "last_request_s"): 0.47, ("W5", "rpc_s"): 8.01,
+        ("W6", "lisr_s"): 4.64,
+    },
+    100_000: {
+        ("W3", "ready_s"): 14.36, ("W3", "first_request_s"): 10.95, ("W3", "cpu_s"): 17.4, ("W3", "rss_mib"): 1_069,
+        ("W1", "leaders_s"): 6.74, ("W1", "last_request_s"): 17.70, ("W1", "partition_seconds"): 134_264,
+        ("W1", "cpu_s"): 13.9, ("W1", "rss_mib"): 1_118, ("W2", "last_request_s"): 1.02, ("W5", "rpc_s"): 15.78,
+        ("W6", "lisr_s"): 4.50,
+    },
+}  # fmt: skip
+
+TARGETS: Final[Mapping[tuple[str, str], float]] = {
+    ("W3", "ready_s"): 1.4,
+    ("W3", "zk_reads"): 400,
+    ("W1", "leaders_s"): 0.7,
+    ("W1", "last_request_s"): 1.8,
+    ("W1", "zk_transactions"): 240,
+    ("W2", "last_request_s"): 1.02,
+    ("W5", "rpc_s"): 1.6,
+    ("W5", "zk_transactions"): 240,
+    ("W6", "lisr_s"): 0.9,
+    **{(workload, "rss_mib"): 280 for workload in ("W1", "W2", "W3", "W5", "W6")},
+    **{(workload, "away_ms"): 50 for workload in ("W1", "W2", "W3", "W5", "W6")},
+}
+"""At 100,000 partitions: no more than that."""
+
+MAY_NOT_EXCEED: Final = frozenset({"requests", "request_bytes", "entries_lisr", "entries_um"})
+"""What must not be more than the built-in controller's, at any size."""
+
+
+def built_in(workload: str, metric: str, partitions: int, new_topics: int) -> float | None:
+    """What the built-in controller takes; None where it is not known."""
+    measured = _MEASURED.get(partitions, {}).get((workload, metric))
+    return measured if measured is not None else _counted(partitions, new_topics).get((workload, metric))
+
+
+class Sent(NamedTuple):
+    """Control requests of a workload: how many, how many of them with partitions, and the entries of each API."""
+
+    requests: int
+    with_partitions: int
+    lisr: float
+    um: float
+    sr: float = 0
+    lisr_entry: int = 51
+    """Bytes of an entry: 51 with three brokers in the ISR, 47 with two."""
+
+    def bytes_with(self, topics: int) -> float:
+        """Their size in the newest versions: entries, 28 bytes a topic in each request, and the heads."""
+        entries = self.lisr_entry * self.lisr + _UM_ENTRY * self.um + _SR_ENTRY * self.sr
+        return entries + _TOPIC * topics * self.with_partitions + _HEAD * self.requests
+
+
+def _sent(p: int, new: int) -> Mapping[str, Sent]:
+    """W1 as measured; the others as the source has it, event by event."""
+    n, rf, full = layout.BROKERS, layout.REPLICATION, 3 * layout.BROKERS
+    return {
+        "W3": Sent(full, 2 * n, rf * p, n * p),
+        "W1": Sent(16, 16, 1.6 * p, 3.2 * p, lisr_entry=47),
+        "W2": Sent(2 * n + 1, n + 2, 0.6 * p, (1 + 0.6 * n) * p, lisr_entry=47),
+        "W5": Sent(21, 21, 1.4 * p, 0.6 * n * p, 0.8 * p, lisr_entry=47),
+        "W6": Sent(2 * n, 2 * n, rf * new, n * new),
+    }
+
+
+def _counted(p: int, new_topics: int) -> Mapping[tuple[str, str], float]:
+    """Transactions as measured, requests as ``_sent`` says, reads from the source."""
+    topics, new = p // layout.TOPIC_PARTITIONS, new_topics * layout.TOPIC_PARTITIONS
+    counted: dict[tuple[str, str], float] = {
+        ("W3", "zk_reads"): p + topics + 1,
+        ("W1", "zk_transactions"): 0.6 * p + 1,
+        ("W5", "zk_transactions"): 0.6 * p,
+        ("W6", "zk_transactions"): 2 * new + new_topics + 2,
+    }
+    for workload, sent in _sent(p, new).items():
+        counted[workload, "requests"] = sent.requests
+        counted[workload, "entries_lisr"], counted[workload, "entries_um"] = sent.lisr, sent.um
+        counted[workload, "request_bytes"] = sent.bytes_with(new_topics if workload == "W6" else topics)
+    return counted

@@ -1,0 +1,75 @@
+"""The cluster that is there before a workload: which partition has which replicas, and the znodes that say so.
+
+Every broker leads the same number of partitions and follows twice as many, and the partitions that one broker leads
+have their other replicas on all the others, as Kafka's own placement leaves them.
+"""
+
+import base64
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Create, Operation
+
+BROKERS: Final = 5
+REPLICATION: Final = 3
+TOPIC_PARTITIONS: Final = 100
+VICTIM: Final = BrokerId(1)
+"""The broker that dies, returns and shuts down."""
+OLD: Final = "old"
+NEW: Final = "new"
+_FORMER_EPOCH: Final = 1
+
+
+def replicas(partition: int) -> tuple[BrokerId, ...]:
+    """The replicas of a partition of any topic, the leader first."""
+    leader, shift = partition % BROKERS, partition // BROKERS % (BROKERS - 1)
+    steps = (0, *(1 + (shift + k) % (BROKERS - 1) for k in range(REPLICATION - 1)))
+    return tuple(BrokerId((leader + step) % BROKERS + 1) for step in steps)
+
+
+def name(prefix: str, number: int) -> str:
+    """The name of a topic."""
+    return f"{prefix}-{number:05}"
+
+
+def partitions(prefix: str, topics: int) -> Iterator[TopicPartition]:
+    """Every partition of so many topics."""
+    return (TopicPartition(name(prefix, t), p) for t in range(topics) for p in range(TOPIC_PARTITIONS))
+
+
+def topic(prefix: str, number: int) -> Operation:
+    """A topic as the tools create it, by its znode."""
+    called = name(prefix, number)
+    assignments = {p: ReplicaAssignment(replicas(p)) for p in range(TOPIC_PARTITIONS)}
+    return Create(paths.topic(called), codecs.encode_topic(TopicImage(called, assignments, _topic_id(called), 0)))
+
+
+def roots() -> list[Operation]:
+    """The persistent znodes that brokers ensure, the cluster's id, and the epoch of the controller before us."""
+    wanted = {*paths.PERSISTENT_PATHS, paths.LATEST_PRODUCER_ID_BLOCK, paths.CLUSTER_ID}
+    parents = {path[:end] for path in wanted for end in range(1, len(path)) if path[end] == "/"}
+    contents = {
+        paths.CLUSTER_ID: codecs.encode_cluster_id(_topic_id("the cluster")),
+        paths.CONTROLLER_EPOCH: codecs.encode_controller_epoch(_FORMER_EPOCH),
+    }
+    every = sorted(parents | wanted | contents.keys(), key=lambda path: (path.count("/"), path))
+    return [Create(path, contents.get(path)) for path in every]
+
+
+def topic_with_states(number: int) -> list[Operation]:
+    """A topic and the state of each of its partitions, led by the preferred replica."""
+    called = name(OLD, number)
+    operations: list[Operation] = [topic(OLD, number), Create(paths.topic_partitions(called), None)]
+    for p in range(TOPIC_PARTITIONS):
+        tp, ids = TopicPartition(called, p), replicas(p)
+        state = codecs.encode_state(LeaderAndIsr(ids[0], 0, ids, _FORMER_EPOCH, 0))
+        operations += [Create(paths.partition(tp), None), Create(paths.partition_state(tp), state)]
+    return operations
+
+
+def _topic_id(called: str) -> str:
+    """The same in every run."""
+    return base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_OID, called).bytes).decode().rstrip("=")

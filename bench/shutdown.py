@@ -1,0 +1,35 @@
+"""A broker that wants to stop asks its controller until it leads nothing any more: ControlledShutdown version 3."""
+
+from typing import Final
+
+from bench.prepare import BenchError
+from controllerd.core.model import BrokerId
+from controllerd.dev.ports import LOOPBACK
+from wire.connection import KafkaConnection
+from wire.primitives import FLEXIBLE, INT32, INT64, Cursor
+from wire.versions import ApiKey
+
+_VERSION: Final = 3
+_ATTEMPTS: Final = 10
+_ANSWER_S: Final = 120.0
+
+
+async def shut_down(port: int, broker: BrokerId, broker_epoch: int) -> int:
+    """Ask until nothing remains; how often that took. :raises BenchError: it is refused, or there is no end to it."""
+    connection = await KafkaConnection.connect(LOOPBACK, port, str(broker), request_timeout_s=_ANSWER_S)
+    try:
+        for attempt in range(1, _ATTEMPTS + 1):
+            body = INT32.pack(broker) + INT64.pack(broker_epoch) + FLEXIBLE.tags
+            if not remaining(await connection.request(ApiKey.CONTROLLED_SHUTDOWN, _VERSION, body)):
+                return attempt
+    finally:
+        await connection.close()
+    raise BenchError(f"partitions remain after {_ATTEMPTS} attempts")
+
+
+def remaining(answer: bytes) -> int:
+    """How many partitions the broker still leads, by the body of the answer. :raises BenchError: it is an error."""
+    cursor = Cursor(answer, flexible=True)
+    if error := cursor.int16():
+        raise BenchError(f"ControlledShutdown was answered by error {error}")
+    return cursor.count()

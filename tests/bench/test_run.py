@@ -1,0 +1,57 @@
+"""A small run from end to end: ZooKeeper, stubs, controllerd as a process. Counts only: times are the machine's."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.analyse import Figures, analyse
+from bench.run import Plan, perform
+
+PARTITIONS = 2_000
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the prepared data of these tests goes."""
+    return tmp_path_factory.mktemp("bench")
+
+
+async def counts(workloads: tuple[str, ...], cache: Path) -> dict[str, Figures]:
+    """The figures of a run that was found valid."""
+    watched = await perform(Plan(PARTITIONS, workloads, new_topics=2), cache)
+    return {result.workload: result.figures for result in analyse(watched)}
+
+
+@pytest.mark.zookeeper
+async def test_a_failover_load_and_a_dead_broker_that_returns_cost_what_they_did(cache: Path) -> None:
+    figures = await counts(("W3", "W1", "W2"), cache)
+
+    load, death, back = figures["W3"], figures["W1"], figures["W2"]
+    assert load["zk_transactions"] <= 4
+    assert load["zk_reads"] <= 60
+    assert (load["requests"], load["entries_lisr"], load["entries_um"]) == (15, 3 * PARTITIONS, 5 * PARTITIONS)
+    assert death["zk_transactions"] <= 6
+    assert death["zk_operations"] == 0.6 * PARTITIONS
+    assert death["requests"] <= 16
+    assert death["entries_lisr"] <= 1.6 * PARTITIONS
+    assert death["entries_um"] <= 3.2 * PARTITIONS
+    assert back["zk_transactions"] == 0
+    assert back["entries_lisr"] == 0.6 * PARTITIONS
+
+
+@pytest.mark.zookeeper
+async def test_a_controlled_shutdown_costs_what_it_did(cache: Path) -> None:
+    shutdown = (await counts(("W3", "W5"), cache))["W5"]
+
+    assert shutdown["zk_transactions"] <= 6
+    assert shutdown["zk_operations"] == 0.6 * PARTITIONS
+    assert shutdown["requests"] <= 21
+
+
+@pytest.mark.zookeeper
+async def test_new_topics_cost_what_they_did(cache: Path) -> None:
+    created = (await counts(("W3", "W6"), cache))["W6"]
+
+    assert created["zk_transactions"] <= 6
+    assert created["zk_operations"] == 2 * (1 + 2 * 100)
+    assert (created["requests"], created["entries_lisr"], created["entries_um"]) == (10, 600, 1_000)
