@@ -32,6 +32,12 @@ class Kazoo(Protocol):
     """What of a ``KazooClient`` is used."""
 
     chroot: str
+
+    @property
+    def client_state(self) -> str:
+        """One of kazoo's ``KeeperState``."""
+        ...
+
     _session_id: int | None
     _data_watchers: MutableMapping[str, set[Callable[..., object]]]
 

@@ -7,12 +7,13 @@ kazoo opens a new session by itself after the old one expired. Nothing of it is 
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import Any, Final, Protocol
 
 import structlog
 from kazoo.exceptions import AuthFailedError, ConnectionLoss, NodeExistsError, SessionExpiredError
 from kazoo.protocol.serialization import Create as CreateRequest
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from controllerd.errors import ControllerdError, StoreUnavailable
@@ -25,6 +26,7 @@ from replay.records import SessionRecord
 log = structlog.get_logger(__name__)
 
 _CLOSE_TIMEOUT_S: Final = 0.5
+_NEW_CLIENT_AFTER_S: Final = 2.0
 
 
 class SessionState(Enum):
@@ -111,8 +113,8 @@ class ZooKeeperSession:
         self._give_up: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._kazoo = kazoo
-        self._client = kazoo.make(hosts, self._timeout_s)
-        self._client.add_listener(self._from_kazoo)
+        self._endings: set[asyncio.Task[None]] = set()
+        self._client = self._new_client()
 
     @property
     def state(self) -> SessionState:
@@ -227,11 +229,23 @@ class ZooKeeperSession:
             except NodeExistsError:
                 continue
 
-    def _from_kazoo(self, state: str) -> None:
-        """Runs in kazoo's thread: hop, and nothing else."""
-        hop(self._loop, self._changed, state, self._client._session_id)  # noqa: SLF001  # client_id is None when lost
+    def _new_client(self) -> Kazoo:
+        client = self._kazoo.make(self._hosts, self._timeout_s)
+        client.add_listener(partial(self._from_kazoo, client))
+        return client
 
-    def _changed(self, state: str, session_id: int | None) -> None:
+    def _from_kazoo(self, client: Kazoo, state: str) -> None:
+        """Runs in kazoo's thread: hop, and nothing else."""
+        has_given_up = client.client_state == KeeperState.AUTH_FAILED
+        session_id = client._session_id  # noqa: SLF001  # client_id is None when lost
+        hop(self._loop, self._changed, client, state, session_id, has_given_up)
+
+    def _changed(self, client: Kazoo, state: str, session_id: int | None, has_given_up: bool) -> None:
+        if client is not self._client:
+            return
+        if has_given_up and self._state is not SessionState.CLOSED:
+            log.error("zookeeper refuses to authenticate us, trying again", after_s=_NEW_CLIENT_AFTER_S)
+            self._loop.call_later(_NEW_CLIENT_AFTER_S, self._replace_client)
         self._link_is_up = state == KazooState.CONNECTED
         if self._state is SessionState.CLOSED:
             return
@@ -241,6 +255,16 @@ class ZooKeeperSession:
             self._suspend()
         else:
             self._connected(session_id or 0)
+
+    def _replace_client(self) -> None:
+        """kazoo never connects again after a failed authentication, whatever becomes of its cause (KAFKA-7987)."""
+        if self._state is SessionState.CLOSED:
+            return
+        ending = self._loop.create_task(self._kazoo.end(self._client))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        self._client = self._new_client()
+        self._client.start_async()
 
     def _suspend(self) -> None:
         if self._state is SessionState.CONNECTED:

@@ -438,6 +438,6 @@ async def noticed_at(victim: Victim) -> float:
     alarms = [
         envelope.mono_ns / 1e9
         for envelope, record in AuditReader(log)
-        if isinstance(record, AlarmRecord) and record.what == "process was suspended"
+        if isinstance(record, AlarmRecord) and record.what == "the process was suspended"
     ]
     return next(at for at in alarms if at >= victim.resumed_at_s)

@@ -131,6 +131,7 @@ async def test_a15_a_controller_that_kazoo_reports_as_not_authenticated_resigns_
         assert node.instance.channels.stats() == []
         assert node.snapshot.reason == "the ZooKeeper session expired"
         assert await readiness_of(node) == 503
+        await until(lambda: node.snapshot.is_active)  # with a new client, as soon as it is let in again
 
 
 async def readiness_of(node: Node) -> int:

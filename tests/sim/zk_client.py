@@ -182,6 +182,11 @@ class SimKazooClient(Watchers):
             self._link.break_off()
 
     @property
+    def client_state(self) -> str:
+        """One of kazoo's ``KeeperState``."""
+        return self._state
+
+    @property
     def is_connected(self) -> bool:
         """Whether kazoo believes to be."""
         return self._link is not None and self._state == KeeperState.CONNECTED
