@@ -71,7 +71,10 @@ def _is_fenced_write(record: object) -> bool:
 
 
 class MembershipIsTold(Rule):
-    """KAFKA-1867: who lives must be known everywhere, though no partition changes."""
+    """KAFKA-1867: who lives must be known everywhere, though no partition changes.
+
+    Whoever was deposed meanwhile tells nobody anything, and may find that out in the next event only: judged there.
+    """
 
     id = "I-24"
     title = "when brokers came or went, every registered broker is told who lives before the event ends"
@@ -80,9 +83,13 @@ class MembershipIsTold(Rule):
     def __init__(self) -> None:
         self._has_changed = False
         self._told: set[int] = set()
+        self._missed = ""
 
     def see(self, entry: Entry) -> Iterator[str]:
         record = entry.record
+        if self._missed and not isinstance(record, TermRecord):
+            yield self._missed
+        self._missed = ""
         if isinstance(record, BrokersRecord):
             if record.live or record.gone:
                 self._has_changed, self._told = True, set()
@@ -96,7 +103,7 @@ class MembershipIsTold(Rule):
             self._has_changed = False
             missing = sorted(entry.state.brokers.keys() - self._told)
             if missing and record.outcome == "done":
-                yield f"brokers {missing} were not told who lives after {record.name}"
+                self._missed = f"brokers {missing} were not told who lives after {record.name}"
 
     def _see_request(self, record: RequestRecord, entry: Entry) -> None:
         if record.api != "UpdateMetadata":
