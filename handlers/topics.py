@@ -1,7 +1,7 @@
 """Topics and partitions come and go."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -79,20 +79,27 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
     for name in read.topics:
         c.context.release(f"/brokers/topics/{name}")
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
-    fresh = [
-        tp
-        for name, image in read.topics.items()
-        for tp in TopicPartition.all_of(name, image.assignments)
-        if c.context.find(tp) is None
-    ]
-    initialised = {tp for name in read.topics for tp in c.context.partitions_of(name)}
-    images = await prepare_topics(c, read.topics, initialised) if fresh else read.topics
+    images: Mapping[str, TopicImage] = read.topics
+    if _unknown(images, c):
+        initialised = {tp for name in images for tp in c.context.partitions_of(name)}
+        images = await prepare_topics(c, images, initialised)
+    fresh = _unknown(images, c)  # somebody may have added partitions while the topic was prepared
     for image in images.values():
         take_topic(c, image)
         await c.outbox.pace.breathe()
     if fresh:
         log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
+
+
+def _unknown(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
+    """The partitions of these topics that are not in the context yet."""
+    return [
+        tp
+        for name, image in images.items()
+        for tp in TopicPartition.all_of(name, image.assignments)
+        if c.context.find(tp) is None
+    ]
 
 
 def take_topic(c: Controller, image: TopicImage) -> None:

@@ -72,6 +72,8 @@ class ZooKeeperElector:
             epoch = await self._eligible_epoch(node)
             if holder is not None and (reason := self._reason_to_stand_by(holder, takeover=takeover)) is not None:
                 return self._held(holder, reason)
+            if not await self._is_still_held_as(node):
+                continue
             if (won := await self._contend(node, holder, epoch)) is not None:
                 return won
         raise StoreUnavailable(f"no election in {_ATTEMPTS} attempts: others keep winning and giving up")
@@ -128,6 +130,17 @@ class ZooKeeperElector:
         except RefusedToLead as error:
             self._record("refused", self._epoch, -1, holder_of(node), str(error))
             raise
+
+    async def _is_still_held_as(self, node: Node | None) -> bool:
+        """Whether a holder that we are about to replace is as new as the epoch that was read after it.
+
+        A server that lags behind may have shown a former holder and then the epoch of the present one: the transaction
+        compares the epoch, and every ``/controller`` has version 0, so that it would delete the wrong one.
+        """
+        if node is None:
+            return True
+        (now,) = await self._zk.read([paths.CONTROLLER])
+        return now is not None and (now.czxid, now.version) == (node.czxid, node.version)
 
     def _reason_to_stand_by(self, holder: Holder, *, takeover: bool) -> str | None:
         """Why a present holder keeps the role; None if we replace it."""

@@ -1,10 +1,12 @@
 """Topics and partitions come and go."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
 from controllerd.core.model import PartitionState, Replica, ReplicaState
+from controllerd.zk.access import Outcome, Transaction
 from events.topics import PartitionModifications, TopicChange
 from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
@@ -271,3 +273,27 @@ async def test_a_topic_recreated_between_two_looks_is_started_as_new(world: Worl
 
     assert world.state("t") == (2, 0, [2, 3], 0)
     assert world.context.topic_id("t") == topic_id_of("another")
+
+
+async def test_partitions_added_while_a_new_topic_got_its_id_are_started_with_it() -> None:
+    """The write of the id loses, the topic is read again, and what came with that has nobody else to start it."""
+    world = World()
+    for broker in (1, 2):
+        world.register(broker)
+    await world.start()
+    commit = world.zk.commit
+    added = False
+
+    async def beaten(transactions: Sequence[Transaction]) -> list[Outcome]:
+        nonlocal added
+        if not added and any(op.path == "/brokers/topics/t" for batch in transactions for op in batch):
+            added = True
+            world.put_topic("t", {0: [1, 2], 1: [2, 1]}, topic_id=None)
+        return await commit(transactions)
+
+    world.zk.commit = beaten  # type: ignore[method-assign]
+    world.put_topic("t", {0: [1, 2]}, topic_id=None)
+    await world.settle()
+
+    assert added
+    assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -10,7 +12,7 @@ from controllerd.errors import ControllerMoved, RefusedToLead
 from controllerd.ports import Held, Won
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Check, Create, Delete, SetData
+from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper
 from controllerd.zk.elector import UNREADABLE, Contender, ZooKeeperElector
 from events.cluster import ControllerChange, Reelect
 from replay.records import TermRecord
@@ -278,3 +280,37 @@ async def test_an_epoch_that_moved_without_a_controller_is_counted_on_from(world
     await world.theirs.act(Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
     await world.theirs.act(Delete(paths.CONTROLLER))
     assert await world.ours.elector.elect() == Won(42, 2, None)
+
+
+class Behind:
+    """A server that lags behind shows ``/controller`` as it was, and the epoch as it is."""
+
+    def __init__(self, zk: ZooKeeper, shown: Node) -> None:
+        self._zk = zk
+        self._shown: Node | None = shown
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._zk, name)
+
+    async def read_and_watch(self, paths_: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+        nodes = await self._zk.read_and_watch(paths_, absent_too=absent_too)
+        if paths_ == [paths.CONTROLLER] and self._shown is not None:
+            nodes, self._shown = [self._shown], None
+        return nodes
+
+
+async def test_a_holder_that_came_after_our_own_earlier_znode_is_not_deleted(world: World) -> None:
+    """Every ``/controller`` has version 0, so only its czxid tells the one that was read from the one that is there."""
+    await world.ours.lead()
+    (former,) = await world.ours.zk.read([paths.CONTROLLER])
+    assert former is not None
+    await world.ours.elector.resign()
+    await world.theirs.lead()
+    behind = cast("ZooKeeper", Behind(world.ours.zk, former))
+    elector = ZooKeeperElector(behind, world.ours.store.writer, OURS, world.ours.audit, MonotonicClock())
+
+    outcome = await elector.elect()
+
+    assert isinstance(outcome, Held)
+    assert outcome.holder.instance == THEIRS.instance
+    assert await world.theirs.elector.is_ours()
