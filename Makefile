@@ -4,6 +4,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
+SEEDS ?= 2000
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -15,7 +16,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real check bench chaos lock clean setup
+.PHONY: help demo dev test test-real sim mutants check bench chaos lock clean setup
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -54,6 +55,12 @@ test: $(READY) ## The tier that CI runs: everything but real and chaos.
 
 test-real: $(READY) ## The slower tier, on real brokers.
 	$(BIN)/pytest -m real --timeout=600 --session-timeout=3540 $(ARGS)
+
+sim: $(READY) ## The simulation: SEEDS=n stories with faults, in virtual time.
+	$(BIN)/python -m tests.sim --seeds $(SEEDS) $(ARGS)
+
+mutants: $(READY) ## Plant known bugs one by one: the simulation has to find each.
+	$(BIN)/python -m tests.sim.mutants $(ARGS)
 
 chaos: $(READY) ## Long random runs.
 	$(BIN)/pytest -m chaos --timeout=0 $(ARGS)

@@ -145,6 +145,11 @@ class RequestBatch:
         values = (state, record.assignment.replicas, offline)
         self._metadata[record.tp] = tuple.__new__(UpdateMetadataPartition, values)
 
+    @property
+    def tells_everybody(self) -> bool:
+        """Whether every registered broker is told who is live."""
+        return self._metadata_to_all or self._metadata_brokers >= self._context.brokers.keys()
+
     def take(self) -> list[tuple[BrokerId, ControlRequest]]:
         """The requests in the order in which they are sent; the batch is empty afterwards.
 

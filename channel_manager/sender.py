@@ -20,7 +20,7 @@ from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.requests import ControlRequest, ControlResponse, api_name
 from wire import hot
 from wire.connection import KafkaConnection
-from wire.errors import WireError
+from wire.errors import PeerClosed, WireError
 from wire.transport import Transport
 from wire.versions import VersionRange, choose_control
 
@@ -262,8 +262,11 @@ class BrokerSender:
         delivery = self._under_way[0]
         async with self._shared.encoding:
             body = await hot.encode_in_turns(delivery.request, version)
-        if not self._shared.reactions.may_send() or not connection.is_open:
-            return False  # much may have happened in the meantime
+        # Much may have happened in the meantime.
+        if not connection.is_open:
+            raise PeerClosed("the connection ended while the request was made")
+        if not self._shared.reactions.may_send():
+            return False
         size = sum(map(len, body))
         delivery.attempts += 1
         self._bytes_sent += size

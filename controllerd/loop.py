@@ -5,7 +5,7 @@ answered, and the context never goes on differing from ZooKeeper.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Final, cast
 
@@ -14,6 +14,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed, RefusedToLead, StoreUnavailable
 from controllerd.garbage import Collector, Garbage
+from controllerd.pace import favour_the_loop
 from controllerd.ports import AuditLog, Metrics
 from controllerd.snapshot import Publication
 from events.base import ControllerState, Event
@@ -23,12 +24,22 @@ from events.registry import AnyEvent
 from handlers.dispatch import dispatch
 from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
-from replay.records import AlarmRecord, EventBegin, EventEnd, Record, ReplyRecord, ZkWriteRecord
+from replay.records import (
+    AlarmRecord,
+    EventBegin,
+    EventEnd,
+    Record,
+    ReplyRecord,
+    ResponseRecord,
+    SessionRecord,
+    ZkWriteRecord,
+)
 
 log = structlog.get_logger(__name__)
 
 FAILURE_WINDOW_S: Final = 600.0
 FAILURES_UNTIL_GIVING_UP: Final = 3
+_FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord)
 _DETAIL_FIELDS: Final = 8
 _SUMMARY_LENGTH: Final = 400
 
@@ -40,11 +51,11 @@ class WriteWatch:
         self._audit = audit
         self.has_written = False
         self.count = 0
-        """Records so far: while an event is in work, a growing count is progress."""
+        """Records of events so far: while one is in work, a growing count is progress. Others write down things too."""
 
     def record(self, *records: Record) -> None:
         """Pass records on."""
-        self.count += len(records)
+        self.count += sum(not isinstance(record, _FROM_OUTSIDE) for record in records)
         self.has_written = self.has_written or any(isinstance(record, ZkWriteRecord) for record in records)
         self._audit.record(*records)
 
@@ -79,12 +90,15 @@ class EventLoop:
 
     async def run(self) -> None:
         """Serve until shutdown."""
-        while True:
-            queued = await self._c.queue.take()
-            await self.handle(queued)
-            if isinstance(queued.event, ShutdownEventThread):
-                self._c.queue.close()
-                return
+        favour_the_loop()
+        try:
+            while True:
+                queued = await self._c.queue.take()
+                await self.handle(queued)
+                if isinstance(queued.event, ShutdownEventThread):
+                    return
+        finally:
+            self._c.queue.close()  # however it ends: whoever still asks gets an answer
 
     async def handle(self, queued: QueuedEvent) -> None:
         """One event, from its first record to its last."""
@@ -210,7 +224,7 @@ def detail_of(event: Event) -> dict[str, object]:
     detail: dict[str, object] = {}
     for name in (field.name for field in fields(event)):
         value = getattr(event, name)
-        sized = isinstance(value, Mapping | frozenset | list | tuple)
+        sized = isinstance(value, Collection) and not isinstance(value, str | bytes)
         detail[name] = len(value) if sized else value
         if len(detail) == _DETAIL_FIELDS:
             break

@@ -7,6 +7,7 @@ from typing import Final
 
 from controllerd.errors import NotController
 from events.base import Call, Event, Reply
+from events.cluster import ShutdownEventThread
 
 
 class QueuedEvent:
@@ -65,11 +66,17 @@ class EventQueue:
         return reply
 
     def clear_and_put(self, event: Event) -> None:
-        """Preempt everything that waits, then append ``event`` (session expiry and shutdown)."""
+        """Preempt everything that waits, then append ``event`` (session expiry and shutdown).
+
+        A shutdown that waits stays, behind it: nothing calls that off.
+        """
         preempted, self._items = self._items, deque()
-        for queued in preempted:
-            queued.preempt()
         self._append(event, None)
+        for queued in preempted:
+            if isinstance(queued.event, ShutdownEventThread):
+                self._items.append(queued)
+            else:
+                queued.preempt()
 
     async def take(self) -> QueuedEvent:
         """The oldest event; waits while there is none."""

@@ -1,19 +1,19 @@
 """What a new active controller does first: load everything, tell everybody, bring online what can be."""
 
 from collections.abc import Mapping
-from itertools import chain
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.core.model import LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.core.soundness import leadership_flaw
 from controllerd.errors import BadZnode
+from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from handlers.broker_change import usable_brokers
 from handlers.our_replicas import replace_our_replicas
-from handlers.preparation import prepare_topics, quarantine
+from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.topics import take_topic
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 
@@ -67,14 +67,28 @@ async def _load_topics(c: Controller) -> None:
     names = await c.store.read_topic_names()
     read = await c.store.read_topics(names)
     quarantine(c, read.broken)
-    partitions = [TopicPartition.all_of(name, image.assignments) for name, image in read.topics.items()]
-    states = await c.store.read_states(chain.from_iterable(partitions))
+    partitions: list[TopicPartition] = []
+    are_ready = True
+    for name, image in read.topics.items():
+        partitions += TopicPartition.all_of(name, image.assignments)
+        are_ready = are_ready and not needs_correction(c, image)
+        await c.outbox.pace.breathe()
+    async with beside(c.store.read_states(partitions)) as reading:
+        if are_ready:
+            await _take_topics(c, read.topics)
+        states = await reading
     quarantine(c, states.broken.values())
-    initialised = states.states.keys() | states.broken.keys() if states.broken else states.states.keys()
-    for image in (await prepare_topics(c, read.topics, initialised)).values():
+    if not are_ready:  # what becomes of them depends on who is initialised
+        initialised = states.states.keys() | states.broken.keys()
+        await _take_topics(c, await prepare_topics(c, read.topics, initialised))
+    await _load_states(c, states.states)
+
+
+async def _take_topics(c: Controller, images: Mapping[str, TopicImage]) -> None:
+    for image in images.values():
         take_topic(c, image)
         await c.outbox.pace.breathe()
-    await _load_states(c, states.states)
+    await c.outbox.write_down_slowly()
 
 
 async def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:

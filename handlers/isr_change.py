@@ -54,11 +54,26 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     results = await c.store.update_states(wanted) if wanted else {}
     outcomes |= _fold(wanted, results, c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
-    # Somebody else wrote these: neither our picture nor the leader's is true any more, so every further request would
-    # conflict again (KAFKA-2729). The leader waits for a LeaderAndIsr of a newer leader epoch: an election brings it.
-    moved = [tp for tp, result in results.items() if isinstance(result, Conflict)]
-    await c.partitions.handle(moved, PartitionState.ONLINE, Offline())
-    return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids)
+    refused = [tp for tp, outcome in outcomes.items() if outcome is KafkaError.INVALID_UPDATE_VERSION]
+    moved = [tp for tp in refused if tp in results or _is_of_an_earlier_term(tp, c)]
+    return AlterPartitionReply(KafkaError.NONE, outcomes | await _release_leaders(moved, c), unknown_ids)
+
+
+def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
+    """Whether we loaded the version of the state, and may not be the reason why its leader does not know it."""
+    state = c.context.leadership(tp)
+    return state is not None and state.controller_epoch < c.context.epoch
+
+
+async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict[TopicPartition, Outcome]:
+    """Give leaders that must give up a newer leader epoch; returns the better answers for those that get none.
+
+    Somebody else wrote the state: while we lead, or before, so that we loaded a version that the leader has never heard
+    of. On this error it gives its change up and waits for a LeaderAndIsr of a newer leader epoch (KAFKA-2729), which an
+    election brings. Where nobody can be elected now, it is told to ask again.
+    """
+    elections = await c.partitions.handle(refused, PartitionState.ONLINE, Offline())
+    return {tp: KafkaError.UNKNOWN_SERVER_ERROR for tp in refused if tp in elections.failed}
 
 
 def _resolve(
@@ -85,6 +100,9 @@ def _judge_all(
     ineligible = KafkaError.INELIGIBLE_REPLICA if event.version >= 2 else KafkaError.OPERATION_NOT_ATTEMPTED
     live = c.context.live
     for tp, ask in proposed.items():
+        if tp.state_path in c.context.quarantine:
+            outcomes[tp] = KafkaError.UNKNOWN_SERVER_ERROR  # of all answers the one after which a leader asks again
+            continue
         proposal = Proposal(event.broker, ask.leader_epoch, ask.partition_epoch, ask.isr, ask.recovery_state)
         current, assignment = c.context.leadership(tp), c.context.assignment(tp)
         verdict = judge(proposal, current, assignment, live, c.context.epoch, ineligible=ineligible)

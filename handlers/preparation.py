@@ -52,7 +52,7 @@ async def prepare_topics(
     return done
 
 
-def _needs_correction(c: Controller, image: TopicImage) -> bool:
+def needs_correction(c: Controller, image: TopicImage) -> bool:
     """Whether the topic lacks an id that it should have, or names us among its replicas."""
     lacks_id = image.topic_id is None and c.context.features.topic_ids
     return lacks_id or any(map(names_us, {*image.assignments.values()}))
@@ -64,7 +64,7 @@ async def _corrections(
     wanted = {}
     for name, image in images.items():
         await c.outbox.pace.breathe()
-        if not _needs_correction(c, image):
+        if not needs_correction(c, image):
             continue
         corrected = _sanitized(c, image, initialised)
         if corrected.topic_id is None and c.context.features.topic_ids:

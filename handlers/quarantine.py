@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event
 from events.cluster import QuarantineCheck
@@ -27,7 +28,10 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
         c.context.release(tp.state_path)
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
     await c.partitions.handle(read.missing, PartitionState.NEW)
-    await c.partitions.trigger_online()  # before the ISRs shrink, as when a broker dies
+    # Before the ISRs shrink, as when a broker dies. A leader that was refused meanwhile waits for a newer leader epoch.
+    online = [tp for tp in read.states if c.context.partition_state(tp) is PartitionState.ONLINE]
+    await c.partitions.handle(online, PartitionState.ONLINE, Offline())
+    await c.partitions.trigger_online()
     mended = [Replica(tp, broker) for tp in read.states for broker in c.context.assignment(tp).replicas]
     live = [replica for replica in mended if c.context.is_online(replica.broker, replica.tp)]
     await c.replicas.handle(live, ReplicaState.ONLINE)

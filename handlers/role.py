@@ -57,6 +57,7 @@ async def on_expire(_event: Expire, c: Controller) -> None:
 
 async def on_shutdown(_event: Event, c: Controller) -> None:
     """The daemon stops: give the role back under the epoch check, so that somebody takes it within milliseconds."""
+    c.has_given_up = True  # a session that expires meanwhile must not lead us back into an election
     await give_up_role(c, "the daemon stops")
     c.snapshot.role = Role.STOPPING
 

@@ -1,5 +1,6 @@
 """What the documents say is what the code does: tables, examples, and links that lead somewhere."""
 
+import ast
 import asyncio
 import importlib.util
 import re
@@ -24,6 +25,11 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+TARGET = re.compile(r"\bmake ([a-z][a-z-]*)(?=[\s`)]|$)")
+SOURCE = re.compile(r"`([\w/]+/[\w/]*\.py)`")
+SHIPPED = ("controllerd", "events", "handlers", "channel_manager", "wire", "replay")
+ALARMS = {"AlarmRecord", "suspect"}
+"""What is called with the text of an alarm first: the record itself, and the guard that records its reason."""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +79,44 @@ def test_every_exit_code_of_controllerctl_is_explained(operations: str) -> None:
 
 def test_every_kind_of_audit_record_is_explained(operations: str) -> None:
     assert [kind for kind in KINDS if f"`{kind}`" not in operations] == []
+
+
+def alarms() -> set[str]:
+    """The text of every alarm; of one that is put together, its beginning."""
+    trees = [ast.parse(path.read_text("utf-8")) for package in SHIPPED for path in (ROOT / package).rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    firsts = [call.args[0] for call in calls if ast.unparse(call.func).rpartition(".")[2] in ALARMS]
+    parts = [first.values[0] if isinstance(first, ast.JoinedStr) else first for first in firsts]
+    return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+
+
+def test_every_alarm_is_explained(operations: str) -> None:
+    assert len(alarms()) > len(ALARMS)
+    assert [alarm for alarm in sorted(alarms()) if f"`{alarm}" not in operations] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = (DOCS / "adr" / "README.md").read_text("utf-8")
+    pages = sorted((DOCS / "adr").glob("0*.md"))
+    titles = [page.read_text("utf-8").splitlines()[0].removeprefix("# ").partition(": ") for page in pages]
+
+    rows = [f"| [{number}]({page.name}) | {title} |" for page, (number, _, title) in zip(pages, titles, strict=True)]
+    assert [row for row in rows if row not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_target_of_make_that_is_named_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    code = re.findall(r"`[^`]+`", page.read_text("utf-8").replace("```", "`"))
+
+    assert {target for span in code for target in TARGET.findall(span)} - targets == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_module_that_is_named_exists(page: Path) -> None:
+    named = set(SOURCE.findall(FENCED.sub("", page.read_text("utf-8"))))
+
+    assert {path for path in named if not ((ROOT / path).exists() or (ROOT / "controllerd" / path).exists())} == set()
 
 
 async def run_like_an_operator(script: str) -> str:

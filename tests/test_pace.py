@@ -1,10 +1,11 @@
 """Long passes give the loop a turn when their slice is used up, and not before."""
 
+import sys
 from collections.abc import Sequence
 
 import pytest
 
-from controllerd.pace import Pace, sliced
+from controllerd.pace import THREAD_SWITCH_S, Pace, favour_the_loop, sliced
 from tests.turns import Turns
 
 
@@ -61,3 +62,13 @@ async def test_after_a_turn_a_new_slice_begins(clock: Clock) -> None:
 )
 def test_slices_hold_all_items_in_order(items: Sequence[int], slices: list[list[int]]) -> None:
     assert list(sliced(items, 2)) == slices
+
+
+def test_a_thread_that_computes_lets_go_of_the_interpreter_soon() -> None:
+    before = sys.getswitchinterval()
+    try:
+        favour_the_loop()
+
+        assert sys.getswitchinterval() == pytest.approx(THREAD_SWITCH_S)
+    finally:
+        sys.setswitchinterval(before)

@@ -6,6 +6,7 @@ Whoever sends a body writes block after block and waits in between, so that a so
 from collections.abc import Iterable
 from typing import Final
 
+from controllerd.errors import IllegalState
 from controllerd.pace import Pace
 
 BLOCK_BYTES: Final = 64 * 1024
@@ -22,10 +23,16 @@ class Blocks:
         self._small: list[bytes] = []
         self._size = 0
         self._blocks: list[bytes] = []
+        self._has_failed = False
+        """Whether making a piece raised: whoever asks later must not take the half of it for all."""
 
     def step(self) -> bool:
         """Go on by one piece; false when there is none left."""
+        if self._has_failed:
+            raise IllegalState("a body that could not be made was asked for again")
+        self._has_failed = True
         piece = next(self._pieces, None)
+        self._has_failed = False
         if piece:
             self._small.append(piece)
             self._size += len(piece)

@@ -1,14 +1,19 @@
 """Compresses closed segments in a thread of its own, so that the writer never waits for it."""
 
+import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Final
 
 import structlog
 
 from controllerd.audit.segments import compress
 
 log = structlog.get_logger(__name__)
+
+_NICENESS: Final = 10
+"""Of this thread alone: a segment often closes in the middle of a large event, which needs the processors more."""
 
 
 class Compressor:
@@ -31,6 +36,7 @@ class Compressor:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
+        os.nice(_NICENESS)
         while (path := self._closed.get()) is not None and not self._stopping:
             try:
                 compress(path)

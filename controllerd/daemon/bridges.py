@@ -117,6 +117,8 @@ class FreezeGuard:
         self._when_suspicious = when_suspicious
         self._clock = clock
         self._seen_at = clock()
+        self.doubts = 0
+        """How often there was a reason to be suspicious: an answer from before the latest one says nothing."""
         self.reason = ""
 
     @property
@@ -133,6 +135,7 @@ class FreezeGuard:
 
     def suspect(self, reason: str) -> None:
         """Somebody else may lead: nothing may leave until ``validated``."""
+        self.doubts += 1
         self.reason = reason
         self._when_suspicious()
 
@@ -141,6 +144,7 @@ class FreezeGuard:
         self.tick()
         return not self.is_suspicious
 
-    def validated(self) -> None:
-        """The epoch is still ours."""
-        self.reason = ""
+    def validated(self, doubts: int) -> None:
+        """The epoch was still ours when it was asked for, and there had been so many ``doubts`` then."""
+        if doubts == self.doubts:
+            self.reason = ""

@@ -111,6 +111,8 @@ class Instance:
         self._instance = instance
         self._advertised = advertised
         self._records_seen = 0
+        self._checking: asyncio.Task[None] | None = None
+        self._denied: dict[tuple[BrokerId, int], float] = {}
 
     def end(self, reason: str = "") -> None:
         """Ask the instance to end; with a reason it is a failure."""
@@ -160,6 +162,8 @@ class Instance:
     async def _stop(self, events: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
         """Resign and end the loop, for a bounded time; then whatever still runs is cancelled."""
         heartbeat.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         self.queue.clear_and_put(ShutdownEventThread())
         done, _ = await asyncio.wait({events}, timeout=_STOP_S)
         if not done:
@@ -197,9 +201,16 @@ class Instance:
         if self.channels is not None:
             self.channels.disconnect()
 
-    def _stale_epoch(self, _broker: BrokerId, _epoch: int) -> None:
-        """A broker knows a newer controller: nothing more leaves before ZooKeeper has said who leads."""
-        self.guard.suspect("a broker knows a newer controller epoch")
+    def _stale_epoch(self, broker: BrokerId, epoch: int) -> None:
+        """A broker knows a newer controller: nothing more leaves before ZooKeeper has said who leads.
+
+        A broker that says so again and again, though ZooKeeper does not, must not stop the others each time.
+        """
+        now = self.around.clock.monotonic()
+        said_at = self._denied.get((broker, epoch))
+        if said_at is None or now - said_at > self.config.zookeeper.session_timeout_ms / 1000:
+            self._denied[broker, epoch] = now
+            self.guard.suspect("a broker knows a newer controller epoch")
         self.queue.put(ControllerChange())
 
     def _sender_failed(self, broker: BrokerId, error: Exception) -> None:
@@ -264,8 +275,10 @@ class Instance:
             await asyncio.sleep(pause)
             self.guard.tick()
             connected = client.session.state is SessionState.CONNECTED
-            if self.guard.is_suspicious and connected:
-                await self._revalidate(client)
+            if self.guard.is_suspicious and connected and (self._checking is None or self._checking.done()):
+                # A task of its own: it may wait for ZooKeeper for longer than the watchdog does for us.
+                self._checking = asyncio.create_task(self._revalidate(client), name="validation")
+                self._checking.add_done_callback(self._task_ended)
             # Waiting for ZooKeeper is no fault of ours: a restart would not bring it back.
             if not connected or self._has_progressed():
                 beat()
@@ -278,6 +291,7 @@ class Instance:
     async def _revalidate(self, client: ZooKeeperClient) -> None:
         log.warning("sending is held until ZooKeeper has said who leads", reason=self.guard.reason)
         self.watch.record(AlarmRecord(self.guard.reason, "checking whether the role is still ours"))
+        doubts = self.guard.doubts
         try:
             await client.zk.sync()  # a server that lags behind would confirm a role that is lost
             is_valid = self.context.epoch == 0 or await client.elector.is_ours()
@@ -286,6 +300,6 @@ class Instance:
             log.warning("the session was lost meanwhile", reason=str(gone))
             return
         if is_valid:
-            self.guard.validated()
+            self.guard.validated(doubts)
         else:
             self.queue.put(ControllerChange())

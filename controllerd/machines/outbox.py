@@ -79,9 +79,13 @@ class Outbox:
 
     async def write_down_slowly(self) -> None:
         """The same, with turns for the event loop in between."""
-        for record in journal_records(self._context.take_changes()):
-            self._audit.record(record)
-            await self.pace.breathe()
+        records = journal_records(self._context.take_changes())
+        try:
+            for record in records:
+                self._audit.record(record)
+                await self.pace.breathe()
+        finally:
+            self._audit.record(*records)  # nothing unless it was cancelled: what was taken is written down
 
     async def update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
         """An explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from controllerd.core.model import PartitionState
+from controllerd.pace import Pace
 from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 
 
@@ -22,6 +23,15 @@ class PartitionCounter:
         self._by_topic: dict[str, tuple[TopicView, Counts]] = {}
         self._total = Counts()
         self._version: int | None = None
+
+    async def prepare(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> None:
+        """Count the topics that changed, with turns for the event loop in between; ``count`` is quick then."""
+        if snapshot.version == self._version:
+            return
+        pace = pace or Pace()
+        for view in list(snapshot.topics.values()):
+            self._by_topic[view.name] = self._count_topic(view)
+            await pace.breathe()
 
     def count(self, snapshot: ClusterSnapshot) -> Counts:
         """The counts of the snapshot's present version."""

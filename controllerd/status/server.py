@@ -98,6 +98,7 @@ class StatusServer:
         return _json(body, HTTPStatus.OK if snapshot.role is role else HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _status(self, _request: web.Request) -> web.Response:
+        await self._counter.prepare(self._sources.snapshot())
         return _json(view_status(self._sources, self._counter), HTTPStatus.OK)
 
 

@@ -1,5 +1,6 @@
 """Every transaction goes through here and into the audit log, whoever sends it."""
 
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -44,11 +45,11 @@ class Journal:
 
     @contextmanager
     def settling(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> Iterator[None]:
-        """Around whatever finds out what became of transactions: if the session is lost meanwhile, nobody knows."""
+        """Around whatever finds out what became of transactions: if it does not come to an end, nobody knows."""
         started = self._clock.monotonic()
         try:
             yield
-        except StoreUnavailable:
+        except (StoreUnavailable, CancelledError):
             for transaction in transactions:
                 self._record(transaction, fence, started, ["unknown"] * len(transaction), ambiguous=True)
             raise

@@ -27,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 _CLOSE_TIMEOUT_S: Final = 0.5
 _NEW_CLIENT_AFTER_S: Final = 2.0
+_GIVEN_UP: Final = frozenset({KeeperState.AUTH_FAILED, KeeperState.CLOSED})
 
 
 class SessionState(Enum):
@@ -111,6 +112,7 @@ class ZooKeeperSession:
         self._pending: set[asyncio.Future[Any]] = set()
         self._lost_listeners: list[Callable[[], None]] = []
         self._give_up: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._kazoo = kazoo
         self._endings: set[asyncio.Task[None]] = set()
@@ -184,6 +186,7 @@ class ZooKeeperSession:
         for listener in self._lost_listeners:
             listener()
         self._fail_pending(f"the ZooKeeper session is lost: {reason}")
+        self._look_later()
         self._expire_is_handled = False
         self._queue.clear_and_put(Expire(self._generation))
 
@@ -236,16 +239,11 @@ class ZooKeeperSession:
 
     def _from_kazoo(self, client: Kazoo, state: str) -> None:
         """Runs in kazoo's thread: hop, and nothing else."""
-        has_given_up = client.client_state == KeeperState.AUTH_FAILED
-        session_id = client._session_id  # noqa: SLF001  # client_id is None when lost
-        hop(self._loop, self._changed, client, state, session_id, has_given_up)
+        hop(self._loop, self._changed, client, state, client._session_id)  # noqa: SLF001  # client_id is None when lost
 
-    def _changed(self, client: Kazoo, state: str, session_id: int | None, has_given_up: bool) -> None:
+    def _changed(self, client: Kazoo, state: str, session_id: int | None) -> None:
         if client is not self._client:
             return
-        if has_given_up and self._state is not SessionState.CLOSED:
-            log.error("zookeeper refuses to authenticate us, trying again", after_s=_NEW_CLIENT_AFTER_S)
-            self._loop.call_later(_NEW_CLIENT_AFTER_S, self._replace_client)
         self._link_is_up = state == KazooState.CONNECTED
         if self._state is SessionState.CLOSED:
             return
@@ -256,10 +254,24 @@ class ZooKeeperSession:
         else:
             self._connected(session_id or 0)
 
-    def _replace_client(self) -> None:
-        """kazoo never connects again after a failed authentication, whatever becomes of its cause (KAFKA-7987)."""
-        if self._state is SessionState.CLOSED:
+    def _look_after_client(self) -> None:
+        """kazoo gives up for good after a failed authentication, whatever becomes of its cause (KAFKA-7987).
+
+        It does not even tell when that happens before the first connection, so we look.
+        """
+        self._look = None
+        if self._state is not SessionState.LOST:
             return
+        if self._client.client_state in _GIVEN_UP:
+            log.error("zookeeper client gave up, trying another", state=self._client.client_state)
+            self._replace_client()
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if self._look is None:
+            self._look = self._loop.call_later(_NEW_CLIENT_AFTER_S, self._look_after_client)
+
+    def _replace_client(self) -> None:
         ending = self._loop.create_task(self._kazoo.end(self._client))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)

@@ -63,7 +63,7 @@ def test_a_validated_epoch_ends_the_suspicion(guard: FreezeGuard, clock: ManualC
     clock.now += 2 * LIMIT_S
     guard.tick()
 
-    guard.validated()
+    guard.validated(guard.doubts)
 
     assert guard.may_send()
 

@@ -227,4 +227,4 @@ async def test_a_state_that_was_broken_at_the_load_is_taken_back_by_legal_moves_
     records = world.audit.of(PartitionStateRecord)
     moves = [move for record in records for move in zip(record.before, record.after, strict=True)]
     assert moves == [("NonExistentPartition", "NewPartition"), ("NewPartition", "OnlinePartition")]
-    assert world.brief(2)[-2:] == ["LeaderAndIsr(t-0 1/3 [1, 2])", "UpdateMetadata(t-0 1/3 [1, 2])"]
+    assert world.brief(2)[-2:] == ["LeaderAndIsr(t-0 1/4 [1, 2])", "UpdateMetadata(t-0 1/4 [1, 2])"]

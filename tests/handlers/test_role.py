@@ -1,13 +1,13 @@
 """The role: elected, fenced, expired, taken over, given away; and what a failure half-way does to it."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, Features, PartitionState, ReplicaState, TopicPartition
+from controllerd.core.model import BrokerId, Features, PartitionState
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController, NotServed
 from controllerd.snapshot import Role
@@ -362,7 +362,7 @@ async def test_a_failure_after_brokers_were_told_something_begins_a_new_term(wor
     world.forget()
     whole = world.c.replicas.handle_on
 
-    async def broken(replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> None:
+    async def broken(replicas: object, target: object, removal: object = None) -> bool:
         world.c.replicas.handle_on = whole  # type: ignore[method-assign]
         raise RuntimeError("planted")
 
@@ -406,7 +406,7 @@ async def test_an_epoch_that_moved_while_a_new_term_begins_does_not_leave_the_ro
     """/controller is still ours then, so no watch on it tells us to contend again."""
     whole = world.c.replicas.handle_on
 
-    async def broken(replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> None:
+    async def broken(replicas: object, target: object, removal: object = None) -> bool:
         world.c.replicas.handle_on = whole  # type: ignore[method-assign]
         raise RuntimeError("planted")
 

@@ -155,7 +155,8 @@ class SimBroker:
             for key, replica in self.life.replicas.items()
             if replica.role is not Role.NONE and not replica.stopped
         }
-        return BrokerAtRest(self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas)
+        stuck = [key for key, replica in self.life.replicas.items() if replica.waits_in_vain]
+        return BrokerAtRest(self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas, stuck)
 
     # -- life and death ----------------------------------------------------------------------------------------------
 

@@ -202,6 +202,11 @@ class SimReplica:
         return all(state.end == end for replica, state in self.followers.items() if replica in self.isr)
 
     @property
+    def waits_in_vain(self) -> bool:
+        """Whether it leads and cannot change its ISR until it is told a new leader epoch."""
+        return self.role is Role.LEADER and self.pending is not None and self.pending.stuck
+
+    @property
     def outsiders(self) -> list[int]:
         """Followers that are not in the ISR."""
         return [replica for replica in self.followers if replica not in self.isr]

@@ -94,6 +94,8 @@ class BrokerHistory:
     """It asked for a controlled shutdown since it registered."""
     has_bad_dirs: bool = False
     """It reported a failed log directory since it registered."""
+    released: tuple[int, int] = (-1, -1)
+    """The last answer to a request for controlled shutdown: for which broker epoch, in which controller epoch."""
     epochs: set[int] = field(default_factory=set)
     """The czxids of all its registrations."""
 
@@ -159,6 +161,11 @@ class History:
             and broker not in OUR_IDS
         )
 
+    def may_leave(self, broker: int, epoch: int) -> bool:
+        """Whether the controller of that epoch knows that this life of the broker is in controlled shutdown."""
+        history = self.brokers.get(broker)
+        return history is not None and history.released == (history.czxid, epoch)
+
     def is_unclean_allowed(self, topic: str, now: float) -> bool:
         """Whether the topic allowed unclean elections at any time within the window."""
         if self._unclean.get(topic, self._unclean_default):
@@ -173,6 +180,10 @@ class History:
     def leaves(self, broker: int) -> None:
         """The broker asks for a controlled shutdown."""
         self.brokers.setdefault(broker, BrokerHistory()).is_leaving = True
+
+    def released(self, broker: int, broker_epoch: int, epoch: int) -> None:
+        """The controller of that epoch has begun to relieve the broker."""
+        self.brokers.setdefault(broker, BrokerHistory()).released = broker_epoch, epoch
 
     def loses_dirs(self, broker: int) -> None:
         """The broker reports a failed log directory."""

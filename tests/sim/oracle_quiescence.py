@@ -30,6 +30,8 @@ RULES: Final = {
     "Q-11": "the context equals one that is built anew from ZooKeeper",
     "Q-12": "every live replica is in the ISR again",
     "Q-13": "no acknowledged record is lost",
+    "Q-14": "who is dead is in no ISR but as its last member",
+    "Q-15": "no leader waits for ever for a change of its ISR",
 }
 Found = Iterator[tuple[str, str]]
 
@@ -73,7 +75,7 @@ class _Judge:
     # -- partitions --------------------------------------------------------------------------------------------------
 
     def partitions(self, *, isr_is_full: bool) -> Found:
-        """Q-02, Q-03 and Q-12."""
+        """Q-02, Q-03, Q-12 and Q-14."""
         for (topic, number), partition in sorted(self._history.partitions.items()):
             name, replicas, state = f"{topic}-{number}", partition.replicas, partition.state
             if replicas is None:
@@ -84,6 +86,9 @@ class _Judge:
                 continue
             if self._live & set(state.isr) and state.leader not in self._live:
                 yield "Q-02", f"{name} is led by {state.leader}, ISR {list(state.isr)}, live are {sorted(self._live)}"
+            dead = set(state.isr) - self._live
+            if dead and len(state.isr) > 1:
+                yield "Q-14", f"{name} has {sorted(dead)} in its ISR {list(state.isr)}, live are {sorted(self._live)}"
             missing = self._live & set(replicas) - set(state.isr)
             if isr_is_full and missing and state.leader in self._live:
                 yield "Q-12", f"{name}: {sorted(missing)} are not in the ISR {list(state.isr)}"
@@ -100,7 +105,7 @@ class _Judge:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def brokers(self) -> Found:
-        """Q-04 to Q-07."""
+        """Q-04 to Q-07, and Q-15."""
         term = self._zookeeper.latest_term
         controller = term.node_id if term is not None else NO_LEADER
         reported = {broker.id for broker in self._end.brokers}
@@ -113,6 +118,8 @@ class _Judge:
                 yield "Q-05", f"broker {broker.id} believes {sorted(broker.live_brokers)} to be live"
             yield from self._metadata(broker)
             yield from self._replicas(broker)
+            for key in sorted(broker.stuck):
+                yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
 
     def _metadata(self, broker: BrokerAtRest) -> Found:
         for key in sorted(self._states):

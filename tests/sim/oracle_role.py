@@ -1,5 +1,6 @@
 """Judges the role: who holds it, under which epoch, and whether whoever writes still has it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -45,12 +46,16 @@ class RoleJudge:
         self.owners: dict[int, str] = {}
         """Which instance a session belongs to."""
         self._won: dict[int, Term] = {}
-        self._asked: set[str] = set()
+        self._asked: Counter[str] = Counter()
         self._zxid = 0
 
     def may_take_over(self, instance: str) -> None:
         """An operator asks the instance with this uuid to take the role, whoever holds it."""
-        self._asked.add(instance)
+        self._asked[instance] += 1
+
+    def takeover_ended(self, instance: str) -> None:
+        """The instance answered one who had asked it."""
+        self._asked[instance] -= 1
 
     def is_ours(self, session: int) -> bool:
         """Whether the session belongs to an instance."""
@@ -107,9 +112,8 @@ class RoleJudge:
     def _win(self, transaction: Transaction, epoch: int, raised: Operation, created: Operation) -> None:
         held, payload = self._history.controller, document_of(created.data) or {}
         instance, previous = payload.get("instance"), held.get("instance")
-        if instance is not None and previous not in {None, instance} and instance not in self._asked:
+        if instance is not None and previous not in {None, instance} and not self._asked[instance]:
             self._say("Z-05", transaction, f"{instance} took the role from {previous}")
-        self._asked.discard(str(instance))
         version = self._history.node_after(raised, transaction).version
         term = Term(transaction.session_id, epoch, version, payload.get("brokerid", -1), instance)
         self.terms[epoch] = self.latest = term

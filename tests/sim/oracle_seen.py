@@ -170,6 +170,8 @@ class BrokerAtRest:
     """Its metadata cache."""
     replicas: Mapping[Key, CachedPartition]
     """What it was last told about the replicas that it hosts; stopped ones are absent."""
+    stuck: Collection[Key] = ()
+    """Partitions that it leads and whose ISR it wants to change and cannot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ RULES: Final = {
     "Z-17": "an unclean leader recovers, and only its own word ends that",
     "Z-21": "what cannot be understood is not overwritten",
     "Z-25": "an ISR loses nobody who is surely eligible",
+    "Z-26": "who was told to go ahead with its shutdown is neither elected nor taken into an ISR by the same term",
 }
 
 
@@ -31,6 +32,7 @@ class _Write(NamedTuple):
     before: State | None
     after: State
     now: float
+    epoch: int
 
     def __str__(self) -> str:
         before = "nothing" if self.before is None else _brief(self.before)
@@ -72,7 +74,7 @@ class StateJudge:
         if after is None:
             self._report("Z-21", now, f"{operation.path} was given {operation.data!r}")
             return
-        write = _Write(place, partition, None if is_new else partition.state, after, now)
+        write = _Write(place, partition, None if is_new else partition.state, after, now, epoch)
         self._judge_alone(write, epoch)
         if write.before is None:
             self._judge_first(write)
@@ -140,6 +142,7 @@ class StateJudge:
         dead = [b for b in after.isr if b not in before.isr and not self._history.was_live(b, write.now)]
         if dead:
             self._say("Z-13", write, f"{dead} are not live")
+        self._judge_leaving([broker for broker in after.isr if broker not in before.isr], write)
 
     def _judge_decision(self, write: _Write, before: State) -> None:
         after = write.after
@@ -161,6 +164,12 @@ class StateJudge:
     def _judge_elected(self, write: _Write) -> None:
         if not self._history.was_live(write.after.leader, write.now):
             self._say("Z-15", write, f"{write.after.leader} is not live")
+        self._judge_leaving([write.after.leader], write)
+
+    def _judge_leaving(self, brokers: list[int], write: _Write) -> None:
+        leaving = [broker for broker in brokers if self._history.may_leave(broker, write.epoch)]
+        if leaving:
+            self._say("Z-26", write, f"{leaving} are in controlled shutdown")
 
     def _judge_order(self, write: _Write, candidates: tuple[int, ...]) -> None:
         """Nobody before the leader in the assignment could have been taken."""

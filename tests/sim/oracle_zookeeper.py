@@ -55,6 +55,10 @@ class ZooKeeperOracle:
         """An operator asks the instance with this uuid (that of ``/controller``) to take the role."""
         self._role.may_take_over(instance)
 
+    def on_takeover_answered(self, instance: str) -> None:
+        """The instance answered one of them."""
+        self._role.takeover_ended(instance)
+
     def on_alter_partition(self, asked: AskedIsr) -> None:
         """A broker asks for an ISR; before any answer."""
         self._states.on_alter_partition(asked)
@@ -62,6 +66,10 @@ class ZooKeeperOracle:
     def on_controlled_shutdown(self, broker: int) -> None:
         """A broker asks for a controlled shutdown; before any answer."""
         self.history.leaves(broker)
+
+    def on_released(self, broker: int, broker_epoch: int, epoch: int) -> None:
+        """The controller of that epoch agreed to relieve this life of a broker, now or in part."""
+        self.history.released(broker, broker_epoch, epoch)
 
     def on_bad_log_dir(self, broker: int) -> None:
         """A broker reports a failed log directory."""

@@ -48,6 +48,11 @@ FAULTS: Final = (
     "foreign_state",
     "address_changes",
 )
+RARE: Final = ("election_race", "usurp")
+"""Kinds that came later. They draw from a stream of their own, so that what a seed had before stays as it was."""
+_FIRST_RARE: Final = 1000
+CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
+"""How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
 
 class Action(NamedTuple):
@@ -75,9 +80,13 @@ class Options:
     """Share of the calls of brokers whose request, and of those whose answer, gets lost."""
     breaths: float
     """Share of the places where an event may give the loop a turn in which it does."""
+    curtain: str = ""
+    """Who dies for good when all is well again: one of ``CURTAINS``."""
 
     def __str__(self) -> str:
-        names = ("instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths")
+        names = (
+            "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
+        )  # fmt: skip
         return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
 
@@ -111,7 +120,9 @@ def plan_of(seed: int) -> Plan:
         loses_calls=rng.choice((0.0, 0.0, 0.0, 0.05, 0.3)),
         breaths=rng.choice((0.0, 0.02, 0.3)),
     )
-    return Plan(seed, options, _actions(rng))
+    actions, rare = _actions(rng), Random(f"{seed}/rare")
+    options.curtain = rare.choice(CURTAINS)
+    return Plan(seed, options, sorted([*actions, *_rare_actions(rare)]))
 
 
 def _actions(rng: Random) -> list[Action]:
@@ -122,3 +133,11 @@ def _actions(rng: Random) -> list[Action]:
     work = [(rng.uniform(0.5, STORY_S), rng.choice(WORK)) for _ in range(rng.choice((8, 15)))]
     both = sorted([*faults, *work])
     return [Action(at, kind, number) for number, (at, kind) in enumerate(both)]
+
+
+def _rare_actions(rng: Random) -> list[Action]:
+    kinds = [kind for kind in RARE if rng.random() < 0.3]
+    if not kinds:
+        return []
+    times = [rng.uniform(1.0, STORY_S) for _ in range(rng.choice((1, 3)))]
+    return [Action(at, rng.choice(kinds), number) for number, at in enumerate(times, _FIRST_RARE)]

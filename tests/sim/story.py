@@ -18,6 +18,7 @@ from tests.sim.loop import SimulationError, VirtualLoop
 from tests.sim.network import Range
 from tests.sim.oracle import Violation
 from tests.sim.plan import STORY_S, Action, Plan
+from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.world import SimWorld
 from tests.sim.zk_server import ServerDown
 from tests.sim.zk_wire import MULTI
@@ -75,12 +76,20 @@ class Story:
         self._mend()
         await asyncio.sleep(BEFORE_REVIVAL_S)
         world.revive()
-        until = self.loop.time() + QUIET_S
-        await asyncio.sleep(2 * SESSION_S)
-        while (left := world.judge()) and self.loop.time() < until and world.oracle.is_content:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_S)
+        left = await self._rest()
+        if not left and draw_curtain(world, self.plan.options.curtain, Random(f"{self.plan.seed}/curtain")):
+            self.loop.trace(f"curtain: {self.plan.options.curtain}")
+            left = await self._rest()
         if self._judges_logs and not left and world.oracle.is_content:
             left = world.judge_logs()
+        return left
+
+    async def _rest(self) -> list[Violation]:
+        """What is not well at the latest when it must be."""
+        until = self.loop.time() + QUIET_S
+        await asyncio.sleep(2 * SESSION_S)
+        while (left := self.world.judge()) and self.loop.time() < until and self.world.oracle.is_content:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
         return left
 
     def _ending(self, left: list[Violation]) -> Ending:
@@ -99,10 +108,13 @@ class Story:
     def _act(self, action: Action) -> None:
         self.loop.trace(f"action {action.kind} #{action.number}")
         rng = Random(f"{self.plan.seed}/{action.number}/{action.kind}")
-        act: Callable[[Random], None] = getattr(self, f"_{action.kind}")
         # Nobody writes while ZooKeeper is down.
         with suppress(ServerDown):
-            act(rng)
+            if action.kind in RARE_ACTS:
+                RARE_ACTS[action.kind](self.world, rng)
+            else:
+                act: Callable[[Random], None] = getattr(self, f"_{action.kind}")
+                act(rng)
 
     def _instance(self, rng: Random) -> SimInstance:
         """Mostly the active one."""

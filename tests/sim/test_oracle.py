@@ -187,6 +187,18 @@ def block(first: int, last: int) -> bytes:
 BLOCK: Final = "/latest_producer_id_block"
 CLEAN_TOPIC: Final = document(version=1, config={"unclean.leader.election.enable": "false"})
 
+
+def released(broker: int, then: Step) -> Step:
+    """The controller tells a broker to go ahead with its shutdown, then this."""
+
+    def wrong(tale: Tale) -> None:
+        tale.zookeeper.on_controlled_shutdown(broker)
+        tale.zookeeper.on_released(broker, tale.epoch_of(broker), 1)
+        then(tale)
+
+    return wrong
+
+
 WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-01", lambda tale: tale.write(A_SESSION, set_(STATE, state(1, 1, [1, 2, 3]), 0))),
     ("Z-01", lambda tale: tale.write(A_SESSION, fence(0), set_(STATE, state(1, 1, [1, 2, 3]), 0))),
@@ -253,6 +265,17 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-24", second_zxid),
     ("Z-25", step(state(1, 1, [1, 2]))),
     ("Z-25", with_topic({0: [1, 2]}, new_state(state(1, 0, [1])))),
+    ("Z-26", after_deaths(1, then=released(2, step(state(2, 1, [2, 3]))))),
+    (
+        "Z-26",
+        released(
+            3,
+            both(
+                step(state(1, 1, [1, 2])),
+                asked([1, 2, 3], step(state(1, 1, [1, 2, 3]), 1), leader_epoch=1, partition_epoch=1),
+            ),
+        ),
+    ),
     ("R-01", request("LeaderAndIsr", ROW)),
     ("R-01", request("UpdateMetadata", live_brokers=[])),
     ("R-02", new_epoch_to_broker),
@@ -298,6 +321,8 @@ TRUE: Final[list[Step]] = [
     both(after_deaths(1, 2, then=lambda tale: tale.register(2)), step(state(3, 1, [3]))),
     both(lambda tale: tale.zookeeper.on_controlled_shutdown(1), step(state(2, 1, [2, 3]))),
     both(lambda tale: tale.zookeeper.on_bad_log_dir(1), step(state(2, 1, [2, 3]))),
+    # Who has come back since it was told to go may be elected.
+    after_deaths(1, then=released(2, both(lambda tale: tale.register(2), step(state(2, 1, [2, 3]))))),
     after_deaths(1, 2, 3, then=step(state(-1, 1, [1, 2, 3]))),
     with_topic({0: [1, A_NODE]}, lambda tale: tale.fenced(set_("/brokers/topics/u", topic({0: [1, 2]}), 0))),
     lambda tale: tale.fenced(create(BLOCK, block(0, 999))),
@@ -316,6 +341,14 @@ def test_a_true_history_trips_nothing(true: Step) -> None:
     true(tale)
     assert tale.oracle.violations == []
     assert tale.oracle.is_content
+
+
+def test_an_operator_who_was_answered_allows_no_further_takeover() -> None:
+    tale = Tale()
+    tale.zookeeper.on_takeover_asked("uuid-b")
+    tale.zookeeper.on_takeover_answered("uuid-b")
+    foreign_takeover(tale)
+    assert [found.id for found in tale.oracle.violations] == ["Z-05"]
 
 
 def test_an_unclean_election_is_fine_where_it_is_allowed() -> None:

@@ -51,6 +51,7 @@ UNRESTED: Final[list[tuple[str, Callable[[AtRest], AtRest]]]] = [
     ("Q-10", lambda end: replace(end, answers={"call 1": 2})),
     ("Q-11", with_leader(context_differences=["the context differs"])),
     ("Q-13", lambda end: replace(end, lost_records=["t-0 lost 7"])),
+    ("Q-15", with_broker(stuck=[("t", 0)])),
 ]
 
 
@@ -98,6 +99,23 @@ def test_a_partition_without_live_replica_cannot_be_placed() -> None:
     assert judge_quiescence(tale.zookeeper, at_rest(tale)) == []
 
 
+def test_a_dead_broker_that_stays_in_an_isr_is_found() -> None:
+    tale = Tale()
+    tale.die(3)
+    end = at_end(1, 2, shown=CACHED)(tale)
+    assert [found.id for found in judge_quiescence(tale.zookeeper, end)] == ["Q-14"]
+
+
+def test_the_last_member_of_an_isr_stays_in_it_though_it_is_dead() -> None:
+    tale = Tale()
+    tale.die(2)
+    tale.die(3)
+    tale.fenced(set_(STATE, state(1, 1, [1]), 0))
+    tale.die(1)
+    tale.fenced(set_(STATE, state(-1, 2, [1]), 1))
+    assert judge_quiescence(tale.zookeeper, at_end(shown=CACHED)(tale)) == []
+
+
 def test_a_replica_that_never_comes_back_into_the_isr_is_found() -> None:
     tale = Tale()
     leads_anew(tale)
@@ -107,7 +125,7 @@ def test_a_replica_that_never_comes_back_into_the_isr_is_found() -> None:
     assert [found.id for found in judge_quiescence(tale.zookeeper, end, isr_is_full=True)] == ["Q-12"]
 
 
-ELSEWHERE: Final = {"Q-02", "Q-03", "Q-12"}
+ELSEWHERE: Final = {"Q-02", "Q-03", "Q-12", "Q-14"}
 """Rules that are tripped by what is in ZooKeeper at the end: the tests above."""
 
 

@@ -6,8 +6,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import ControllerdError, NotController
-from events.admin import ControlledShutdown
+from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Call
 from events.cluster import Resign, Takeover
 from events.queue import EventQueue
@@ -26,6 +27,8 @@ from wire.versions import ApiKey
 
 SAFE_SHARE: Final = 2 / 3
 """After a pause of so much of the session time-out an instance must look who leads before it sends anything."""
+WINDOW_S: Final = 4 * SESSION_S
+"""So long an instance may believe what is over: over a slow ZooKeeper, a few events of a few reads each take that."""
 _CALL_S: Final = 30.0
 _CONTROLLER: Final = "/controller"
 _HANDS: Final = "hands"
@@ -39,7 +42,7 @@ class SimWorld:
         self.options = options
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
-        self.oracle = Oracle(window=2.5 * SESSION_S, unclean_by_default=options.unclean)
+        self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean)
         watch(self.server, self.oracle.zookeeper)
         self.server.observers.append(self._committed)
         self.server.on_read.append(self._read)
@@ -149,14 +152,20 @@ class SimWorld:
         self._asked_of[name] = target
         reply = _call(instance.queue, call)
 
-        def answered(_: object) -> None:
+        def answered(done: asyncio.Future[Any]) -> None:
             self.answers[name] += 1
+            if isinstance(call, ControlledShutdown) and not done.cancelled() and done.exception() is None:
+                self._released(call, done.result(), target)
 
         reply.add_done_callback(answered, context=self.loop.context_of(""))
         done, _ = await asyncio.wait([reply], timeout=_CALL_S)
         if not done:
             raise TimeoutError("no answer in time")
         return reply.result()
+
+    def _released(self, call: ControlledShutdown, reply: ControlledShutdownReply, target: SimInstance) -> None:
+        if reply.error is KafkaError.NONE:
+            self.oracle.zookeeper.on_released(call.broker, call.broker_epoch, target.epoch)
 
     def operate(self, number: int, call: Takeover | Resign) -> None:
         """An operator asks one instance for something."""
@@ -170,6 +179,9 @@ class SimWorld:
     async def _operated(self, target: SimInstance, call: Call[Any]) -> None:
         assert target.instance is not None
         reply = _call(target.instance.queue, call)
+        if isinstance(call, Takeover):
+            ended = self.oracle.zookeeper.on_takeover_answered
+            reply.add_done_callback(lambda _: ended(target.uuid), context=self.loop.context_of(""))
         await asyncio.wait([reply], timeout=_CALL_S)
         if reply.done():
             with suppress(ControllerdError):

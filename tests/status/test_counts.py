@@ -63,3 +63,12 @@ def test_a_partition_without_a_state_is_waiting_and_nothing_else() -> None:
 
 def test_an_offline_partition_is_not_led_by_its_preferred_replica() -> None:
     assert is_non_preferred(partition(0, -1, (1,)))
+
+
+async def test_counts_that_were_prepared_are_those_of_the_snapshot() -> None:
+    controller, counter = FakeController(), PartitionCounter()
+    controller.lead(5)
+
+    await counter.prepare(controller.snapshot)
+
+    assert counter.count(controller.snapshot) == PartitionCounter().count(controller.snapshot)

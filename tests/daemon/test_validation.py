@@ -1,0 +1,177 @@
+"""A suspicion that comes up while the validating read is under way is not answered by that read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from controllerd.config.load import load_config
+from controllerd.core.model import BrokerId
+from controllerd.daemon.instance import Instance
+from controllerd.zk.client import ZooKeeperClient
+from controllerd.zk.session import SessionState
+from events.base import ControllerState
+from events.cluster import ControllerChange
+from events.queue import QueuedEvent
+from replay.records import EventBegin, ResponseRecord
+from tests.fakes.audit import RecordingAudit
+
+SESSION_MS = 1_000
+
+
+@dataclass
+class Session:
+    """A session that looks alive."""
+
+    state: SessionState = SessionState.CONNECTED
+
+
+class Reads:
+    """There is nothing to catch up with."""
+
+    async def sync(self) -> None:
+        """At once."""
+
+
+@dataclass
+class Elector:
+    """ZooKeeper has answered "yours" by the time ``asked`` is set; the answer is read once ``answer`` is set."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: asyncio.Event = field(default_factory=asyncio.Event)
+    ours: bool = True
+
+    async def is_ours(self) -> bool:
+        self.asked.set()
+        await self.answer.wait()
+        return self.ours
+
+
+@dataclass
+class Client:
+    """What the heartbeat needs of ZooKeeper."""
+
+    zk: Reads = field(default_factory=Reads)
+    session: Session = field(default_factory=Session)
+    elector: Elector = field(default_factory=Elector)
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Instance]:
+    given: dict[str, object] = {
+        "zookeeper.connect": "127.0.0.1:1",
+        "zookeeper.session_timeout_ms": str(SESSION_MS),
+        "node.id": 2_000_000_000,
+        "node.data_dir": str(tmp_path),
+        "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
+        "http.listen": "127.0.0.1:0",
+    }
+    node = Instance(load_config(None, {}, given), "an instance", RecordingAudit(), tuple)
+    yield node
+    node.timers.clear()
+
+
+async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: Instance) -> None:
+    """Frozen again after ZooKeeper has answered and before the answer was read: it says nothing of what came since."""
+    node.context.begin_term(7, 1)
+    node.guard.suspect("the process was suspended")
+    client = Client()
+    checking = asyncio.create_task(node._revalidate(cast("ZooKeeperClient", client)))
+    await client.elector.asked.wait()
+
+    node.guard._seen_at -= 100 * SESSION_MS / 1000  # SIGSTOP, SIGCONT: the session is long over
+    node.guard.tick()  # the selector's look at the clock, before the answer is read
+    client.elector.answer.set()
+    await checking
+
+    assert not node.guard.may_send()
+
+
+async def test_an_answer_from_before_a_broker_spoke_lets_nothing_leave(node: Instance) -> None:
+    node.context.begin_term(7, 1)
+    node.guard.suspect("the process was suspended")
+    client = Client()
+    checking = asyncio.create_task(node._revalidate(cast("ZooKeeperClient", client)))
+    await client.elector.asked.wait()
+
+    node._stale_epoch(BrokerId(1), 7)
+    client.elector.answer.set()
+    await checking
+
+    assert not node.guard.may_send()
+
+
+@dataclass
+class StuckLoop:
+    """An event that hangs for ever."""
+
+    current: QueuedEvent = field(default_factory=lambda: QueuedEvent(ControllerChange(), 1, 0.0, None))
+    state: ControllerState = ControllerState.CONTROLLER_CHANGE
+
+
+async def test_a_hanging_event_is_no_progress_because_the_heartbeat_itself_records_alarms(node: Instance) -> None:
+    """The role is lost, the event that should notice it never runs: each round of the heartbeat feeds the watchdog."""
+    node.context.begin_term(7, 1)
+    node.loop = cast("object", StuckLoop())  # type: ignore[assignment]
+    node.guard.suspect("a broker knows a newer controller epoch")
+    client = Client(elector=Elector(ours=False))
+    client.elector.answer.set()
+    beats: list[int] = []
+    heartbeat = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: beats.append(1)))
+    await asyncio.sleep(5 * SESSION_MS / 8 / 1000 + 0.1)
+    heartbeat.cancel()
+    with suppress(asyncio.CancelledError):
+        await heartbeat
+
+    assert len(beats) <= 1
+
+
+async def test_answers_of_brokers_are_no_progress_of_a_hanging_event(node: Instance) -> None:
+    node.loop = cast("object", StuckLoop())  # type: ignore[assignment]
+    node.watch.record(EventBegin(1, "ControllerChange", 1, 0.0))
+    assert node._has_progressed()
+
+    node.watch.record(ResponseRecord(1, 1, "UpdateMetadata", 8, 1, 10, 1, 1.0, 0, {}))  # by RecordedExchanges
+
+    assert not node._has_progressed()
+
+
+class Unanswered:
+    """The link to ZooKeeper is dead, and the session waits for it."""
+
+    async def sync(self) -> None:
+        """Never."""
+        await asyncio.Event().wait()
+
+
+async def test_a_check_that_waits_for_zookeeper_does_not_starve_the_watchdog(node: Instance) -> None:
+    """Woken from a freeze into a suspended session: the check may wait for longer than the watchdog."""
+    node.context.begin_term(7, 1)
+    node.guard.suspect("the process was suspended")
+    client = Client(zk=cast("Reads", Unanswered()))
+    beats: list[int] = []
+    heartbeat = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: beats.append(1)))
+    await asyncio.sleep(2 * SESSION_MS / 8 / 1000)
+    client.session.state = SessionState.SUSPENDED
+    await asyncio.sleep(8 * SESSION_MS / 8 / 1000)
+    heartbeat.cancel()
+    with suppress(asyncio.CancelledError):
+        await heartbeat
+
+    assert len(beats) >= 3
+
+
+async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the_others_up_once(node: Instance) -> None:
+    node.context.begin_term(7, 1)
+    node._stale_epoch(BrokerId(1), 7)
+    node.guard.validated(node.guard.doubts)
+
+    node._stale_epoch(BrokerId(1), 7)
+    assert node.guard.may_send()
+
+    node._stale_epoch(BrokerId(2), 7)
+    assert not node.guard.may_send(), "another one says so too"

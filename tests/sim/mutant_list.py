@@ -1,0 +1,11 @@
+"""The bugs that the mutation gate plants: small changes that somebody could make, and most of them somebody did."""
+
+from typing import Final
+
+from tests.sim.mutant_decisions import DECISIONS
+from tests.sim.mutant_role import ROLE, WATCHES
+from tests.sim.mutant_wire import WIRE
+from tests.sim.mutant_writes import WRITES
+
+MUTANTS: Final = (*ROLE, *WATCHES, *DECISIONS, *WRITES, *WIRE)
+"""All of them. Their names are those of the table in ``docs/simulation.md``."""

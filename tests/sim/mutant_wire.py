@@ -1,0 +1,80 @@
+"""Planted bugs of what brokers are told."""
+
+from typing import Final
+
+from tests.sim.mutant import bug
+
+_GIVES_UP_NOTHING: Final = (
+    "            self._note_failure(error)\n"
+    "            await asyncio.sleep(self._settings.backoff_s)\n"
+    "            return False"
+)
+
+WIRE: Final = (
+    bug(
+        "death-untold",
+        "nobody is told of a dead broker that had no replicas",
+        "KAFKA-1867, KAFKA-13225",
+        "handlers/replicas_offline.py",
+        "        await c.outbox.update_metadata(c.context.live_or_shutting_down)\n",
+        "        return\n",
+    ),
+    bug(
+        "newcomer-untold",
+        "a new broker is not told the metadata of all partitions",
+        "KAFKA-831",
+        "handlers/broker_change.py",
+        "    await c.outbox.update_metadata_of(brokers, led)\n",
+        "    await c.outbox.update_metadata_of(brokers, led[:0])\n",
+    ),
+    bug(
+        "no-greeting",
+        "the first request of an epoch is LeaderAndIsr",
+        "KAFKA-4443",
+        "handlers/failover.py",
+        "    await c.outbox.update_metadata(c.context.live_or_shutting_down)\n    await c.replicas.startup()\n",
+        "    await c.replicas.startup()\n",
+    ),
+    bug(
+        "isr-change-untold",
+        "an accepted AlterPartition is not told to the others",
+        "F1, I-24",
+        "handlers/isr_change.py",
+        "    await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)\n",
+        "",
+    ),
+    bug(
+        "coalescing-loses",
+        "of two requests that are merged only the partitions of the newer survive",
+        "M5, KAFKA-7537",
+        "channel_manager/coalesce.py",
+        "partitions={**older.partitions, **newer.partitions},",
+        "partitions=newer.partitions,",
+    ),
+    bug(
+        "no-retry",
+        "a request that fails is given up",
+        "M3",
+        "channel_manager/sender.py",
+        _GIVES_UP_NOTHING,
+        _GIVES_UP_NOTHING.replace("return False", "return True"),
+    ),
+    bug(
+        "retry-loses-place",
+        "a request that fails goes to the end of the queue",
+        "M2, I-10",
+        "channel_manager/sender.py",
+        _GIVES_UP_NOTHING,
+        _GIVES_UP_NOTHING.replace(
+            "return False", "self._queue.append(self._under_way[0].request)\n            return True"
+        ),
+    ),
+    bug(
+        "queue-reversed",
+        "what was queued last is sent first",
+        "M2, I-29",
+        "channel_manager/broker_queue.py",
+        "item = self._items.popleft()",
+        "item = self._items.pop()",
+    ),
+)
