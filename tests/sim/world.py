@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from controllerd.core.kafka_error import KafkaError
+from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
 from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Call
@@ -56,7 +57,7 @@ class SimWorld:
         self.former: list[SimInstance] = []
         self.topics: dict[str, list[list[int]]] = {}
         self.answers: dict[str, int] = {}
-        self._asked_of: dict[str, SimInstance] = {}
+        self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
         self._frozen_at: dict[str, float] = {}
 
@@ -149,7 +150,7 @@ class SimWorld:
             raise NotController("not the active controller")
         name = f"{type(call).__name__} {len(self.answers) + 1} of {target.owner}"
         self.answers[name] = 0
-        self._asked_of[name] = target
+        self._asked_of[name] = target, instance
         reply = _call(instance.queue, call)
 
         def answered(done: asyncio.Future[Any]) -> None:
@@ -273,7 +274,8 @@ class SimWorld:
         return self.oracle.at_rest(self._at_rest())
 
     def _at_rest(self) -> AtRest:
-        gone = {name for name, target in self._asked_of.items() if not target.is_alive}
+        # A process that started again knows nothing of what its predecessor was asked.
+        gone = {name for name, (run, asked) in self._asked_of.items() if not run.is_alive or run.instance is not asked}
         return AtRest(
             time=self.loop.time(),
             instances=[self._instance_at_rest(each) for each in self.instances.values() if each.is_alive],
