@@ -7,7 +7,6 @@ from controllerd.core.election import ControlledShutdown as ShutdownElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.errors import NotController
-from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from events.admin import ControlledShutdown, ControlledShutdownReply
@@ -28,12 +27,8 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
     c.context.mark_shutting_down(event.broker)
     replicated = await _replicated(event.broker, c)
     led, followed = _by_role(event.broker, replicated, c)
-    removal = c.replicas.removal(event.broker, followed)
-    async with beside(removal.begin()):
-        await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
-        # Early, so that the broker stops fetching before leaders learn of the smaller ISRs.
-        await c.outbox.stop_replicas(event.broker, followed)
-        await c.replicas.handle_on({event.broker: followed}, ReplicaState.OFFLINE, removal)
+    await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
+    await _stop_following(event.broker, followed, c)
     still_led, _ = _by_role(event.broker, replicated, c)
     remaining = frozenset(still_led)
     log.info("controlled shutdown", broker=event.broker, led=len(led), followed=len(followed), remaining=len(remaining))
@@ -69,3 +64,8 @@ def _by_role(
     """Those that the broker leads, and those that it follows."""
     led = c.context.partitions_led_by(broker)
     return [tp for tp in partitions if tp in led], [tp for tp in partitions if tp not in led]
+
+
+async def _stop_following(broker: BrokerId, followed: list[TopicPartition], c: Controller) -> None:
+    await c.outbox.stop_replicas(broker, followed)  # early, so that the broker stops fetching before the ISRs shrink
+    await c.replicas.handle_on({broker: followed}, ReplicaState.OFFLINE)

@@ -11,7 +11,7 @@ from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest
 from wire.blocks import ROWS_PER_STEP, Blocks
 from wire.errors import MalformedMessage
 from wire.partition_errors import error_of, read_named_errors
-from wire.primitives import FORMATS, INT32, Cursor, Format, IdLists, topic_id_bytes
+from wire.primitives import FORMATS, INT32, ZERO_ID, Cursor, Format, IdLists, topic_id_bytes
 from wire.states import ByTopic, Templates
 from wire.versions import ApiKey, is_flexible
 
@@ -135,11 +135,17 @@ def _errors_by_id(cursor: Cursor, request: LeaderAndIsrRequest) -> dict[TopicPar
     errors: dict[TopicPartition, KafkaError] = {}
     for _ in range(cursor.count()):
         topic_id = cursor.take(16)
-        if topic_id not in names:
+        topic = names.get(topic_id) or (_without_id(request) if topic_id == ZERO_ID else None)
+        if topic is None:
             raise MalformedMessage(f"answer for topic id {topic_id.hex()}, which was not in the request")
-        errors.update(_errors_of(cursor, names[topic_id]))
+        errors.update(_errors_of(cursor, topic))
         cursor.skip_tags()
     return errors
+
+
+def _without_id(request: LeaderAndIsrRequest) -> str | None:
+    """A topic that was asked for without an id: before 2.8 none has one, and then such a version is not chosen."""
+    return next((tp.topic for tp in request.partitions if tp.topic not in request.topic_ids), None)
 
 
 def _errors_of(cursor: Cursor, topic: str) -> dict[TopicPartition, KafkaError]:

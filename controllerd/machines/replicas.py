@@ -75,31 +75,14 @@ class ReplicaStateMachine:
             by_broker[broker].append(tp)
         await self.handle_on(by_broker, target)
 
-    def removal(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> IsrRemoval:
-        """What takes a broker that goes offline out of ISRs, ready to ``begin`` with the partitions that it follows.
-
-        It is for ``handle_on`` of these partitions in the same event; in between, nobody may change those that are
-        online and led by somebody else.
-        """
-        return IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace, list(partitions))
-
-    async def handle_on(
-        self,
-        replicas: Mapping[BrokerId, Collection[TopicPartition]],
-        target: ReplicaState,
-        removal: IsrRemoval | None = None,
-    ) -> bool:
-        """As ``handle``, for replicas that are known by broker already; ``removal`` has begun for one of them.
-
-        Returns whether every broker was told who is live.
-        """
+    async def handle_on(self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> bool:
+        """As ``handle``, for replicas that are known by broker already; whether every broker was told who is live."""
         if not any(replicas.values()):
             return False
         async with self._outbox.batch() as batch:
             for broker, partitions in sorted(replicas.items()):
                 allowed = await self._allowed(broker, partitions, target)
-                begun = removal if removal is not None and removal.broker == broker else None
-                await self._apply(broker, allowed, target, batch, begun)
+                await self._apply(broker, allowed, target, batch)
             return batch.tells_everybody
 
     async def _allowed(self, broker: BrokerId, partitions: Collection[TopicPartition], target: ReplicaState) -> Those:
@@ -120,12 +103,9 @@ class ReplicaStateMachine:
         refuse(self._audit, "replica transition", refused)
         return allowed
 
-    async def _apply(
-        self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch, removal: IsrRemoval | None
-    ) -> None:
+    async def _apply(self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch) -> None:
         if target is ReplicaState.OFFLINE:
-            new = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace)
-            await self._stop(records, batch, removal or new)
+            await self._stop(broker, records, batch)
             return
         pace = self._outbox.pace
         for part in sliced(records, SLICE):
@@ -175,12 +155,13 @@ class ReplicaStateMachine:
 
     # -- going offline -----------------------------------------------------------------------------------------------
 
-    async def _stop(self, records: Those, batch: RequestBatch, removal: IsrRemoval) -> None:
-        pace, broker = self._outbox.pace, removal.broker
+    async def _stop(self, broker: BrokerId, records: Those, batch: RequestBatch) -> None:
+        pace = self._outbox.pace
         for part in sliced(records, SLICE):  # before the ISR changes: it carries the leader epoch that the broker knows
             batch.add_stops(broker, part, delete=False)
             await pace.breathe()
         led = [record for record in records if record.leadership is not None]
+        removal = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace)
         for part in sliced(await removal.run(led), SLICE):
             self._tell_others(broker, part, batch)
             self._context.move_replicas(broker, part, ReplicaState.OFFLINE)

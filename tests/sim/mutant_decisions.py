@@ -121,8 +121,8 @@ DECISIONS: Final = (
         "a leader whose state somebody else wrote is left with a partition epoch that is over",
         "KAFKA-2729",
         "handlers/isr_change.py",
-        "outcomes | await _release_leaders(outcomes, c), unknown_ids)",
-        "outcomes, unknown_ids)",
+        "    elections = await c.partitions.handle(refused, ",
+        "    elections = await c.partitions.handle([], ",
     ),
     bug(
         "return-elects-nobody",

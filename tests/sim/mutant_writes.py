@@ -93,7 +93,8 @@ WRITES: Final = (
             Edit(
                 "handlers/producer_ids.py",
                 "        if isinstance(result, Written):\n",
-                "        if isinstance(result, Written):\n            _LAST[id(c)] = block\n",
+                "        if isinstance(result, Written):\n"
+                "            _LAST[id(c)] = ProducerIds(block.broker, start, block.block_end, result.version)\n",
             ),
             Edit("handlers/producer_ids.py", "ATTEMPTS: Final = 20\n", "_LAST = {}\nATTEMPTS: Final = 20\n"),
             Edit(

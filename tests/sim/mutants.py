@@ -63,11 +63,14 @@ def copy_tree(tree: Path) -> None:
 
 
 def hunt(mutant: Mutant, seeds: int) -> Hunted:
-    """Play stories with this bug until one breaks a rule. :raises PatchDoesNotFitError: the code has changed."""
+    """Play stories with this bug until one breaks a rule."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         tree = Path(name)
         copy_tree(tree)
-        plant(mutant, tree)
+        try:
+            plant(mutant, tree)
+        except PatchDoesNotFitError as error:
+            return Hunted(mutant, None, "", str(error))
         command = [sys.executable, "-m", "tests.sim", "--seeds", str(seeds), "--jobs", "1", "--stop-at-first"]
         environment = {**os.environ, "PYTHONPATH": name}
         try:
