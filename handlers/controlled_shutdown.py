@@ -10,6 +10,7 @@ from controllerd.errors import NotController
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from events.admin import ControlledShutdown, ControlledShutdownReply
+from handlers.broker_change import on_broker_change
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +22,10 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
     """
     if not c.is_active:
         raise NotController("not the active controller")
+    known = c.context.brokers.get(event.broker)
+    if known is not None and event.broker_epoch > known.epoch:
+        # It registered anew and we have not looked yet: when we do, we would forget that it is leaving and elect it.
+        await on_broker_change(event, c)
     refusal = _refusal(event, c)
     if refusal is not KafkaError.NONE:
         return ControlledShutdownReply(refusal, frozenset())

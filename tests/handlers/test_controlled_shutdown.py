@@ -79,3 +79,20 @@ async def test_a_broker_that_returns_is_no_longer_shutting_down(world: World) ->
     await world.settle()
 
     assert BrokerId(1) in world.context.live
+
+
+async def test_a_broker_that_bounced_unseen_and_leaves_at_once_is_not_elected_by_the_bounce(world: World) -> None:
+    """The notice of the bounce waits behind the call; handled after it, it would forget that the broker is leaving."""
+    world.put_topic("t", {0: [1, 2, 3]})
+    await world.settle()
+    epoch = world.bounce(1)
+    waiting = [await world.queue.take() for _ in range(len(world.queue))]
+
+    reply = await world.call(ControlledShutdown(BrokerId(1), epoch))
+    for queued in waiting:
+        world.queue.put(queued.event)
+    await world.settle()
+
+    assert (reply.error, reply.remaining) == (KafkaError.NONE, frozenset())
+    assert BrokerId(1) in world.context.shutting_down
+    assert 1 not in world.state("t")[2]
