@@ -21,7 +21,7 @@ from controllerd.core.model import (
 )
 from controllerd.core.sanitizer import names_us
 from handlers.preparation import prepare_topics
-from handlers.topics import start_partitions, take_topic
+from handlers.topics import on_new_partition_creation, start_partitions, take_topic, unknown_partitions
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -36,12 +36,14 @@ async def replace_our_replicas(c: Controller) -> None:
     read = await c.store.read_topics(names)
     others = {tp for name in names for tp in c.context.partitions_of(name)} - ours
     images = await prepare_topics(c, read.topics, others)
+    added = unknown_partitions(images, c)  # somebody may have added them while the topic was prepared
     for image in images.values():
         take_topic(c, image)
     gained = _adopt(ours, images, c)
     fresh = [tp for tp in gained if c.context.partition_state(tp) is PartitionState.NEW]
     await start_partitions(fresh, c)
     await _join({tp: brokers for tp, brokers in gained.items() if tp not in set(fresh)}, c)
+    await on_new_partition_creation([tp for tp in added if c.context.find(tp) is not None], c)
     _alarm(_partitions_naming_us(c), c)
 
 

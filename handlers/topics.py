@@ -80,10 +80,10 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         c.context.release(f"/brokers/topics/{name}")
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
     images: Mapping[str, TopicImage] = read.topics
-    if _unknown(images, c):
+    if unknown_partitions(images, c):
         initialised = {tp for name in images for tp in c.context.partitions_of(name)}
         images = await prepare_topics(c, images, initialised)
-    fresh = _unknown(images, c)  # somebody may have added partitions while the topic was prepared
+    fresh = unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
     for image in images.values():
         take_topic(c, image)
         await c.outbox.pace.breathe()
@@ -92,7 +92,7 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
 
 
-def _unknown(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
+def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
     """The partitions of these topics that are not in the context yet."""
     return [
         tp

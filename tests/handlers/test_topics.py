@@ -297,3 +297,28 @@ async def test_partitions_added_while_a_new_topic_got_its_id_are_started_with_it
 
     assert added
     assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)
+
+
+async def test_partitions_added_while_our_replicas_are_replaced_are_started_too() -> None:
+    """The compared write loses against the expansion, whose own event finds nothing new any more."""
+    world = World()
+    world.register(1)
+    await world.start()
+    world.put_topic("t", {0: [1, NODE_ID]})
+    await world.settle()
+    commit = world.zk.commit
+    added = False
+
+    async def beaten(transactions: Sequence[Transaction]) -> list[Outcome]:
+        nonlocal added
+        if not added and any(op.path == "/brokers/topics/t" for batch in transactions for op in batch):
+            added = True
+            world.put_topic("t", {0: [1, NODE_ID], 1: [2, 1]})
+        return await commit(transactions)
+
+    world.zk.commit = beaten  # type: ignore[method-assign]
+    world.register(2)
+    await world.settle()
+
+    assert added
+    assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)
