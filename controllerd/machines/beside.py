@@ -1,4 +1,7 @@
-"""Work beside other work, within one event: ZooKeeper is busy with the one while we decide and send the other."""
+"""Reading beside other work, within one event: ZooKeeper answers while we take in what it said before.
+
+Nothing is written so: a deposition in the middle of a write must find nothing else under way.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

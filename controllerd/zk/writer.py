@@ -117,7 +117,6 @@ class FencedWriter:
         self._zk = zk
         self._journal = Journal(zk, audit, clock)
         self._term: int | None = None
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
 
     @property
     def term(self) -> int | None:
@@ -155,15 +154,14 @@ class FencedWriter:
         chunks = work.chunks(pending, size)
 
         async def send() -> None:
-            async with self._slots:  # kept to the last chunk: what several callers write is one stream, in their order
-                with closing(chunks):  # when one transaction fails for good, nobody sends another
-                    for chunk in chunks:
-                        outcome = await self._commit(work, chunk)
-                        work.settle(chunk, outcome)
-                        if isinstance(outcome, ReplyLost):
-                            lost.append(chunk)
-                        elif isinstance(outcome, Aborted):
-                            aborted.append(chunk)
+            with closing(chunks):  # when one transaction fails for good, nobody sends another
+                for chunk in chunks:
+                    outcome = await self._commit(work, chunk)
+                    work.settle(chunk, outcome)
+                    if isinstance(outcome, ReplyLost):
+                        lost.append(chunk)
+                    elif isinstance(outcome, Aborted):
+                        aborted.append(chunk)
 
         fence = self._fence().version
         await _all_of(send() for _ in range(IN_FLIGHT if len(pending) > size else 1))

@@ -5,6 +5,7 @@ Each keeps the time at which every byte arrived, by the monotonic clock, and can
 
 import asyncio
 import struct
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -20,7 +21,7 @@ _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">ii")
 
 
-class Tap(TcpProxy):
+class Tap(TcpProxy, ABC):
     """A proxy for protocols whose frames begin with their length, as Kafka's and ZooKeeper's do."""
 
     def __init__(self, upstream: str) -> None:
@@ -40,9 +41,9 @@ class Tap(TcpProxy):
             content = content[size:]
         self._partial[end] = content
 
+    @abstractmethod
     def frame(self, chunk: Chunk, content: bytes) -> None:
         """A frame without its length; ``chunk`` brought its last byte."""
-        raise NotImplementedError
 
     def hold(self, connection: int) -> None:
         """Keep back what the client of this connection has just sent and sends from now on."""
