@@ -117,7 +117,7 @@ class RequestBatch:
                 self.add_stop_replica((broker,), record.tp, delete=delete)
 
     def _leader_epoch_to_stop(self, tp: TopicPartition) -> int:
-        if self._context.is_queued_for_deletion(tp.topic):
+        if tp.topic in self._context.queued_for_deletion:
             return EPOCH_DURING_DELETE
         leadership = self._context.leadership(tp)
         return NO_EPOCH if leadership is None else leadership.leader_epoch

@@ -187,4 +187,6 @@ def _deletion_answered(exchange: Exchange, request: StopReplicaRequest) -> Event
     if not deleted:
         return None
     errors = {tp: response.partition_errors.get(tp, KafkaError.NONE) for tp in deleted}
-    return TopicDeletionStopReplicaResponseReceived(exchange.broker, response.error, errors)
+    return TopicDeletionStopReplicaResponseReceived(
+        exchange.broker, request.broker_epoch, request.controller_epoch, response.error, errors
+    )

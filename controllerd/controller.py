@@ -4,10 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.machines.assembly import Machines
+from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.reassignments import Reassigner
 from controllerd.machines.replicas import ReplicaStateMachine
-from controllerd.ports import AuditLog, Channels, Clock, Elector, MetadataStore, Timers
+from controllerd.ports import AuditLog, Channels, Clock, Elector, MetadataStore, Timers, TopicConfigs
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
 
@@ -23,8 +27,8 @@ class Controller:
     channels: Channels
     queue: EventQueue
     outbox: Outbox
-    partitions: PartitionStateMachine
-    replicas: ReplicaStateMachine
+    machines: Machines
+    configs: TopicConfigs
     audit: AuditLog
     timers: Timers
     clock: Clock
@@ -33,11 +37,32 @@ class Controller:
     """A fresh random topic id: base64url without padding, not a reserved one, not beginning with a dash."""
     session_expired: Callable[[], None]
     """Tells the session that Expire was handled, so that a new one may contend."""
+    policy: Policy = KAFKAS_DEFAULTS
     stand_by_s: float = 30.0
     """How long an operator's resignation keeps us from contending, in seconds."""
     stand_by_until: float = 0.0
     has_given_up: bool = False
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
+
+    @property
+    def partitions(self) -> PartitionStateMachine:
+        """The partition state machine."""
+        return self.machines.partitions
+
+    @property
+    def replicas(self) -> ReplicaStateMachine:
+        """The replica state machine."""
+        return self.machines.replicas
+
+    @property
+    def deletions(self) -> TopicDeletionManager:
+        """The topic deletion manager."""
+        return self.machines.deletions
+
+    @property
+    def reassigner(self) -> Reassigner:
+        """What carries reassignments out."""
+        return self.machines.reassigner
 
     @property
     def is_active(self) -> bool:

@@ -2,111 +2,35 @@
 
 Adapters implement them (``controllerd.zk``, ``channel_manager``, ``controllerd.audit``); fakes in the tests do too.
 Reads and writes take many items at once, because nothing per partition may cost a round trip. A failure of one item is
-a value; ``ControllerMoved`` (fenced) and ``StoreUnavailable`` (session gone) are raised and end the event.
+a value (``controllerd.results``); ``ControllerMoved`` (fenced) and ``StoreUnavailable`` (session gone) are raised and
+end the event.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import BadZnode
+from controllerd.results import (
+    BrokersRead,
+    ConfigChangesRead,
+    ElectionsRead,
+    FeaturesRead,
+    Held,
+    NotificationsRead,
+    ProducerIds,
+    ReassignmentsRead,
+    StatesRead,
+    TopicsRead,
+    Won,
+    WriteResult,
+)
 from controllerd.snapshot import Holder
 from events.base import Event
 from replay.records import Record
 
-# -- results of reads --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BrokersRead:
-    """The registered brokers, and the registrations that cannot be used, by path."""
-
-    brokers: Mapping[BrokerId, Broker]
-    broken: tuple[BadZnode, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsRead:
-    """The topic znodes that could be understood, the names that are gone, and those that are broken."""
-
-    topics: Mapping[str, TopicImage]
-    missing: frozenset[str] = frozenset()
-    broken: tuple[BadZnode, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StatesRead:
-    """Partition state znodes: what they say, which do not exist, which cannot be understood."""
-
-    states: Mapping[TopicPartition, LeaderAndIsr]
-    missing: frozenset[TopicPartition] = frozenset()
-    broken: Mapping[TopicPartition, BadZnode] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class NotificationsRead:
-    """Children of a notification folder and the partitions or brokers that they name.
-
-    ``broken`` children are listed in ``names`` too, so that deleting ``names`` removes them (after the audit).
-    """
-
-    names: tuple[str, ...]
-    partitions: frozenset[TopicPartition] = frozenset()
-    brokers: frozenset[BrokerId] = frozenset()
-    broken: tuple[BadZnode, ...] = ()
-
-
-# -- results of writes -------------------------------------------------------------------------------------------------
-
-
-class Written(NamedTuple):
-    """The write succeeded; the znode has this data version now."""
-
-    version: int
-
-
-class Conflict(NamedTuple):
-    """Somebody else changed, created or deleted the znode first: read it again and decide anew."""
-
-    reason: str
-
-
-class WriteFailed(NamedTuple):
-    """ZooKeeper refused this one item for a reason that no retry heals."""
-
-    reason: str
-
-
-WriteResult = Written | Conflict | WriteFailed
-
-
-class ProducerIds(NamedTuple):
-    """The last allocated block (inclusive), None when none was; ``version`` of the znode, -1 when it is missing."""
-
-    broker: BrokerId | None
-    block_start: int
-    block_end: int
-    version: int
-
-
-class Won(NamedTuple):
-    """We hold ``/controller`` with this epoch, written at this version of ``/controller_epoch``."""
-
-    epoch: int
-    epoch_zk_version: int
-    previous: Holder | None
-
-
-class Held(NamedTuple):
-    """Somebody else holds the role and we leave it there; ``reason`` says why, for people."""
-
-    holder: Holder
-    reason: str
-
-
-# -- protocols ---------------------------------------------------------------------------------------------------------
+# -- ZooKeeper, behind the fence of the present term -------------------------------------------------------------------
 
 
 class BrokerStore(Protocol):
@@ -136,9 +60,28 @@ class TopicStore(Protocol):
         """Rewrite topic znodes, each on the condition of its ``znode_version``; unknown fields are kept. Fenced."""
         ...
 
+    async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
+        """The partitions of these topics that were initialised once: children of ``partitions``."""
+        ...
+
+    async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
+        """Delete topics with everything below: the topic's subtree, its configuration, its deletion marker.
+
+        In this order for each, so that a crash in between leaves the marker, and the next controller finishes. What is
+        gone already does not matter. Fenced. ``Written``: topic and marker are gone.
+        """
+        ...
+
 
 class StateStore(Protocol):
     """Partition state znodes."""
+
+    async def watch_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
+        """As ``read_states``, and arms a watch on each that exists: ``PartitionReassignmentIsrChange`` when it changes.
+
+        For brokers below 2.7-IV2, whose leaders write their ISR themselves.
+        """
+        ...
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
         """The state znodes of these partitions. Sets no watch."""
@@ -188,6 +131,64 @@ class AdminStore(Protocol):
         """Children of ``/admin/delete_topics``; arms the child watch."""
         ...
 
+    async def delete_deletion_markers(self, topics: Iterable[str]) -> None:
+        """Drop requests to delete topics. Fenced; those already gone do not matter."""
+        ...
+
+    async def read_reassignments(self) -> ReassignmentsRead | None:
+        """``/admin/reassign_partitions``, None if it does not exist; it stays watched either way.
+
+        :raises BadZnode: it cannot be understood.
+        """
+        ...
+
+    async def write_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[BrokerId, ...]], version: int
+    ) -> WriteResult:
+        """Keep only these entries, or delete the znode when there are none, on the condition of its version. Fenced."""
+        ...
+
+    async def read_preferred_election(self) -> ElectionsRead | None:
+        """``/admin/preferred_replica_election``, None if it does not exist; it stays watched either way.
+
+        :raises BadZnode: it cannot be understood.
+        """
+        ...
+
+    async def delete_preferred_election(self) -> None:
+        """Delete ``/admin/preferred_replica_election``, whatever it says. Fenced; gone already does not matter."""
+        ...
+
+    async def read_config_changes(self) -> ConfigChangesRead:
+        """Children of ``/config/changes``; arms the child watch."""
+        ...
+
+    async def read_broker_defaults(self) -> Mapping[str, str]:
+        """Dynamic defaults of all brokers (``/config/brokers/<default>``). :raises BadZnode: cannot be understood."""
+        ...
+
+    async def read_features(self) -> FeaturesRead:
+        """Finalized features; version -1 when the znode is missing. :raises BadZnode: it cannot be understood."""
+        ...
+
+    async def write_features(self, levels: Mapping[str, int], version: int) -> WriteResult:
+        """Finalize exactly these levels on the condition of the version; unknown fields are kept. Fenced."""
+        ...
+
+    async def read_debts(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
+        """Replicas that absent brokers must delete when they are back, with the ids of their topics.
+
+        One that cannot be understood is left out and logged: it concerns data on one disk, not leadership.
+        """
+        ...
+
+    async def write_debts(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
+        """Replace the debts of these brokers, an empty one deletes the znode. Fenced. Nobody else writes them.
+
+        :raises BadZnode: ZooKeeper refuses one.
+        """
+        ...
+
     async def read_topic_configs(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
         """Overrides of these topics as ``/config/topics`` has them; a missing znode has none."""
         ...
@@ -211,6 +212,9 @@ class AdminStore(Protocol):
 
 class MetadataStore(BrokerStore, TopicStore, StateStore, AdminStore, Protocol):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
+
+
+# -- the role, the channels, time, and what is written down ----------------------------------------------------------
 
 
 class Elector(Protocol):
@@ -282,6 +286,10 @@ class AuditLog(Protocol):
 
 class TopicConfigs(Protocol):
     """Effective topic configuration."""
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """The cluster's dynamic default of ``unclean.leader.election.enable``; None: the configured one."""
+        ...
 
     def unclean_by_default(self) -> bool:
         """The cluster's default of ``unclean.leader.election.enable``."""

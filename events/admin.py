@@ -102,8 +102,19 @@ class CreatePartitions(Call[Mapping[str, KafkaError]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetBroker(Call[None]):
-    """An operator declares that a broker never returns: its replicas no longer block deletions (ours)."""
+class Forgotten:
+    """What forgetting a broker set free: the topics whose deletion waited for it, and how many replicas it owes."""
+
+    topics: tuple[str, ...]
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetBroker(Call[Forgotten]):
+    """An operator declares that a broker never returns: its replicas no longer block deletions (ours).
+
+    What it still has on its disks becomes a debt that is paid should it return after all (KAFKA-10548).
+    """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
 

@@ -35,6 +35,18 @@ class PartitionReassignmentIsrChange(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentsMayComplete(Event):
+    """The ISRs of these reassigning partitions changed: see whether all new replicas caught up (ours).
+
+    An event of its own, so that the leader that changed the ISR has its answer before the reassignment goes on.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
 class ListPartitionReassignments(Call[Mapping[TopicPartition, ReplicaAssignment]]):
     """Which of these partitions (None: of all) are being reassigned."""
 

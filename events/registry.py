@@ -27,23 +27,26 @@ ClusterEvent = (
     | responses.LeaderAndIsrResponseReceived
     | responses.UpdateMetadataResponseReceived
 )
-LaterEvent = (
+AdminEvent = (
     topics.TopicDeletion
     | topics.TopicDeletionStopReplicaResponseReceived
     | replicas.LogDirEventNotification
-    | elections.ReplicaLeaderElection
+    | admin.UpdateFeatures
+    | admin.ForgetBroker
+)
+ElectionEvent = (
+    elections.ReplicaLeaderElection
     | elections.AutoPreferredReplicaLeaderElection
     | elections.UncleanLeaderElectionEnable
     | elections.TopicUncleanLeaderElectionEnable
     | elections.ConfigChange
-    | reassignments.ZkPartitionReassignment
+)
+ReassignmentEvent = (
+    reassignments.ZkPartitionReassignment
     | reassignments.ApiPartitionReassignment
     | reassignments.PartitionReassignmentIsrChange
+    | reassignments.ReassignmentsMayComplete
     | reassignments.ListPartitionReassignments
-    | admin.UpdateFeatures
-    | admin.CreateTopics
-    | admin.DeleteTopics
-    | admin.CreatePartitions
-    | admin.ForgetBroker
 )
-AnyEvent = RoleEvent | ClusterEvent | LaterEvent
+LaterEvent = admin.CreateTopics | admin.DeleteTopics | admin.CreatePartitions
+AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent | LaterEvent

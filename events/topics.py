@@ -34,10 +34,15 @@ class TopicDeletion(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletionStopReplicaResponseReceived(Event):
-    """A broker answered a StopReplica that deletes replicas."""
+    """A broker answered a StopReplica that deletes replicas, of topics or of ended reassignments.
+
+    ``broker_epoch`` and ``controller_epoch`` are those of the request: an answer to an earlier life is ignored.
+    """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
     broker: BrokerId
+    broker_epoch: int
+    controller_epoch: int
     error: KafkaError
     partition_errors: Mapping[TopicPartition, KafkaError]

@@ -10,7 +10,9 @@ from controllerd.core.model import Broker, BrokerId, ReplicaState
 from controllerd.errors import BadZnode
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
+from handlers.debts import pay_debts
 from handlers.our_replicas import replace_our_replicas
+from handlers.reassignments import resume_reassignments_to
 from handlers.replicas_offline import on_replicas_become_offline
 from replay.records import AlarmRecord
 
@@ -87,6 +89,9 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
     await _bring_up_to_date(started, c)
     await replace_our_replicas(c)
     await c.partitions.trigger_online()
+    await resume_reassignments_to(started, c)
+    await c.deletions.resume_for({tp.topic for broker in started for tp in c.context.partitions_on(broker)})
+    await pay_debts(started, c)
 
 
 async def _bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:

@@ -5,15 +5,31 @@ from typing import assert_never
 
 from controllerd.controller import Controller
 from controllerd.errors import NotServed
-from events import admin, cluster, replicas, responses, topics
-from events.registry import AnyEvent, ClusterEvent, LaterEvent, RoleEvent
+from events import admin, cluster, elections, reassignments, replicas, responses, topics
+from events.registry import AdminEvent, AnyEvent, ClusterEvent, ElectionEvent, LaterEvent, ReassignmentEvent, RoleEvent
 from handlers import role
 from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
+from handlers.config_changes import on_config_change
 from handlers.controlled_shutdown import on_controlled_shutdown
+from handlers.elections import (
+    on_auto_preferred_election,
+    on_replica_leader_election,
+    on_topic_unclean_enabled,
+    on_unclean_enabled,
+)
+from handlers.features import on_update_features
 from handlers.isr_change import on_alter_partition, on_isr_change_notification
+from handlers.log_dirs import on_log_dir_event
 from handlers.producer_ids import on_allocate_producer_ids
 from handlers.quarantine import on_quarantine_check
+from handlers.reassignments import (
+    on_api_reassignment,
+    on_isr_of_reassignment,
+    on_list_reassignments,
+    on_zk_reassignment,
+)
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
+from handlers.topic_deletion import on_forget_broker, on_stop_replica_response, on_topic_deletion
 from handlers.topics import on_partition_modifications, on_topic_change
 
 
@@ -26,6 +42,12 @@ async def dispatch(event: AnyEvent, c: Controller) -> object:
         return await _role_work(event, c)
     if isinstance(event, ClusterEvent):
         return await _cluster_work(event, c)
+    if isinstance(event, AdminEvent):
+        return await _admin_work(event, c)
+    if isinstance(event, ElectionEvent):
+        return await _election_work(event, c)
+    if isinstance(event, ReassignmentEvent):
+        return await _reassignment_work(event, c)
     if isinstance(event, LaterEvent):
         raise NotServed(f"{type(event).__name__} is not served yet")
     assert_never(event)
@@ -79,5 +101,51 @@ def _cluster_work(event: ClusterEvent, c: Controller) -> Awaitable[object]:
             return on_leader_and_isr_response(event, c)
         case responses.UpdateMetadataResponseReceived():
             return on_update_metadata_response(event, c)
+        case _:
+            assert_never(event)
+
+
+def _admin_work(event: AdminEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case topics.TopicDeletion():
+            return on_topic_deletion(event, c)
+        case topics.TopicDeletionStopReplicaResponseReceived():
+            return on_stop_replica_response(event, c)
+        case replicas.LogDirEventNotification():
+            return on_log_dir_event(event, c)
+        case admin.UpdateFeatures():
+            return on_update_features(event, c)
+        case admin.ForgetBroker():
+            return on_forget_broker(event, c)
+        case _:
+            assert_never(event)
+
+
+def _election_work(event: ElectionEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case elections.ReplicaLeaderElection():
+            return on_replica_leader_election(event, c)
+        case elections.AutoPreferredReplicaLeaderElection():
+            return on_auto_preferred_election(event, c)
+        case elections.UncleanLeaderElectionEnable():
+            return on_unclean_enabled(event, c)
+        case elections.TopicUncleanLeaderElectionEnable():
+            return on_topic_unclean_enabled(event, c)
+        case elections.ConfigChange():
+            return on_config_change(event, c)
+        case _:
+            assert_never(event)
+
+
+def _reassignment_work(event: ReassignmentEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case reassignments.ZkPartitionReassignment():
+            return on_zk_reassignment(event, c)
+        case reassignments.ApiPartitionReassignment():
+            return on_api_reassignment(event, c)
+        case reassignments.PartitionReassignmentIsrChange() | reassignments.ReassignmentsMayComplete():
+            return on_isr_of_reassignment(event, c)
+        case reassignments.ListPartitionReassignments():
+            return on_list_reassignments(event, c)
         case _:
             assert_never(event)

@@ -12,8 +12,13 @@ from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from handlers.broker_change import usable_brokers
+from handlers.config_changes import load_configs
+from handlers.debts import pay_debts
+from handlers.elections import initialise_elections
 from handlers.our_replicas import replace_our_replicas
 from handlers.preparation import needs_correction, prepare_topics, quarantine
+from handlers.reassignments import initialise_reassignments
+from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 
@@ -32,13 +37,18 @@ async def fail_over(c: Controller) -> None:
         await c.store.ensure_feature_znode(enabled=features.feature_versioning, format_version=features.feature_format)
     except BadZnode as bad:
         quarantine(c, [bad])
+    await load_configs(c)
     await _drop_notifications(c)
     await load_context(c)
+    await initialise_deletions(c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)
     await c.replicas.startup()
     await c.partitions.startup()
     await replace_our_replicas(c)
-    await _note_what_waits(c)
+    await initialise_reassignments(c)
+    await c.deletions.resume()
+    await initialise_elections(c)
+    await pay_debts(sorted(c.context.brokers), c)
 
 
 async def _drop_notifications(c: Controller) -> None:
@@ -102,13 +112,3 @@ async def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndI
                 log.error("partition state is not sound", partition=str(record.tp), flaw=flaw.value)
                 c.audit.record(AlarmRecord("partition state is not sound", f"{record.tp}: {flaw.value}"))
         await c.outbox.pace.breathe()
-
-
-async def _note_what_waits(c: Controller) -> None:
-    """Requests by znode that this version does not serve stay where they are, and an operator can see them."""
-    waiting = sorted(await c.store.arm_admin_watches())
-    deletions = await c.store.read_topic_deletions()
-    waiting += [f"/admin/delete_topics/{topic}" for topic in sorted(deletions)]
-    for path in waiting:
-        log.warning("request by znode waits, it is not served yet", path=path)
-        c.audit.record(AlarmRecord("not served yet", path))

@@ -11,7 +11,7 @@ from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.errors import NotController
-from controllerd.ports import Conflict, WriteResult, Written
+from controllerd.results import Conflict, WriteResult, Written
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
 from handlers.preparation import quarantine

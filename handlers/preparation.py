@@ -10,7 +10,7 @@ from controllerd.controller import Controller
 from controllerd.core.model import TopicImage, TopicPartition
 from controllerd.core.sanitizer import names_us, sanitize_topic
 from controllerd.errors import BadZnode
-from controllerd.ports import Conflict, TopicsRead, Written
+from controllerd.results import Conflict, TopicsRead, Written
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)

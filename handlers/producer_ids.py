@@ -6,7 +6,7 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.errors import NotController
-from controllerd.ports import Conflict, ProducerIds, Written
+from controllerd.results import Conflict, ProducerIds, Written
 from events.admin import AllocateProducerIds, ProducerIdBlock
 from replay.records import AlarmRecord
 

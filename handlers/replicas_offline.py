@@ -20,6 +20,7 @@ async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[Topi
     elections = await c.partitions.trigger_online()
     stopped = {broker: _kept(partitions, c) for broker, partitions in replicas.items()}
     is_told = await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
+    await c.deletions.fail({broker: _doomed(partitions, c) for broker, partitions in replicas.items()})
     number = sum(map(len, replicas.values()))
     log.info("replicas offline", replicas=number, elected=len(elections.elected), failed=len(elections.failed))
     if not is_told and not elections.elected:
@@ -30,3 +31,9 @@ def _kept(partitions: Collection[TopicPartition], c: Controller) -> Collection[T
     """Without topics that are being deleted."""
     queued = c.context.queued_for_deletion
     return [tp for tp in partitions if tp.topic not in queued] if queued else partitions
+
+
+def _doomed(partitions: Collection[TopicPartition], c: Controller) -> Collection[TopicPartition]:
+    """Those of topics that are being deleted."""
+    queued = c.context.queued_for_deletion
+    return [tp for tp in partitions if tp.topic in queued] if queued else ()

@@ -7,7 +7,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.errors import NotController, RefusedToLead
-from controllerd.ports import Held, Won
+from controllerd.results import Held, Won
 from controllerd.snapshot import Role
 from events.base import Event
 from events.cluster import BrokerModifications, Expire, Reelect, Resign, Takeover, TakeoverResult

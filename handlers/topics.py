@@ -22,7 +22,7 @@ from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
 from controllerd.errors import BadZnode
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
-from controllerd.ports import TopicsRead
+from controllerd.results import TopicsRead
 from events.base import Event
 from events.topics import PartitionModifications
 from handlers.preparation import prepare_topics, quarantine

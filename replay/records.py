@@ -262,6 +262,44 @@ class QuarantineRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionRecord(Record):
+    """Deletions of topics: ``queued``, ``started``, ``halted`` (with the reason) or ``resumed``; columns."""
+
+    kind: ClassVar[str] = "deletion"
+
+    topics: list[str]
+    changes: list[str]
+    reasons: list[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DebtRecord(Record):
+    """The replicas that a broker must still delete, with the ids of their topics; ``continues`` the record before."""
+
+    kind: ClassVar[str] = "debt"
+
+    broker: int
+    topics: list[str]
+    partitions: list[int]
+    topic_ids: list[str | None]
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentRecord(Record):
+    """How far reassignments are; columns.
+
+    ``step`` is ``begun``, ``overridden``, ``cancelled``, ``resumed``, ``completing`` or ``completed``.
+    """
+
+    kind: ClassVar[str] = "reassignment"
+
+    step: str
+    topics: list[str]
+    partitions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class ZkWriteRecord(Record):
     """One transaction; columns per operation without the fence.
 
@@ -349,30 +387,7 @@ class GapRecord(Record):
 
 KINDS: Final[Mapping[str, type[Record]]] = {
     record.kind: record
-    for record in (
-        SessionRecord,
-        TermRecord,
-        ConfigRecord,
-        SnapshotBegin,
-        SnapshotEnd,
-        EventBegin,
-        EventEnd,
-        ReplyRecord,
-        BrokersRecord,
-        TopicsRecord,
-        TopicsForgotten,
-        AssignmentRecord,
-        LeadershipRecord,
-        PartitionStateRecord,
-        ReplicaStateRecord,
-        RefusedRecord,
-        DecisionRecord,
-        OfflineDirsRecord,
-        QuarantineRecord,
-        ZkWriteRecord,
-        RequestRecord,
-        ResponseRecord,
-        AlarmRecord,
-        GapRecord,
-    )
+    for record in list(globals().values())
+    if isinstance(record, type) and issubclass(record, Record) and record is not Record
 }
+"""Every record above by its kind."""

@@ -26,6 +26,7 @@ PURE: Final = (
     "replay.fold",
     "replay.invariants",
     "replay.records",
+    "replay.request_columns",
     "replay.rules",
 )
 

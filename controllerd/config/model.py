@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from controllerd.config.versions import features_of
 from controllerd.core.model import Endpoint, Features
+from controllerd.core.policy import Policy
 
 Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -57,6 +58,12 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
     inter_broker_protocol_version: str = "3.9"
     unclean_leader_election_enable: bool = False
+    delete_topic_enable: bool = True
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_per_broker_percentage: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 10
+    leader_imbalance_check_interval_seconds: Count = 300
+    num_partitions: Count = 1
+    default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
     request_timeout_ms: Milliseconds = 30_000
     controller_socket_timeout_ms: Milliseconds = 30_000
 
@@ -64,6 +71,18 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     def features(self) -> Features:
         """The optional behaviour that the protocol version allows."""
         return features_of(self.inter_broker_protocol_version)
+
+    @property
+    def policy(self) -> Policy:
+        """The settings that handlers and state machines ask for."""
+        return Policy(
+            delete_topic_enable=self.delete_topic_enable,
+            auto_leader_rebalance_enable=self.auto_leader_rebalance_enable,
+            leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
+            leader_imbalance_check_interval_s=float(self.leader_imbalance_check_interval_seconds),
+            num_partitions=self.num_partitions,
+            default_replication_factor=self.default_replication_factor,
+        )
 
 
 class HttpConfig(Section, frozen=True, kw_only=True):

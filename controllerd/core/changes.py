@@ -128,6 +128,21 @@ class Released(NamedTuple):
     path: str
 
 
+class DeletionChanged(NamedTuple):
+    """The deletion of a topic was ``queued``, ``started``, ``halted`` (with the reason) or ``resumed``."""
+
+    topic: str
+    what: str
+    reason: str | None = None
+
+
+class DebtSet(NamedTuple):
+    """All replicas that a broker must still delete, each with the id of its topic; empty: none."""
+
+    broker: BrokerId
+    owed: Mapping[TopicPartition, str | None]
+
+
 Change = (
     BrokerLive
     | BrokerGone
@@ -141,6 +156,8 @@ Change = (
     | OfflineDirsSet
     | Quarantined
     | Released
+    | DeletionChanged
+    | DebtSet
 )
 
 BulkChange = PartitionsAssigned | LeadershipsSet | PartitionsMoved | ReplicasMoved

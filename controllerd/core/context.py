@@ -8,26 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from controllerd.core.changes import (
-    AssignmentSet,
-    BrokerGone,
-    BrokerLive,
-    BrokerShuttingDown,
-    BulkChange,
-    Change,
-    LeadershipSet,
-    LeadershipsSet,
-    OfflineDirsSet,
-    PartitionMoved,
-    PartitionsAssigned,
-    PartitionsMoved,
-    Quarantined,
-    Released,
-    ReplicaMoved,
-    ReplicasMoved,
-    TopicForgotten,
-    TopicKnown,
-)
+from controllerd.core import changes
+from controllerd.core.changes import BulkChange, Change
+from controllerd.core.debts import DebtBook
+from controllerd.core.deletions import DeletionBook
 from controllerd.core.liveness import Liveness
 from controllerd.core.model import (
     Broker,
@@ -66,7 +50,9 @@ class ControllerContext:
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[str, TopicRecord] = {}
         self.topic_names: dict[str, str] = {}
-        self.queued_for_deletion: set[str] = set()
+        self.deletions = DeletionBook(self._note_deletion)
+        self.queued_for_deletion = self.deletions.queued
+        self.debts = DebtBook(self._journal.append)
         self.offline_dirs: dict[BrokerId, frozenset[TopicPartition]] = {}
         self.quarantine: dict[str, str] = {}
         self.liveness = Liveness(self.brokers, self.shutting_down, self.offline_dirs)
@@ -82,13 +68,14 @@ class ControllerContext:
 
     def take_changes(self) -> list[Change | BulkChange]:
         """The mutations since the last call, in order."""
-        changes, self._journal = self._journal, []
-        self._taken += len(changes)
-        return changes
+        taken = self._journal.copy()
+        self._journal.clear()
+        self._taken += len(taken)
+        return taken
 
     @property
     def change_count(self) -> int:
-        """How many mutations there were so far, taken or not; it only grows."""
+        """How many mutations there were so far; it only grows."""
         return self._taken + len(self._journal)
 
     def take_dirty_topics(self) -> set[str]:
@@ -116,7 +103,7 @@ class ControllerContext:
         """A broker is live from now on; also used when its registration changed."""
         self.brokers[broker.id] = broker
         self._touch_broker(broker.id)
-        self._journal.append(BrokerLive(broker))
+        self._journal.append(changes.BrokerLive(broker))
 
     def remove_broker(self, broker: BrokerId) -> None:
         """A broker is dead: no longer live, no longer shutting down, no known bad directories."""
@@ -125,21 +112,21 @@ class ControllerContext:
         self.shutting_down.discard(broker)
         self.offline_dirs.pop(broker, None)
         self._touch_broker(broker)
-        self._journal.append(BrokerGone(broker))
+        self._journal.append(changes.BrokerGone(broker))
 
     def mark_shutting_down(self, broker: BrokerId) -> None:
         """The broker asked for controlled shutdown; it stays so until it dies or bounces."""
         if broker not in self.shutting_down:
             self.shutting_down.add(broker)
             self._touch_broker(broker)
-            self._journal.append(BrokerShuttingDown(broker))
+            self._journal.append(changes.BrokerShuttingDown(broker))
 
     def set_offline_dirs(self, broker: BrokerId, partitions: frozenset[TopicPartition]) -> None:
         """These are the partitions of the broker that sit on a failed log directory."""
         if partitions != self.offline_dirs.get(broker, frozenset()):
             self.offline_dirs[broker] = partitions
             self._touch_broker(broker)
-            self._journal.append(OfflineDirsSet(broker, partitions))
+            self._journal.append(changes.OfflineDirsSet(broker, partitions))
 
     def _touch_broker(self, broker: BrokerId) -> None:
         self.liveness.changed()
@@ -159,7 +146,7 @@ class ControllerContext:
         for partition, assignment in image.assignments.items():
             if partition not in record.partitions:
                 added = self._add_partition(record, TopicPartition(image.name, partition), assignment)
-                self._journal.append(AssignmentSet(added.tp, added.assignment))
+                self._journal.append(changes.AssignmentSet(added.tp, added.assignment))
 
     def add_topic(self, image: TopicImage) -> None:
         """The znode of a topic that is not known was read: as ``put_topic``, at one change for all partitions."""
@@ -168,7 +155,7 @@ class ControllerContext:
         partitions = TopicPartition.all_of(image.name, image.assignments)
         for tp, assignment in zip(partitions, image.assignments.values(), strict=True):
             self._add_partition(record, tp, assignment)
-        self._journal.append(PartitionsAssigned(image.name, image.assignments))
+        self._journal.append(changes.PartitionsAssigned(image.name, image.assignments))
 
     def _update_topic(self, record: TopicRecord, image: TopicImage) -> None:
         if record.topic_id is not None and record.topic_id != image.topic_id:
@@ -178,7 +165,7 @@ class ControllerContext:
         if image.topic_id is not None:
             self.topic_names[image.topic_id] = image.name
         self._dirty.add(image.name)
-        self._journal.append(TopicKnown(image.name, image.topic_id, image.znode_version))
+        self._journal.append(changes.TopicKnown(image.name, image.topic_id, image.znode_version))
 
     def _add_partition(self, topic: TopicRecord, tp: TopicPartition, assignment: ReplicaAssignment) -> PartitionRecord:
         # One object for all equal assignments: a cluster has few different ones.
@@ -193,7 +180,7 @@ class ControllerContext:
         before, record.assignment = record.assignment, assignment
         self._indexes.assigned(record, before.replicas)
         self._dirty.add(tp.topic)
-        self._journal.append(AssignmentSet(tp, assignment))
+        self._journal.append(changes.AssignmentSet(tp, assignment))
 
     def remove_topic(self, name: str) -> None:
         """Forget a topic with its partitions, states and indexes (KAFKA-9478: nothing may stay behind)."""
@@ -205,9 +192,9 @@ class ControllerContext:
         for record in topic.partitions.values():
             self._indexes.forget(record)
             self._forget_offline(record.tp)
-        self.queued_for_deletion.discard(name)
+        self.deletions.forget(name)
         self._dirty.add(name)
-        self._journal.append(TopicForgotten(name))
+        self._journal.append(changes.TopicForgotten(name))
 
     def _forget_offline(self, tp: TopicPartition) -> None:
         for broker, partitions in self.offline_dirs.items():
@@ -215,14 +202,14 @@ class ControllerContext:
                 self.offline_dirs[broker] = partitions - {tp}
                 self.liveness.changed()
 
+    def _note_deletion(self, change: changes.DeletionChanged) -> None:
+        self._dirty.add(change.topic)
+        self._journal.append(change)
+
     def topic_id(self, topic: str) -> str | None:
         """The id of a known topic, or None."""
         record = self.topics.get(topic)
         return record.topic_id if record is not None else None
-
-    def is_queued_for_deletion(self, topic: str) -> bool:
-        """Whether deletion of the topic was requested and will be carried out by us."""
-        return topic in self.queued_for_deletion
 
     # -- partitions --------------------------------------------------------------------------------------------------
 
@@ -265,14 +252,14 @@ class ControllerContext:
     def set_leadership(self, tp: TopicPartition, leadership: LeaderAndIsr) -> None:
         """The state znode was read or written with this content."""
         if self._lead(self.record(tp), leadership):
-            self._journal.append(LeadershipSet(tp, leadership))
+            self._journal.append(changes.LeadershipSet(tp, leadership))
 
     def set_leaderships(self, updates: Iterable[tuple[PartitionRecord, LeaderAndIsr]]) -> None:
         """The state znodes of these partitions were read or written, each once."""
         changed = [(record.tp, leadership) for record, leadership in updates if self._lead(record, leadership)]
         if changed:
             partitions, leaderships = zip(*changed, strict=True)
-            self._journal.append(LeadershipsSet(partitions, leaderships))
+            self._journal.append(changes.LeadershipsSet(partitions, leaderships))
 
     def _lead(self, record: PartitionRecord, leadership: LeaderAndIsr) -> bool:
         """Take a leadership over; whether it is another one."""
@@ -324,7 +311,7 @@ class ControllerContext:
         before, record.state = record.state, state
         if before is not state:
             self._moved((record,), state)
-            self._journal.append(PartitionMoved(tp, before, state))
+            self._journal.append(changes.PartitionMoved(tp, before, state))
 
     def move_partitions(self, records: Iterable[PartitionRecord], state: PartitionState) -> None:
         """The same transition of many partitions; those that are there already are left alone."""
@@ -335,7 +322,7 @@ class ControllerContext:
                 record.state = state
         for before, moved in by_state.items():
             self._moved(moved, state)
-            self._journal.append(PartitionsMoved([record.tp for record in moved], before, state))
+            self._journal.append(changes.PartitionsMoved([record.tp for record in moved], before, state))
 
     def _moved(self, records: Collection[PartitionRecord], state: PartitionState) -> None:
         self._indexes.moved(records, state)
@@ -360,7 +347,7 @@ class ControllerContext:
         before = record.replica_states[replica.broker]
         if before is not state:
             record.replica_states = record.replica_states.after(replica.broker, state)
-            self._journal.append(ReplicaMoved(replica.tp, replica.broker, before, state))
+            self._journal.append(changes.ReplicaMoved(replica.tp, replica.broker, before, state))
 
     def move_replicas(self, broker: BrokerId, records: Iterable[PartitionRecord], state: ReplicaState) -> None:
         """The same transition of many replicas of one broker; those that are there already are left alone."""
@@ -374,7 +361,9 @@ class ControllerContext:
                 for record in those:
                     record.replica_states = after
                 moved.setdefault(states[broker], []).extend([record.tp for record in those])
-        self._journal += [ReplicasMoved(broker, partitions, before, state) for before, partitions in moved.items()]
+        self._journal += [
+            changes.ReplicasMoved(broker, partitions, before, state) for before, partitions in moved.items()
+        ]
 
     # -- quarantine --------------------------------------------------------------------------------------------------
 
@@ -382,12 +371,12 @@ class ControllerContext:
         """Leave this znode alone until it can be understood; visible in status."""
         if self.quarantine.get(path) != reason:
             self.quarantine[path] = reason
-            self._journal.append(Quarantined(path, reason))
+            self._journal.append(changes.Quarantined(path, reason))
 
     def release(self, path: str) -> None:
         """The znode can be understood again, or is gone."""
-        if self.quarantine.pop(path, None) is not None:
-            self._journal.append(Released(path))
+        if self.quarantine.pop(path, None):
+            self._journal.append(changes.Released(path))
 
     def offline_replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
         """The assigned replicas that are not online, in assignment order."""
@@ -395,5 +384,5 @@ class ControllerContext:
         return self.liveness.offline(record) if record is not None else ()
 
     def epochs(self) -> Mapping[BrokerId, int]:
-        """Broker epochs of every live or shutting-down broker."""
+        """Broker epochs of every registered broker."""
         return {broker.id: broker.epoch for broker in self.brokers.values()}

@@ -73,14 +73,19 @@ class RecordedExchanges:
 
 
 class ConfiguredTopics:
-    """Topic defaults from this instance's configuration."""
+    """Topic defaults: this instance's configuration, and what the cluster says over it at run time."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._configured = config.kafka.unclean_leader_election_enable
+        self._dynamic: bool | None = None
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """The dynamic default of all brokers, which beats the configured one; None: there is none."""
+        self._dynamic = value
 
     def unclean_by_default(self) -> bool:
         """``unclean.leader.election.enable`` of the cluster."""
-        return self._config.kafka.unclean_leader_election_enable
+        return self._configured if self._dynamic is None else self._dynamic
 
 
 class EventStatistics:

@@ -27,9 +27,8 @@ from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, Freeze
 from controllerd.errors import StoreUnavailable
 from controllerd.garbage import Collector, Garbage
 from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
-from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.pace import Pace
 from controllerd.ports import AuditLog, Clock
 from controllerd.snapshot import ClusterSnapshot
@@ -229,7 +228,7 @@ class Instance:
         context, store, audit = self.context, client.store, self.watch
         client.session.when_lost(channels.shutdown)
         outbox = Outbox(context, channels, audit, self._new_batch, self.around.pace())
-        configs = ConfiguredTopics(self.config)
+        configs, policy = ConfiguredTopics(self.config), self.config.kafka.policy
         controller = Controller(
             node_id=self.config.node.id,
             context=context,
@@ -238,8 +237,9 @@ class Instance:
             channels=channels,
             queue=self.queue,
             outbox=outbox,
-            partitions=PartitionStateMachine(context, store, outbox, audit, configs, self.statistics),
-            replicas=ReplicaStateMachine(context, store, outbox, audit),
+            machines=build_machines(context, store, outbox, audit, configs, self.statistics, policy),
+            configs=configs,
+            policy=policy,
             audit=audit,
             timers=self.timers,
             clock=self.around.clock,

@@ -10,7 +10,8 @@ from controllerd.machines.known_states import known_states
 from controllerd.machines.outbox import SLICE
 from controllerd.machines.refusals import refuse
 from controllerd.pace import Pace, sliced
-from controllerd.ports import AuditLog, Conflict, StatesRead, StateStore, Written
+from controllerd.ports import AuditLog, StateStore
+from controllerd.results import Conflict, StatesRead, Written
 
 Failed = list[tuple[TopicPartition, str]]
 
@@ -49,8 +50,8 @@ class IsrRemoval:
         for tp, bad in read.broken.items():
             self._context.put_in_quarantine(bad.path, bad.reason)
             self._failed.append((tp, bad.reason))
-        queued = self._context.is_queued_for_deletion
-        self._failed += [(tp, "the state znode does not exist") for tp in read.missing if not queued(tp.topic)]
+        queued = self._context.queued_for_deletion
+        self._failed += [(tp, "the state znode does not exist") for tp in read.missing if tp.topic not in queued]
         usable = {}
         for tp, state in read.states.items():
             if state.controller_epoch > self._context.epoch:

@@ -16,7 +16,7 @@ from controllerd.errors import IllegalState
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, Channels
-from replay.columns import request_records
+from replay.request_columns import request_records
 
 SLICE: Final = 1_000
 """Partitions of a pass between two looks at the clock."""

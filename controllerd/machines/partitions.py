@@ -18,7 +18,8 @@ from controllerd.machines.elections import Electing, Elections, ElectionStore
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.refusals import refuse
 from controllerd.pace import sliced
-from controllerd.ports import AuditLog, Conflict, Metrics, StatesRead, TopicConfigs, WriteResult, Written
+from controllerd.ports import AuditLog, Metrics, TopicConfigs
+from controllerd.results import Conflict, StatesRead, WriteResult, Written
 
 Those = list[PartitionRecord]
 

@@ -27,6 +27,7 @@ from controllerd.zk.formats.configs import (
     encode_config,
     encode_config_change,
 )
+from controllerd.zk.formats.debts import decode_debt, encode_debt
 from controllerd.zk.formats.registrations import decode_broker, encode_broker
 from controllerd.zk.formats.requests import (
     DELETE_MARKER,
@@ -55,6 +56,7 @@ __all__ = [
     "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
+    "decode_debt",
     "decode_feature",
     "decode_isr_change",
     "decode_log_dir_event",
@@ -70,6 +72,7 @@ __all__ = [
     "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
+    "encode_debt",
     "encode_feature",
     "encode_isr_change",
     "encode_log_dir_event",

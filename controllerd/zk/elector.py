@@ -6,7 +6,8 @@ from typing import Final
 
 from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUnavailable
-from controllerd.ports import AuditLog, Clock, Held, Won
+from controllerd.ports import AuditLog, Clock
+from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (

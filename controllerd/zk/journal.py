@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from controllerd.errors import StoreUnavailable
-from controllerd.ports import AuditLog, Clock, WriteResult, Written
+from controllerd.ports import AuditLog, Clock
+from controllerd.results import WriteResult, Written
 from controllerd.zk.access import (
     Aborted,
     Check,

@@ -30,6 +30,8 @@ LOG_DIR_EVENT_PREFIX: Final = "/log_dir_event_notification/log_dir_event_"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
 MIGRATION: Final = "/migration"
+DEBTS: Final = "/controllerd/owed_deletions"
+"""Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
 CONSUMERS: Final = "/consumers"
 
 PERSISTENT_PATHS: Final = (
@@ -110,6 +112,11 @@ def isr_change(child: str) -> str:
 def log_dir_event(child: str) -> str:
     """One notification of a failed log directory."""
     return f"{LOG_DIR_EVENTS}/{child}"
+
+
+def debt(broker_id: BrokerId) -> str:
+    """The replicas that a broker must delete when it is back."""
+    return f"{DEBTS}/{broker_id}"
 
 
 def config_change(child: str) -> str:

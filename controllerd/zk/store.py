@@ -8,6 +8,7 @@ from controllerd.zk.access import Fired, ZooKeeper
 from controllerd.zk.journal import Journal
 from controllerd.zk.store_admin import AdminZnodes
 from controllerd.zk.store_brokers import BrokerZnodes
+from controllerd.zk.store_requests import RequestZnodes
 from controllerd.zk.store_states import StateZnodes
 from controllerd.zk.store_topics import TopicZnodes
 from controllerd.zk.watches import Watches
@@ -15,7 +16,7 @@ from controllerd.zk.writer import FencedWriter
 from events.base import Event
 
 
-class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes):
+class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
 
     def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock, put: Callable[[Event], None]) -> None:

@@ -11,7 +11,15 @@ import structlog
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import BadZnode, NewerZnode
-from controllerd.ports import Conflict, NotificationsRead, ProducerIds, WriteFailed, WriteResult, Written
+from controllerd.results import (
+    Conflict,
+    FeaturesRead,
+    NotificationsRead,
+    ProducerIds,
+    WriteFailed,
+    WriteResult,
+    Written,
+)
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation, SetData, ZooKeeper
 from controllerd.zk.journal import Journal
@@ -67,10 +75,6 @@ class AdminZnodes:
         """Delete these children."""
         await self._delete([paths.log_dir_event(name) for name in names])
 
-    async def read_topic_deletions(self) -> frozenset[str]:
-        """Children of ``/admin/delete_topics``."""
-        return frozenset(await self._zk.children(paths.DELETE_TOPICS, watch=True) or [])
-
     async def read_topic_configs(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
         """Overrides of these topics; a znode that cannot be understood is a value, not an error."""
         wanted = list(dict.fromkeys(topics))
@@ -111,6 +115,30 @@ class AdminZnodes:
             result = await self._try_feature_znode(enabled=enabled, format_version=format_version)
         if isinstance(result, WriteFailed):
             raise BadZnode(paths.FEATURE, result.reason)
+
+    async def read_features(self) -> FeaturesRead:
+        """Finalized features. :raises BadZnode: they cannot be understood."""
+        (node,) = await self._zk.read([paths.FEATURE])
+        if node is None:
+            return FeaturesRead({}, -1)
+        found = codecs.decode_feature(node.data)
+        return FeaturesRead({name: levels.max_version_level for name, levels in found.features.items()}, node.version)
+
+    async def write_features(self, levels: Mapping[str, int], version: int) -> WriteResult:
+        """Finalize exactly these levels; what the znode says besides is kept."""
+        (node,) = await self._zk.read([paths.FEATURE])
+        if node is None:
+            return Conflict("the znode is gone")
+        found = codecs.decode_feature(node.data)
+        features = {
+            name: found.features[name]._replace(max_version_level=level)
+            if name in found.features
+            else codecs.FinalizedFeature(level)
+            for name, level in levels.items()
+        }
+        fresh = codecs.encode_feature(replace(found, features=features))
+        (result,) = await self._writer.write([SetData(paths.FEATURE, fresh, version)])
+        return result
 
     async def arm_admin_watches(self) -> frozenset[str]:
         """Watch the znodes that ask for something; those that exist already. ``/config/changes`` is watched too."""

@@ -2,7 +2,7 @@
 
 from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import BadZnode
-from controllerd.ports import BrokersRead
+from controllerd.results import BrokersRead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ZooKeeper
 

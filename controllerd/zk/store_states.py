@@ -1,12 +1,12 @@
 """Partition state znodes, read and written by the hundred thousand."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.pace import Pace, sliced
-from controllerd.ports import StatesRead, WriteResult
+from controllerd.results import StatesRead, WriteResult
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.reading import read_in_slices
@@ -15,6 +15,8 @@ from controllerd.zk.writer import FencedWriter
 _SLICE: Final = 500
 """States in one read: one request of ZooKeeper's."""
 _KNOWN_STATES: Final = 10_000
+
+_Read = Callable[[Sequence[TopicPartition]], Awaitable[list[Node | None]]]
 
 
 class _PlainStates(dict[tuple[bytes | None, int], LeaderAndIsr | None]):
@@ -37,6 +39,9 @@ class StateZnodes:
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
         """The state znodes of these partitions; one that cannot be understood concerns its partition alone."""
+        return await self._read_states(partitions, self._read_state_nodes)
+
+    async def _read_states(self, partitions: Iterable[TopicPartition], read: _Read) -> StatesRead:
         states: dict[TopicPartition, LeaderAndIsr] = {}
         missing: set[TopicPartition] = set()
         broken: dict[TopicPartition, BadZnode] = {}
@@ -53,11 +58,18 @@ class StateZnodes:
                 except BadZnode as error:
                     broken[tp] = error
 
-        await read_in_slices(list(dict.fromkeys(partitions)), _SLICE, self._read_state_nodes, take)
+        await read_in_slices(list(dict.fromkeys(partitions)), _SLICE, read, take)
         return StatesRead(states, frozenset(missing), broken)
+
+    async def watch_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
+        """As ``read_states``, with a watch on the data of each."""
+        return await self._read_states(partitions, self._watch_state_nodes)
 
     async def _read_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Node | None]:
         return await self._zk.read(paths.partition_states(partitions))
+
+    async def _watch_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Node | None]:
+        return await self._zk.read_and_watch(paths.partition_states(partitions))
 
     def _forget_extras(self, partitions: Iterable[TopicPartition]) -> None:
         if self._state_extras:

@@ -1,18 +1,21 @@
-"""Topic znodes: assignments and topic ids."""
+"""Topic znodes: assignments, topic ids, and the end of a topic."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controllerd.core.model import TopicImage
 from controllerd.errors import BadZnode
-from controllerd.ports import TopicsRead, WriteFailed, WriteResult
+from controllerd.results import TopicsRead, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Node, SetData, ZooKeeper
+from controllerd.zk.access import Delete, Node, SetData, ZooKeeper
 from controllerd.zk.reading import read_in_slices
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 100
 """Topics in one read: far fewer than states, because a topic of 10,000 partitions has 200 KB."""
+_LISTINGS: Final = 10
+"""Listings of children under way at the same time."""
 
 
 class TopicZnodes:
@@ -58,3 +61,73 @@ class TopicZnodes:
                 results[name] = WriteFailed(error.reason)
         written = await self._writer.write(list(operations.values()))
         return results | dict(zip(operations, written, strict=True))
+
+    async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
+        """The partitions of these topics that have a folder."""
+        wanted = sorted(set(topics))
+        listed = await self._children([paths.topic_partitions(name) for name in wanted])
+        numbers = (frozenset(int(child) for child in children if child.isdecimal()) for children in listed)
+        return dict(zip(wanted, numbers, strict=True))
+
+    async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
+        """The subtrees, then the configurations, then the markers; each step for those that came through the last.
+
+        Steps, because transactions are sent side by side: a marker must not go before what it stands for.
+        """
+        names = sorted(set(topics))
+        results = await self._delete_subtrees(names)
+        gone = [name for name in names if isinstance(results[name], Written)]
+        await self._delete_each({name: paths.topic_config(name) for name in gone})
+        results.update(await self._delete_each({name: paths.delete_topic(name) for name in gone}))
+        return results
+
+    async def _delete_each(self, doomed: Mapping[str, str]) -> Mapping[str, WriteResult]:
+        nodes = await self._zk.read(list(doomed.values()))
+        there = [name for name, node in zip(doomed, nodes, strict=True) if node is not None]
+        written = await self._writer.write([Delete(doomed[name]) for name in there])
+        return dict.fromkeys(doomed, Written(-1)) | dict(zip(there, written, strict=True))
+
+    async def _delete_subtrees(self, names: Sequence[str]) -> dict[str, WriteResult]:
+        """Children first. A topic with znodes in it that nobody knows takes a second, slower round."""
+        results = await self._delete_all(await self._usual_subtrees(names))
+        unusual = [name for name in names if not isinstance(results[name], Written)]
+        subtrees = {name: await self._descendants(paths.topic(name)) for name in unusual}
+        return results | await self._delete_all(subtrees)
+
+    async def _delete_all(self, subtrees: Mapping[str, Sequence[str]]) -> dict[str, WriteResult]:
+        """The result of a topic is that of its own znode, which goes last."""
+        operations = [Delete(path) for subtree in subtrees.values() for path in reversed(subtree)]
+        written = await self._writer.write(operations)
+        by_path = {operation.path: result for operation, result in zip(operations, written, strict=True)}
+        return {name: by_path.get(paths.topic(name), Written(-1)) for name in subtrees}
+
+    async def _usual_subtrees(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """What a topic consists of, parents first: found by one listing per topic, not one per partition."""
+        folders = [paths.topic_partitions(name) for name in names]
+        subtrees: dict[str, list[str]] = {}
+        for name, folder, children in zip(names, folders, await self._children(folders), strict=True):
+            below = [f"{folder}/{child}" for child in children]
+            subtrees[name] = [paths.topic(name), folder, *below, *(f"{path}/state" for path in below)]
+        everything = [path for subtree in subtrees.values() for path in subtree]
+        nodes = await self._zk.read(everything)
+        there = {path for path, node in zip(everything, nodes, strict=True) if node is not None}
+        return {name: [path for path in subtree if path in there] for name, subtree in subtrees.items()}
+
+    async def _descendants(self, root: str) -> list[str]:
+        """A znode and everything below, parents first; nothing when it does not exist."""
+        found, level = [], [root] if (await self._zk.read([root]))[0] is not None else []
+        while level:
+            found += level
+            listed = await self._children(level)
+            level = [f"{path}/{child}" for path, children in zip(level, listed, strict=True) for child in children]
+        return found
+
+    async def _children(self, parents: Sequence[str]) -> list[list[str]]:
+        """The children of many znodes, a few listings at a time; none for one that does not exist."""
+        turn = asyncio.Semaphore(_LISTINGS)
+
+        async def list_one(path: str) -> list[str]:
+            async with turn:
+                return sorted(await self._zk.children(path) or [])
+
+        return await asyncio.gather(*(list_one(path) for path in parents))

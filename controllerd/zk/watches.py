@@ -8,7 +8,7 @@ from controllerd.zk.access import Fired, Node, ZooKeeper
 from events.base import Event
 from events.cluster import BrokerChange, BrokerModifications, ControllerChange, Reelect
 from events.elections import ConfigChange, ElectionTrigger, ElectionType, ReplicaLeaderElection
-from events.reassignments import ZkPartitionReassignment
+from events.reassignments import PartitionReassignmentIsrChange, ZkPartitionReassignment
 from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import PartitionModifications, TopicChange, TopicDeletion
 
@@ -47,7 +47,8 @@ def _modification(path: str) -> Event | None:
         return PartitionModifications(child)
     if parent == paths.BROKER_IDS and (broker := paths.parse_broker_id(child)) is not None:
         return BrokerModifications(broker)
-    return None
+    tp = paths.parse_partition(path)
+    return PartitionReassignmentIsrChange(tp) if tp is not None else None
 
 
 class Watches:

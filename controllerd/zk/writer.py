@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 from controllerd.errors import ControllerMoved
-from controllerd.ports import AuditLog, Clock, Conflict, WriteFailed, WriteResult, Written
+from controllerd.ports import AuditLog, Clock
+from controllerd.results import Conflict, WriteFailed, WriteResult, Written
 from controllerd.zk import paths
 from controllerd.zk.access import (
     ANY_VERSION,

@@ -259,7 +259,7 @@ async def test_only_deletions_make_an_event_of_stop_replica() -> None:
         events = await desk.has_events(1)
 
     tp = TopicPartition("t", 3)
-    assert events == [TopicDeletionStopReplicaResponseReceived(B1, KafkaError.NONE, {tp: KafkaError.NONE})]
+    assert events == [TopicDeletionStopReplicaResponseReceived(B1, 1, 5, KafkaError.NONE, {tp: KafkaError.NONE})]
 
 
 async def test_a_refused_deletion_that_names_no_replica_makes_no_event() -> None:

@@ -309,7 +309,7 @@ class ContextMachine(RuleBasedStateMachine):
             for tp in self.context.partitions()
             if (leadership := self.context.leadership(tp)) is not None
             and not self.story.is_online(leadership.leader, tp)
-            and not self.context.is_queued_for_deletion(tp.topic)
+            and tp.topic not in self.context.queued_for_deletion
         }
 
         assert sorted(self.context.partitions_without_online_leader()) == sorted(scanned)
@@ -320,7 +320,7 @@ class ContextMachine(RuleBasedStateMachine):
         scanned = [
             tp
             for tp in self.context.partitions()
-            if self.context.partition_state(tp) in waiting and not self.context.is_queued_for_deletion(tp.topic)
+            if self.context.partition_state(tp) in waiting and tp.topic not in self.context.queued_for_deletion
         ]
 
         assert sorted(self.context.waiting_partitions()) == sorted(scanned)
@@ -450,7 +450,7 @@ def test_a_removed_topic_is_no_longer_queued_for_deletion() -> None:
 
     context.remove_topic("orders")
 
-    assert not context.is_queued_for_deletion("orders")
+    assert "orders" not in context.queued_for_deletion
 
 
 def test_unchanged_values_leave_no_trace() -> None:

@@ -13,6 +13,7 @@ from channel_manager.batch import RequestBatch
 from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint, Features, TopicPartition
+from controllerd.core.policy import Policy
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
@@ -22,9 +23,8 @@ from controllerd.core.requests import (
 )
 from controllerd.core.sanitizer import our_rack
 from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
-from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create, Fired
 from controllerd.zk.elector import Contender, ZooKeeperElector
@@ -129,10 +129,15 @@ class FixedConfigs:
     """The cluster's default of unclean elections."""
 
     unclean: bool = False
+    dynamic: bool | None = None
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """The dynamic default."""
+        self.dynamic = value
 
     def unclean_by_default(self) -> bool:
         """The default."""
-        return self.unclean
+        return self.unclean if self.dynamic is None else self.dynamic
 
 
 class World:
@@ -147,7 +152,9 @@ class World:
         node_id: int = NODE_ID,
         takes_from_brokers: bool = False,
         instance: str = INSTANCE,
+        policy: Policy | None = None,
     ) -> None:
+        self.policy = policy or Policy()
         self.tree = tree or Tree()
         self.zk = FakeZooKeeper(self.tree, session_id)
         self.clock, self.audit, self.channels = ManualClock(), RecordingAudit(), RecordedChannels()
@@ -170,8 +177,9 @@ class World:
             channels=self.channels,
             queue=self.queue,
             outbox=outbox,
-            partitions=PartitionStateMachine(self.context, store, outbox, self.watch, self.configs, self.metrics),
-            replicas=ReplicaStateMachine(self.context, store, outbox, self.watch),
+            machines=build_machines(self.context, store, outbox, self.watch, self.configs, self.metrics, self.policy),
+            configs=self.configs,
+            policy=self.policy,
             audit=self.watch,
             timers=self.timers,
             clock=self.clock,

@@ -82,7 +82,7 @@ async def ask(world: World, call: Call[Reply]) -> None:
 
 
 def leaderships(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
-    for tp in world.context.partitions():
+    for tp in [record.tp for record in world.context.records()]:
         state = world.context.leadership(tp)
         assert state is not None
         yield tp, state

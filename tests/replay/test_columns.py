@@ -7,6 +7,8 @@ from controllerd.core.changes import (
     AssignmentSet,
     BrokerGone,
     Change,
+    DebtSet,
+    DeletionChanged,
     LeadershipSet,
     OfflineDirsSet,
     PartitionMoved,
@@ -23,8 +25,17 @@ from controllerd.core.requests import (
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from replay.columns import records_of, request_records
-from replay.records import MAX_ROWS, LeadershipRecord, OfflineDirsRecord, Record, RequestRecord
+from replay.columns import records_of
+from replay.records import (
+    MAX_ROWS,
+    DebtRecord,
+    DeletionRecord,
+    LeadershipRecord,
+    OfflineDirsRecord,
+    Record,
+    RequestRecord,
+)
+from replay.request_columns import request_records
 
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 STATE: Final = LeaderAndIsr(ONE, 4, (ONE, TWO), 7, 9)
@@ -173,3 +184,28 @@ def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
 
 def test_a_request_without_partitions_is_recorded() -> None:
     assert summary(request_records([(ONE, update_metadata(101, metadata_body(0)))])) == [("UpdateMetadata", [1])]
+
+
+def test_deletions_say_what_holds_them_up() -> None:
+    changes = [DeletionChanged("a", "queued"), DeletionChanged("a", "halted", "broker 3 is away")]
+
+    assert records_of(changes) == [DeletionRecord(["a", "a"], ["queued", "halted"], [None, "broker 3 is away"])]
+
+
+def test_a_debt_names_every_replica_with_the_id_of_its_topic() -> None:
+    owed = {TopicPartition("b", 1): None, TopicPartition("a", 0): "an id"}
+
+    assert records_of([DebtSet(THREE, owed)]) == [DebtRecord(3, ["a", "b"], [0, 1], ["an id", None])]
+
+
+def test_a_paid_debt_is_a_record_without_rows() -> None:
+    assert records_of([DebtSet(THREE, {})]) == [DebtRecord(3, [], [], [])]
+
+
+def test_a_large_debt_is_several_records() -> None:
+    first, second = records_of([DebtSet(THREE, dict.fromkeys(partitions(MAX_ROWS + 1)))])
+
+    assert isinstance(first, DebtRecord)
+    assert isinstance(second, DebtRecord)
+    assert (first.continues, second.continues) == (False, True)
+    assert len(first.partitions) + len(second.partitions) == MAX_ROWS + 1

@@ -15,11 +15,11 @@ from controllerd.clock import LoopTimers, SystemClock
 from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId
+from controllerd.core.policy import KAFKAS_DEFAULTS
 from controllerd.core.sanitizer import our_rack
 from controllerd.loop import EventLoop, WriteWatch
+from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
-from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.client import ZooKeeperClient, open_store
 from controllerd.zk.elector import Contender
@@ -106,7 +106,8 @@ def _controller(
 
     context = ControllerContext()
     outbox = Outbox(context, channels, watch, new_batch)
-    machine = PartitionStateMachine(context, client.store, outbox, watch, FixedConfigs(), CountedMetrics())
+    configs = FixedConfigs()
+    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), KAFKAS_DEFAULTS)
     return Controller(
         node_id=NODE_ID,
         context=context,
@@ -115,8 +116,8 @@ def _controller(
         channels=channels,
         queue=queue,
         outbox=outbox,
-        partitions=machine,
-        replicas=ReplicaStateMachine(context, client.store, outbox, watch),
+        machines=machines,
+        configs=configs,
         audit=watch,
         timers=LoopTimers(queue.put),
         clock=clock,

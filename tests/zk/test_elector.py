@@ -9,7 +9,7 @@ import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.errors import ControllerMoved, RefusedToLead
-from controllerd.ports import Held, Won
+from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper

@@ -17,7 +17,7 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.daemon.node import Node
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from controllerd.ports import Won
+from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Outcome, ReplyLost, Transaction
 from events.admin import AllocateProducerIds

@@ -11,7 +11,7 @@ from kazoo.security import make_acl
 from controllerd.core.model import TopicPartition
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import RefusedToLead, StoreUnavailable
-from controllerd.ports import Conflict, Won, Written
+from controllerd.results import Conflict, Won, Written
 from controllerd.zk import paths
 from controllerd.zk.access import Create
 from controllerd.zk.client import ZooKeeperClient, open_store

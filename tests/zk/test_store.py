@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from controllerd.errors import BadZnode, ControllerMoved
-from controllerd.ports import Conflict, ProducerIds, WriteFailed, Written
+from controllerd.results import Conflict, ProducerIds, WriteFailed, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData
 from tests.zk.world import World, states_of

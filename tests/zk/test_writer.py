@@ -4,7 +4,7 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
-from controllerd.ports import Conflict, Written
+from controllerd.results import Conflict, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, SetData
 from controllerd.zk.writer import conflict_of, effect_of

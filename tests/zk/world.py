@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
-from controllerd.ports import Won
+from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Committed, Create, Delete, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.client import ZooKeeperClient, open_store

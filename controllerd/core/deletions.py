@@ -1,0 +1,51 @@
+"""Which topics are to be deleted, how far each deletion is, and what holds it up.
+
+PURE. Part of the context; every change leaves a value in the context's journal.
+"""
+
+from collections.abc import Callable
+
+from controllerd.core.changes import DeletionChanged
+
+
+class DeletionBook:
+    """The deletions that were asked for. ``queued`` is what the rest of the controller asks about."""
+
+    def __init__(self, note: Callable[[DeletionChanged], None]) -> None:
+        """``note`` takes the changes."""
+        self._note = note
+        self.queued: set[str] = set()
+        """Deletion was requested and will be carried out by us."""
+        self.started: set[str] = set()
+        """Brokers were told that the topic is gone; there is no way back."""
+        self.halted: dict[str, str] = {}
+        """Why a queued topic cannot be deleted at the moment."""
+
+    def queue(self, topic: str) -> None:
+        """Somebody asked for the deletion of a known topic."""
+        if topic not in self.queued:
+            self.queued.add(topic)
+            self._note(DeletionChanged(topic, "queued"))
+
+    def begin(self, topic: str) -> None:
+        """The deletion of a queued topic begins."""
+        if topic not in self.started:
+            self.started.add(topic)
+            self._note(DeletionChanged(topic, "started"))
+
+    def halt(self, topic: str, reason: str) -> None:
+        """A queued topic has to wait; nothing for one that is not queued."""
+        if topic in self.queued and self.halted.get(topic) != reason:
+            self.halted[topic] = reason
+            self._note(DeletionChanged(topic, "halted", reason))
+
+    def resume(self, topic: str) -> None:
+        """What held the topic up is over."""
+        if self.halted.pop(topic, None) is not None:
+            self._note(DeletionChanged(topic, "resumed"))
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone; the journal says so by ``TopicForgotten``."""
+        self.queued.discard(topic)
+        self.started.discard(topic)
+        self.halted.pop(topic, None)

@@ -1,0 +1,23 @@
+"""How the controller is to behave: the broker settings that only the controller reads, as one immutable value."""
+
+from typing import Final, NamedTuple
+
+
+class Policy(NamedTuple):
+    """Kafka's settings by the names that operators know, with Kafka's defaults."""
+
+    delete_topic_enable: bool = True
+    """``delete.topic.enable``: without it, requests to delete a topic are dropped."""
+    auto_leader_rebalance_enable: bool = True
+    """``auto.leader.rebalance.enable``."""
+    leader_imbalance_per_broker_percentage: int = 10
+    """``leader.imbalance.per.broker.percentage``: more than this share of a broker's partitions led by others."""
+    leader_imbalance_check_interval_s: float = 300.0
+    """``leader.imbalance.check.interval.seconds``; the first check comes 5 s after the election."""
+    num_partitions: int = 1
+    """``num.partitions``, for topics created without a count."""
+    default_replication_factor: int = 1
+    """``default.replication.factor``, for topics created without one."""
+
+
+KAFKAS_DEFAULTS: Final = Policy()

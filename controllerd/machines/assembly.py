@@ -1,0 +1,41 @@
+"""The state machines of one controller, put together in one place."""
+
+from typing import NamedTuple
+
+from controllerd.core.context import ControllerContext
+from controllerd.core.policy import Policy
+from controllerd.machines.deletions import TopicDeletionManager
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.reassignments import Reassigner
+from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.ports import AuditLog, MetadataStore, Metrics, TopicConfigs
+
+
+class Machines(NamedTuple):
+    """What changes the state of partitions, replicas, topics and reassignments."""
+
+    partitions: PartitionStateMachine
+    replicas: ReplicaStateMachine
+    deletions: TopicDeletionManager
+    reassigner: Reassigner
+
+
+def build_machines(
+    context: ControllerContext,
+    store: MetadataStore,
+    outbox: Outbox,
+    audit: AuditLog,
+    configs: TopicConfigs,
+    metrics: Metrics,
+    policy: Policy,
+) -> Machines:
+    """The machines of one controller; they share its context and its outbox."""
+    partitions = PartitionStateMachine(context, store, outbox, audit, configs, metrics)
+    replicas = ReplicaStateMachine(context, store, outbox, audit)
+    return Machines(
+        partitions,
+        replicas,
+        TopicDeletionManager(context, store, outbox, partitions, replicas, audit, policy),
+        Reassigner(context, store, outbox, partitions, replicas, audit),
+    )
