@@ -39,7 +39,9 @@ class AlterPartitionReply:
     error: KafkaError
     partitions: Mapping[TopicPartition, LeaderAndIsr | KafkaError]
     unknown_ids: Mapping[str, tuple[int, ...]]
-    """Topic ids that we do not know, with the partitions asked for: each is UNKNOWN_TOPIC_ID."""
+    """Topic ids that we do not know, with the partitions asked for."""
+    unknown_error: KafkaError = KafkaError.UNKNOWN_TOPIC_ID
+    """What each of those gets. A leader gives up for good on the usual one, and asks again on any other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Final
 
 import structlog
 
@@ -19,7 +21,14 @@ from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 
+_TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 Outcome = LeaderAndIsr | KafkaError
+_ASK_AGAIN: Final = KafkaError.UNKNOWN_SERVER_ERROR
+"""For what is in quarantine: of all answers the one after which a leader keeps its wish and asks again.
+
+That we do not know the partition would be final, and a leader that heard so is helped by a newer leader epoch alone.
+Whoever leads when the znode is mended cannot know of it, if we do not lead any more.
+"""
 
 
 async def on_isr_change_notification(_event: Event, c: Controller) -> None:
@@ -56,7 +65,8 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
     refused = [tp for tp, outcome in outcomes.items() if outcome is KafkaError.INVALID_UPDATE_VERSION]
     moved = [tp for tp in refused if tp in results or _is_of_an_earlier_term(tp, c)]
-    return AlterPartitionReply(KafkaError.NONE, outcomes | await _release_leaders(moved, c), unknown_ids)
+    outcomes |= await _release_leaders(moved, c)
+    return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids, _error_of_unknown_ids(c))
 
 
 def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
@@ -73,7 +83,7 @@ async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict
     election brings. Where nobody can be elected now, it is told to ask again.
     """
     elections = await c.partitions.handle(refused, PartitionState.ONLINE, Offline())
-    return {tp: KafkaError.UNKNOWN_SERVER_ERROR for tp in refused if tp in elections.failed}
+    return {tp: _ASK_AGAIN for tp in refused if tp in elections.failed}
 
 
 def _resolve(
@@ -91,6 +101,23 @@ def _resolve(
     return proposed, {topic_id: tuple(partitions) for topic_id, partitions in unknown.items()}
 
 
+def _error_of_unknown_ids(c: Controller) -> KafkaError:
+    """While there are topics that nobody could ever read, an unknown id may be of one of them."""
+    unread = (match[1] for path in c.context.quarantine if (match := _TOPIC.fullmatch(path)))
+    return _ASK_AGAIN if any(topic not in c.context.topics for topic in unread) else KafkaError.UNKNOWN_TOPIC_ID
+
+
+def _waits_for_repair(tp: TopicPartition, c: Controller) -> bool:
+    """Whether its state is in quarantine, or we know of none because its topic or its assignment is."""
+    quarantined = c.context.quarantine
+    if tp.state_path in quarantined:
+        return True
+    if not quarantined or c.context.leadership(tp) is not None:
+        return False
+    topic = f"/brokers/topics/{tp.topic}"
+    return topic in quarantined or f"{topic}/partitions/{tp.partition}" in quarantined
+
+
 def _judge_all(
     event: AlterPartitionReceived, proposed: Mapping[TopicPartition, ProposedIsr], c: Controller
 ) -> tuple[dict[TopicPartition, Outcome], dict[TopicPartition, LeaderAndIsr]]:
@@ -100,8 +127,8 @@ def _judge_all(
     ineligible = KafkaError.INELIGIBLE_REPLICA if event.version >= 2 else KafkaError.OPERATION_NOT_ATTEMPTED
     live = c.context.live
     for tp, ask in proposed.items():
-        if tp.state_path in c.context.quarantine:
-            outcomes[tp] = KafkaError.UNKNOWN_SERVER_ERROR  # of all answers the one after which a leader asks again
+        if _waits_for_repair(tp, c):
+            outcomes[tp] = _ASK_AGAIN
             continue
         proposal = Proposal(event.broker, ask.leader_epoch, ask.partition_epoch, ask.isr, ask.recovery_state)
         current, assignment = c.context.leadership(tp), c.context.assignment(tp)

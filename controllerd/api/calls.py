@@ -98,7 +98,7 @@ class BrokerCalls:
             unknown = reply.unknown_ids.get(key, ()) if version >= FIRST_WITH_IDS else ()
             for index, _ in partitions:
                 found = reply.partitions.get(TopicPartition(name, index)) if name is not None else None
-                outcome = KafkaError.UNKNOWN_TOPIC_ID if index in unknown else found
+                outcome = reply.unknown_error if index in unknown else found
                 if outcome is None:
                     _LOG.warning("alter partition without outcome", topic=name or key, partition=index)
                 else:

@@ -64,15 +64,16 @@ async def test_each_partition_gets_its_state_or_its_error(version: int) -> None:
         assert (refused.partition_index, refused.error_code) == (1, KafkaError.FENCED_LEADER_EPOCH)
 
 
-async def test_an_unknown_topic_id_is_echoed_with_its_error() -> None:
+@pytest.mark.parametrize("error", [KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_SERVER_ERROR])
+async def test_an_unknown_topic_id_is_echoed_with_its_error(error: KafkaError) -> None:
     snapshot = new_snapshot()
     snapshot.names_by_id.clear()
-    reply = AlterPartitionReply(KafkaError.NONE, {}, {TOPIC_ID: (0,)})
+    reply = AlterPartitionReply(KafkaError.NONE, {}, {TOPIC_ID: (0,)}, error)
     async with running(snapshot, lambda _: reply) as cluster:
         client = await cluster.connect()
         entity = await client.ask(56, 3, topics=topics())
         assert entity.topics[0].topic_id == TOPIC_UUID
-        assert entity.topics[0].partitions[0].error_code == KafkaError.UNKNOWN_TOPIC_ID
+        assert entity.topics[0].partitions[0].error_code == error
 
 
 async def test_a_partition_that_is_named_twice_is_refused_before_the_queue() -> None:

@@ -1,16 +1,27 @@
-"""Somebody else wrote a state znode: the leader's next wish is refused, and it waits for a newer leader epoch.
+"""Somebody else wrote a znode: the leader's next wish is refused, and it waits for a newer leader epoch.
 
 A broker gives a change of the ISR up for good on INVALID_UPDATE_VERSION, and ignores a LeaderAndIsr of the leader epoch
 that it has. So whoever answers that owes it an election.
 """
+
+from dataclasses import replace
 
 import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.zk import paths
 from events.cluster import QuarantineCheck
-from tests.fakes.world import World, tp
+from events.replicas import ProposedIsr
+from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.handlers.test_isr_change import ask, with_isr_of_two
+
+
+async def succeeded(world: World) -> World:
+    """Another instance leads, and has loaded everything."""
+    successor = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)
+    world.zk.expire()
+    await successor.start()
+    return successor
 
 
 async def test_a_wish_that_is_refused_because_we_know_a_newer_version_is_followed_by_an_election(world: World) -> None:
@@ -18,9 +29,7 @@ async def test_a_wish_that_is_refused_because_we_know_a_newer_version_is_followe
     await with_isr_of_two(world)
     path = paths.partition_state(tp("t"))
     world.tree.put(path, world.tree.nodes[path].data)
-    successor = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)
-    world.zk.expire()
-    await successor.start()
+    successor = await succeeded(world)
     before = successor.state("t")[1]
 
     reply = await successor.call(ask(successor, (2, 3, 1)))
@@ -57,10 +66,54 @@ async def test_a_leader_is_told_to_ask_again_while_its_state_is_in_quarantine(wo
     await with_isr_of_two(world)
     path = paths.partition_state(tp("t"))
     world.tree.put(path, b"not json")
-    successor = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)
-    world.zk.expire()
-    await successor.start()
+    successor = await succeeded(world)
 
     reply = await successor.call(ask(successor, (2, 3, 1)))
 
     assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
+
+
+async def test_a_leader_is_told_to_ask_again_while_any_topic_is_in_quarantine_that_may_be_its_own(world: World) -> None:
+    """Nobody knows the id of a topic that cannot be read, and UNKNOWN_TOPIC_ID would be final."""
+    await with_isr_of_two(world)
+    world.tree.put("/brokers/topics/t", b"not json")
+    successor = await succeeded(world)
+
+    reply = await successor.call(ask(successor, (2, 3, 1)))
+
+    assert (reply.unknown_ids, reply.unknown_error) == ({topic_id_of("t"): (0,)}, KafkaError.UNKNOWN_SERVER_ERROR)
+
+
+async def test_a_leader_that_names_a_topic_in_quarantine_is_told_to_ask_again(world: World) -> None:
+    await with_isr_of_two(world)
+    world.tree.put("/brokers/topics/t", b"not json")
+    successor = await succeeded(world)
+
+    reply = await successor.call(ask(successor, (2, 3, 1), version=1))
+
+    assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
+
+
+async def test_a_leader_is_told_to_ask_again_while_its_assignment_is_in_quarantine(world: World) -> None:
+    await with_isr_of_two(world)
+    world.put_topic("t", {0: [2, 2, 3]})
+    successor = await succeeded(world)
+
+    reply = await successor.call(ask(successor, (2, 3, 1)))
+
+    assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
+
+
+async def test_an_id_is_unknown_for_good_when_every_topic_can_be_read(world: World) -> None:
+    """A topic that was read before it broke is known, whatever its znode has now."""
+    await with_isr_of_two(world)
+    world.put_topic("broken", {0: [1]})
+    await world.settle()
+    world.tree.put("/brokers/topics/broken", b"not json")
+    await world.settle()
+    stranger = replace(ask(world, (2, 3)), by_id={(topic_id_of("nobody knows"), 0): ProposedIsr(0, 0, ids(2))})
+
+    reply = await world.call(stranger)
+
+    assert "/brokers/topics/broken" in world.context.quarantine
+    assert reply.unknown_error is KafkaError.UNKNOWN_TOPIC_ID

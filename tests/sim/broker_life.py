@@ -379,7 +379,7 @@ def _outcomes(
     for key in changes:
         found = reply.partitions.get(TopicPartition(*key))
         if key[1] in reply.unknown_ids.get(ids[key] or "", ()):
-            outcomes[key] = KafkaError.UNKNOWN_TOPIC_ID
+            outcomes[key] = reply.unknown_error
         elif found is not None:
             outcomes[key] = found
     return outcomes
