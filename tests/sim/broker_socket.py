@@ -48,6 +48,8 @@ class ControlSocket:
         self.injected: deque[Injected] = deque()
         """What the next requests meet."""
         self._broker = broker
+        self._busy_until: dict[str, float] = {}
+        """By sender, not by link: a broker takes requests off one queue, whatever connections they came by."""
 
     def arrived(self, link: SimLink, data: bytes) -> None:
         """Bytes came by a link: serve every frame that is complete."""
@@ -69,8 +71,9 @@ class ControlSocket:
             self._serve(link, frame)
             return
         now = broker.cluster.loop.time()
-        link.busy_until = max(link.busy_until, now) + broker.work_s.draw(broker.cluster.rng)
-        broker.call_later(link.busy_until - now, self._serve, link, frame)
+        done = max(self._busy_until.get(link.owner, now), now) + broker.work_s.draw(broker.cluster.rng)
+        self._busy_until[link.owner] = done
+        broker.call_later(done - now, self._serve, link, frame)
 
     def _serve(self, link: SimLink, frame: bytes) -> None:
         if self._broker.life is None:

@@ -69,7 +69,7 @@ class SimLink:
 
     __slots__ = (
         "_back_at", "_chunk", "_chunk_at", "_closed", "_ended", "_error", "_forth_at", "_inbox", "_network", "_waiter",
-        "busy_until", "owner", "received", "server",
+        "owner", "received", "server",
     )  # fmt: skip
 
     def __init__(self, network: "SimNetwork", owner: str, server: Server) -> None:
@@ -78,8 +78,6 @@ class SimLink:
         self.server: Final = server
         self.received = b""
         """The server's: bytes of a frame that is not complete."""
-        self.busy_until = 0.0
-        """The server's: when it will have worked off what came by this link."""
         self._network = network
         self._inbox = bytearray()
         self._waiter: asyncio.Future[None] | None = None
