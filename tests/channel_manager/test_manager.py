@@ -279,6 +279,18 @@ async def test_a_higher_controller_epoch_is_reported() -> None:
     assert desk.stale == [(B1, 5)]
 
 
+async def test_a_request_refused_for_its_epoch_is_not_sent_again() -> None:
+    async with one_broker(Act(error=11)) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        manager.send(B1, update_metadata(0))
+        got = [each.api for each in await stub.got_so_many(2)]
+        await desk.has_events(2)
+
+    assert got == ["LeaderAndIsr", "UpdateMetadata"]
+    assert [exchange.response.error for exchange in desk.exchanges] == [11, 0]
+    assert desk.stale == [(B1, 5)]
+
+
 async def test_an_unauthorized_request_is_held_until_it_is_allowed() -> None:
     async with one_broker(Act(error=31), Act(error=31)) as (desk, manager, stub):
         manager.send(B1, update_metadata())

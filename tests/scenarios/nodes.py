@@ -22,7 +22,7 @@ from controllerd.identity import claim_data_dir
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from controllerd.zk.session import ZooKeeperSession
-from replay.records import EventBegin, Record
+from replay.records import EventBegin, Record, ResponseRecord
 from tests.channel_manager.stub_broker import StubBroker, stub_broker
 from tests.zk.proxy import ZooKeeperProxy
 from tests.zk.world import THEIRS, Peer, connected, until
@@ -258,3 +258,7 @@ class Overheard:
     def begun(self) -> Counter[str]:
         """How many events of each kind were begun."""
         return Counter(record.name for record in self._records if isinstance(record, EventBegin))
+
+    def errors(self, api: str) -> list[int]:
+        """What brokers answered to requests of one kind, in order."""
+        return [record.error for record in self._records if isinstance(record, ResponseRecord) and record.api == api]

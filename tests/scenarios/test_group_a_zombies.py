@@ -14,7 +14,7 @@ from controllerd.zk import paths
 from tests.broker.cluster import cluster
 from tests.broker.stub_controller import StubController
 from tests.channel_manager.stub_broker import Act
-from tests.scenarios.nodes import NODE, Rig, session_of
+from tests.scenarios.nodes import NODE, Overheard, Rig, last_told, session_of
 from tests.zk.proxy import MULTI
 from tests.zk.world import THEIRS, until
 from wire.versions import ApiKey
@@ -101,15 +101,49 @@ async def test_a12_a_broker_refuses_an_older_controller(rig: Rig, tmp_path: Path
         assert refusal.error_code == KafkaError.STALE_CONTROLLER_EPOCH
 
 
-async def test_a12_a_refused_request_is_not_repeated_and_a_deposed_sender_stops(rig: Rig) -> None:
+async def told_all(rig: Rig, topic: str) -> None:
+    """Wait until the broker was told everything about a topic, so that its next request is about something else."""
+    await rig.stubs[1].until(lambda: bool(last_told(rig.stubs[1], "UpdateMetadata", topic)))
+
+
+def leader_and_isrs(rig: Rig, topic: str) -> int:
+    """How many LeaderAndIsr about a topic the broker has got."""
+    asked = [got.entity.topic_states for got in rig.stubs[1].got if got.api == "LeaderAndIsr"]
+    return sum(state.topic_name == topic for states in asked for state in states)
+
+
+async def test_a12_a_refused_request_is_not_repeated_while_the_role_is_still_ours(rig: Rig) -> None:
     async with rig.brokers(1) as stubs, rig.node() as node:
-        await until(lambda: len(stubs[1].got) > 0)
-        async with stalled_at_its_next_write(rig, node):
-            stubs[1].gate.clear()
-        await stubs[1].until(lambda: "LeaderAndIsr" in [got.api for got in stubs[1].got])
-        stubs[1].acts.extend([Act(error=KafkaError.STALE_CONTROLLER_EPOCH)] * 9)
+        heard = Overheard(node)
+        await rig.peer.add_topic("before", [[1]])
+        await told_all(rig, "before")
+        stubs[1].acts.append(Act(error=KafkaError.STALE_CONTROLLER_EPOCH))
+        await rig.peer.add_topic("t", [[1]])
+        await told_all(rig, "t")
+
+        assert heard.errors("LeaderAndIsr") == [KafkaError.NONE, KafkaError.STALE_CONTROLLER_EPOCH]
+        assert leader_and_isrs(rig, "t") == 1
+        assert (node.snapshot.is_active, node.snapshot.controller_epoch) == (True, 1)
+
+
+async def test_a12_a_deposed_sender_sends_no_more(rig: Rig) -> None:
+    async with rig.brokers(1) as stubs, rig.node() as node:
+        await rig.peer.add_topic("before", [[1]])
+        await told_all(rig, "before")
+        stubs[1].gate.clear()
+        await rig.peer.add_topic("t", [[1]])
+        await stubs[1].until(lambda: leader_and_isrs(rig, "t") == 1)
+        await until(lambda: requests_left(node) == 2)  # the one without an answer, and an UpdateMetadata behind it
         await rig.peer.lead()
         await until(lambda: not node.snapshot.is_active)
+        told = len(stubs[1].got)
         stubs[1].gate.set()
+        await stubs[1].until(lambda: stubs[1].open_now == 0)
 
-        assert [got.api for got in stubs[1].got].count("LeaderAndIsr") == 1
+        assert len(stubs[1].got) == told
+
+
+def requests_left(node: Node) -> int:
+    """How many requests to brokers are under way or wait."""
+    assert node.instance.channels is not None
+    return sum(sender.depth for sender in node.instance.channels.stats())
