@@ -106,6 +106,31 @@ async def test_an_answer_from_before_a_broker_spoke_lets_nothing_leave(node: Ins
 
 
 @dataclass
+class Lagging:
+    """A server that has not heard yet that the role is lost; ``sync`` makes it catch up."""
+
+    has_caught_up: bool = False
+
+    async def sync(self) -> None:
+        self.has_caught_up = True
+
+    async def is_ours(self) -> bool:
+        return not self.has_caught_up
+
+
+async def test_a_server_that_lags_does_not_confirm_a_role_that_is_lost(node: Instance) -> None:
+    node.context.begin_term(7, 1)
+    node.guard.suspect("the process was suspended")
+    server = Lagging()
+    client = Client(zk=cast("Reads", server), elector=cast("Elector", server))
+
+    await node._revalidate(cast("ZooKeeperClient", client))
+
+    assert not node.guard.may_send()
+    assert len(node.queue) == 1, "an event that looks who leads"
+
+
+@dataclass
 class StuckLoop:
     """An event that hangs for ever."""
 

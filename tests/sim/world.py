@@ -60,6 +60,7 @@ class SimWorld:
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
         self._frozen_at: dict[str, float] = {}
+        self._thawed_at_zxid: dict[str, int] = {}
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
@@ -99,8 +100,10 @@ class SimWorld:
         if any(change.path == _CONTROLLER and change.op == "create" for change in txn.changes):
             self._validated(txn.session)
 
-    def _read(self, session: int, paths: Sequence[str]) -> None:
-        if any(path == _CONTROLLER for path in paths):
+    def _read(self, session: int, paths: Sequence[str], zxid: int) -> None:
+        """What a server tells that has not come as far as the end of the pause may be as old as the pause."""
+        owner = self.oracle.zookeeper.owner_of(session) or ""
+        if _CONTROLLER in paths and zxid >= self._thawed_at_zxid.get(owner, 0):
             self._validated(session)
 
     def _validated(self, session: int) -> None:
@@ -209,6 +212,7 @@ class SimWorld:
             return
         if self.loop.time() - self._frozen_at[target.owner] > SESSION_S * SAFE_SHARE:
             self.oracle.requests.on_pause(target.owner)
+            self._thawed_at_zxid[target.owner] = self.server.zxid
         self.loop.trace(f"{target.owner} thawed")
         self.loop.thaw(target.owner)
 

@@ -138,7 +138,7 @@ class Connection:
 
     def _tell_of_read(self, paths: Sequence[str]) -> None:
         for observer in self._server.on_read:
-            observer(self.session.id, paths)
+            observer(self.session.id, paths, self._replica.zxid)
 
     def _body(self, kind: int, path: str, node: Znode) -> bytes:
         if kind == wire.GET_DATA:

@@ -203,8 +203,9 @@ class SimZooKeeper:
         self.zxid = _FIRST_ZXID
         self.is_up = True
         self.observers: list[Observer] = []
-        self.on_read: list[Callable[[int, Sequence[str]], None]] = []
-        """Called with the session and the paths when data is read, before the answer leaves."""
+        self.on_read: list[Callable[[int, Sequence[str], int], None]] = []
+        """Called with the session, the paths and how far the server is (its zxid) when data is read, before the answer
+        leaves."""
         self.sessions: dict[int, SimSession] = {}
         self.acls: dict[str, bytes] = {}
         """The ACLs that are not open, in wire form."""
