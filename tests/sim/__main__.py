@@ -104,7 +104,7 @@ def one(seed: int, *, cuts: bool) -> int:
     return 1 if ending.violations else 0
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to play")
@@ -113,7 +113,9 @@ def main() -> int:
     parser.add_argument("--stop-at-first", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--seed", type=int, help="play this one and print its story")
     parser.add_argument("--shrink", action="store_true", help="with --seed: cut the plan down first")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
+    if given.shrink and given.seed is None:
+        parser.error("--shrink needs --seed: which one is to be cut down?")
     if given.seed is not None:
         return one(given.seed, cuts=given.shrink)
     return many(given.first, given.seeds, given.jobs, stop_at_first=given.stop_at_first)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.sim.__main__ import play_some
+from tests.sim.__main__ import main, play_some
 from tests.sim.plan import Plan, plan_of
 from tests.sim.shrink import shrink
 from tests.sim.story import play
@@ -87,3 +87,11 @@ def test_a_plan_that_breaks_nothing_stays_as_it_is() -> None:
     plan = plan_of(SAME[0])
 
     assert shrink(plan, broken_by=lambda _: None) is plan
+
+
+def test_to_cut_down_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise hundreds of seeds would be played and nothing cut down."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["--shrink"])
+
+    assert "--seed" in capsys.readouterr().err
