@@ -122,7 +122,7 @@ TARGETS: Final[Mapping[tuple[str, str], float]] = {
     ("W1", "leaders_s"): 0.7,
     ("W1", "last_request_s"): 1.8,
     ("W1", "zk_transactions"): 240,
-    ("W2", "last_request_s"): 1.02,
+    ("W2", "last_request_s"): 1.0,
     ("W5", "rpc_s"): 1.6,
     ("W5", "zk_transactions"): 240,
     ("W6", "lisr_s"): 0.9,
