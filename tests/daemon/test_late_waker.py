@@ -229,7 +229,7 @@ def _post(url: str) -> None:
 
 
 def assert_sent_nothing(victim: Victim) -> None:
-    """No byte, not even to open a connection."""
+    """No byte. A connection that is opened and then left alone would not be seen, and would tell a broker nothing."""
     assert victim.stage.sent_to_brokers(victim.node_id, since_s=victim.resumed_at_s) == []
 
 
