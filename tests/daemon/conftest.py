@@ -1,12 +1,17 @@
-"""One ZooKeeper server for all tests of this folder, and a chroot of its own for each test."""
+"""What the tests of this folder share: a ZooKeeper server, a chroot for each test, and an instance without either."""
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
+from controllerd.daemon.instance import Instance
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from tests.daemon.daemons import configuration
+from tests.daemon.lone import SESSION_MS
+from tests.fakes.audit import RecordingAudit
 from tests.zk.world import THEIRS, Peer, connected
 
 _numbers = itertools.count(1)
@@ -33,3 +38,12 @@ async def peer(connect: str) -> AsyncIterator[Peer]:
     """Another session of the same chroot, to look and to write as brokers and tools do."""
     async with connected(connect, THEIRS, timeout_ms=30_000) as running:
         yield running
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Instance]:
+    """An instance that is not connected to anything."""
+    config = configuration("127.0.0.1:1", tmp_path, session_ms=SESSION_MS)
+    node = Instance(config, "an instance", RecordingAudit(), tuple)
+    yield node
+    node.timers.clear()

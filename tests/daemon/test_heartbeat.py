@@ -1,31 +1,16 @@
 """The heartbeat: the one task that lets requests leave again after the process slept."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
-import pytest
-
 from channel_manager.manager import ChannelManager
-from controllerd.config.load import load_config
 from controllerd.core.model import BrokerId
 from controllerd.daemon.instance import Instance
 from controllerd.errors import StoreUnavailable
 from controllerd.zk.client import ZooKeeperClient
-from controllerd.zk.session import SessionState
-from tests.fakes.audit import RecordingAudit
-
-SESSION_MS = 1_000
-
-
-@dataclass
-class Session:
-    """A session that looks alive."""
-
-    state: SessionState = SessionState.CONNECTED
+from tests.daemon.lone import SESSION_MS, Reads, Session
 
 
 @dataclass
@@ -43,37 +28,13 @@ class Elector:
         return True
 
 
-class Reads:
-    """The reads of a session: there is nothing to catch up with."""
-
-    async def sync(self) -> None:
-        """At once."""
-
-
 @dataclass
 class Client:
     """What the heartbeat needs of ZooKeeper."""
 
     zk: Reads = field(default_factory=Reads)
-
     session: Session = field(default_factory=Session)
     elector: Elector = field(default_factory=Elector)
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Instance]:
-    given: dict[str, object] = {
-        "zookeeper.connect": "127.0.0.1:1",
-        "zookeeper.session_timeout_ms": str(SESSION_MS),
-        "node.id": 2_000_000_000,
-        "node.data_dir": str(tmp_path),
-        "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "http.listen": "127.0.0.1:0",
-    }
-    config = load_config(None, {}, given)
-    node = Instance(config, "an instance", RecordingAudit(), tuple)
-    yield node
-    node.timers.clear()
 
 
 async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Instance) -> None:

@@ -1,15 +1,10 @@
 """A suspicion that comes up while the validating read is under way is not answered by that read."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
-import pytest
-
-from controllerd.config.load import load_config
 from controllerd.core.model import BrokerId
 from controllerd.daemon.instance import Instance
 from controllerd.zk.client import ZooKeeperClient
@@ -18,23 +13,8 @@ from events.base import ControllerState
 from events.cluster import ControllerChange
 from events.queue import QueuedEvent
 from replay.records import EventBegin, ResponseRecord
-from tests.fakes.audit import RecordingAudit
-
-SESSION_MS = 1_000
-
-
-@dataclass
-class Session:
-    """A session that looks alive."""
-
-    state: SessionState = SessionState.CONNECTED
-
-
-class Reads:
-    """There is nothing to catch up with."""
-
-    async def sync(self) -> None:
-        """At once."""
+from tests.daemon.lone import SESSION_MS, Reads, Session
+from tests.zk.world import until
 
 
 @dataclass
@@ -44,8 +24,10 @@ class Elector:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     answer: asyncio.Event = field(default_factory=asyncio.Event)
     ours: bool = True
+    times: int = 0
 
     async def is_ours(self) -> bool:
+        self.times += 1
         self.asked.set()
         await self.answer.wait()
         return self.ours
@@ -58,21 +40,6 @@ class Client:
     zk: Reads = field(default_factory=Reads)
     session: Session = field(default_factory=Session)
     elector: Elector = field(default_factory=Elector)
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Instance]:
-    given: dict[str, object] = {
-        "zookeeper.connect": "127.0.0.1:1",
-        "zookeeper.session_timeout_ms": str(SESSION_MS),
-        "node.id": 2_000_000_000,
-        "node.data_dir": str(tmp_path),
-        "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "http.listen": "127.0.0.1:0",
-    }
-    node = Instance(load_config(None, {}, given), "an instance", RecordingAudit(), tuple)
-    yield node
-    node.timers.clear()
 
 
 async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: Instance) -> None:
@@ -147,7 +114,7 @@ async def test_a_hanging_event_is_no_progress_because_the_heartbeat_itself_recor
     client.elector.answer.set()
     beats: list[int] = []
     heartbeat = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: beats.append(1)))
-    await asyncio.sleep(5 * SESSION_MS / 8 / 1000 + 0.1)
+    await until(lambda: client.elector.times >= 4)  # once in each round
     heartbeat.cancel()
     with suppress(asyncio.CancelledError):
         await heartbeat
@@ -165,11 +132,15 @@ async def test_answers_of_brokers_are_no_progress_of_a_hanging_event(node: Insta
     assert not node._has_progressed()
 
 
+@dataclass
 class Unanswered:
     """The link to ZooKeeper is dead, and the session waits for it."""
 
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
     async def sync(self) -> None:
         """Never."""
+        self.asked.set()
         await asyncio.Event().wait()
 
 
@@ -177,17 +148,19 @@ async def test_a_check_that_waits_for_zookeeper_does_not_starve_the_watchdog(nod
     """Woken from a freeze into a suspended session: the check may wait for longer than the watchdog."""
     node.context.begin_term(7, 1)
     node.guard.suspect("the process was suspended")
-    client = Client(zk=cast("Reads", Unanswered()))
+    server = Unanswered()
+    client = Client(zk=cast("Reads", server))
     beats: list[int] = []
     heartbeat = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: beats.append(1)))
-    await asyncio.sleep(2 * SESSION_MS / 8 / 1000)
+    async with asyncio.timeout(20):
+        await server.asked.wait()
     client.session.state = SessionState.SUSPENDED
-    await asyncio.sleep(8 * SESSION_MS / 8 / 1000)
+    before = len(beats)
+
+    await until(lambda: len(beats) >= before + 3)
     heartbeat.cancel()
     with suppress(asyncio.CancelledError):
         await heartbeat
-
-    assert len(beats) >= 3
 
 
 async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the_others_up_once(node: Instance) -> None:

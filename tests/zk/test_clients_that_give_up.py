@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
@@ -14,6 +15,10 @@ from events.base import Event
 from events.cluster import Expire
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit
+from tests.zk.world import until
+
+SOON_S: Final = 0.2
+LATER_S: Final = 0.4
 
 
 class Client(KazooClient):  # type: ignore[misc]
@@ -50,7 +55,7 @@ class Driver:
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    monkeypatch.setattr(session_module, "_NEW_CLIENT_AFTER_S", 0.05)
+    monkeypatch.setattr(session_module, "_NEW_CLIENT_AFTER_S", SOON_S)
     return Driver()
 
 
@@ -72,9 +77,8 @@ async def test_a_client_that_is_refused_before_it_ever_connected_is_replaced_as_
     session, _ = await opened(driver)
     driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.AUTH_FAILED, KeeperState.CLOSED)
     driver.clients[0].comes_to(KeeperState.CONNECTING, KeeperState.AUTH_FAILED, KeeperState.CLOSED)
-    await asyncio.sleep(0.5)  # ten times as long as until a new client
 
-    assert len(driver.clients) > 2, "one new client, and when that was refused too, never again"
+    await until(lambda: len(driver.clients) > 2)  # one new client, and when that was refused too, another
     await session.close()
 
 
@@ -82,32 +86,32 @@ async def test_a_connection_thread_that_died_is_replaced_as_well(driver: Driver)
     """kazoo ends its thread on any exception it does not know, and says CLOSED: it never connects again either."""
     session, _ = await opened(driver)
     driver.clients[0].comes_to(KeeperState.CLOSED)
-    await asyncio.sleep(0.5)
+    await until(lambda: len(driver.clients) > 1)
 
     assert session.state is SessionState.LOST
-    assert len(driver.clients) > 1
     await session.close()
 
 
-async def test_a_client_that_was_refused_twice_is_replaced_once(driver: Driver) -> None:
+async def test_a_client_that_was_refused_twice_is_replaced_once(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With AUTH by packet kazoo goes on connecting: refused, in again, refused again, all before the first timer."""
     session, queue = await opened(driver)
     driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=3)
     driver.clients[0].comes_to(KeeperState.AUTH_FAILED)
-    await asyncio.sleep(0.03)
+    await asyncio.sleep(0)
     session.expire_handled()
     driver.clients[0].comes_to(KeeperState.CONNECTED, session_id=2)
     await asyncio.sleep(0)
+    monkeypatch.setattr(session_module, "_NEW_CLIENT_AFTER_S", LATER_S)
     driver.clients[0].comes_to(KeeperState.AUTH_FAILED)
     await asyncio.sleep(0)
     session.expire_handled()
-    while len(driver.clients) < 2:  # noqa: ASYNC110  # nobody tells
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0.005)
-    assert (session.state, session.session_id) == (SessionState.CONNECTED, 3)  # the new client is fine, and we lead
+    await until(lambda: (session.state, session.session_id) == (SessionState.CONNECTED, 3))  # by a new client; we lead
     await events(queue)
     driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=4)
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(LATER_S)  # timers go off in order: that of the second refusal would have come first
+    await asyncio.sleep(0)  # what it would have called soon
 
     seen = [type(event) for event in await events(queue)]
     assert (len(driver.clients), session.session_id, Expire in seen) == (2, 3, False)
