@@ -56,10 +56,20 @@ RULES: Final = {**oracle_zookeeper.RULES, **oracle_requests.RULES, **oracle_quie
 class Oracle:
     """Both judges over one history."""
 
-    def __init__(self, *, window: float, unclean_by_default: bool = False, leader_recovery: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        window: float,
+        unclean_by_default: bool = False,
+        leader_recovery: bool = True,
+        takes_from_brokers: bool = True,
+    ) -> None:
         """As ``ZooKeeperOracle``."""
         self.zookeeper = ZooKeeperOracle(
-            window=window, unclean_by_default=unclean_by_default, leader_recovery=leader_recovery
+            window=window,
+            unclean_by_default=unclean_by_default,
+            leader_recovery=leader_recovery,
+            takes_from_brokers=takes_from_brokers,
         )
         self.requests = RequestOracle(self.zookeeper)
 

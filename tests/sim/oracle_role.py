@@ -12,7 +12,7 @@ RULES: Final = {
     "Z-02": "the controller epoch rises by one, and only together with a new /controller",
     "Z-03": "nothing is written by an instance after somebody else was elected",
     "Z-04": "/controller is an ephemeral znode of the winner, and an instance deletes only its own",
-    "Z-05": "an instance never takes the role from another one by itself",
+    "Z-05": "an instance never takes the role from another one by itself, nor from a broker if it is to stand by",
     "Z-23": "an instance deletes nothing but its /controller and notifications that it read",
     "Z-24": "a compared write finds the version that it demands, and zxids rise",
 }
@@ -37,7 +37,8 @@ class Term(NamedTuple):
 class RoleJudge:
     """Knows every election, and which sessions belong to instances."""
 
-    def __init__(self, history: History, report: Report) -> None:
+    def __init__(self, history: History, report: Report, *, takes_from_brokers: bool) -> None:
+        self._takes_from_brokers = takes_from_brokers
         self._history = history
         self._report = report
         self.terms: dict[int, Term] = {}
@@ -112,8 +113,9 @@ class RoleJudge:
     def _win(self, transaction: Transaction, epoch: int, raised: Operation, created: Operation) -> None:
         held, payload = self._history.controller, document_of(created.data) or {}
         instance, previous = payload.get("instance"), held.get("instance")
-        if instance is not None and previous not in {None, instance} and not self._asked[instance]:
-            self._say("Z-05", transaction, f"{instance} took the role from {previous}")
+        takes_foreign = previous not in {None, instance} or (held and previous is None and not self._takes_from_brokers)
+        if instance is not None and takes_foreign and not self._asked[instance]:
+            self._say("Z-05", transaction, f"{instance} took the role from {previous or held}")
         version = self._history.node_after(raised, transaction).version
         term = Term(transaction.session_id, epoch, version, payload.get("brokerid", -1), instance)
         self.terms[epoch] = self.latest = term

@@ -46,7 +46,8 @@ def topic(partitions: dict[int, list[int]], **more: Any) -> bytes:
     return document(version=3, partitions={str(number): r for number, r in partitions.items()}, **fields)
 
 
-def election(node: int, instance: str, epoch: int, version: int, *, replaces: bool = False) -> list[Operation]:
+def election(node: int, instance: str | None, epoch: int, version: int, *, replaces: bool = False) -> list[Operation]:
+    """Without ``instance`` that of a broker."""
     held = [delete("/controller")] if replaces else []
     payload = document(version=2, brokerid=node, timestamp="1", instance=instance)
     raised = set_("/controller_epoch", b"%d" % epoch, version)
@@ -56,8 +57,8 @@ def election(node: int, instance: str, epoch: int, version: int, *, replaces: bo
 class Tale:
     """What happens, and the judge that watches. ``a`` leads in epoch 1; everybody has been live for long."""
 
-    def __init__(self, *, unclean: bool = False) -> None:
-        self.oracle = Oracle(window=WINDOW, unclean_by_default=unclean)
+    def __init__(self, *, unclean: bool = False, takes: bool = True) -> None:
+        self.oracle = Oracle(window=WINDOW, unclean_by_default=unclean, takes_from_brokers=takes)
         self.zookeeper, self.requests = self.oracle.zookeeper, self.oracle.requests
         self.zxid, self.time = 0, 0.0
         self.zookeeper.on_session("a", A_SESSION)

@@ -19,11 +19,21 @@ class ZooKeeperOracle:
     Each transaction is judged against the one before it, so the cost is that of its own operations.
     """
 
-    def __init__(self, *, window: float, unclean_by_default: bool = False, leader_recovery: bool = True) -> None:
-        """``window``: seconds for which a controller may act on what is over, e.g. twice the session time-out."""
+    def __init__(
+        self,
+        *,
+        window: float,
+        unclean_by_default: bool = False,
+        leader_recovery: bool = True,
+        takes_from_brokers: bool = True,
+    ) -> None:
+        """``window``: seconds for which a controller may act on what is over, e.g. twice the session time-out.
+
+        ``takes_from_brokers``: whether ``when_broker_holds`` of the instances is ``takeover``.
+        """
         self.violations: list[Violation] = []
         self.history = History(window, unclean_by_default=unclean_by_default)
-        self._role = RoleJudge(self.history, self.report)
+        self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self._topics = TopicJudge(self.history, self.report)
 

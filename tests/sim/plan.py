@@ -51,6 +51,9 @@ FAULTS: Final = (
 RARE: Final = ("election_race", "usurp")
 """Kinds that came later. They draw from a stream of their own, so that what a seed had before stays as it was."""
 _FIRST_RARE: Final = 1000
+LATE: Final = ("outsider_wins", "freeze_behind")
+"""Kinds that came last, with a stream of their own as well; ``plan_of`` can leave them out."""
+_FIRST_LATE: Final = 2000
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -82,10 +85,13 @@ class Options:
     """Share of the places where an event may give the loop a turn in which it does."""
     curtain: str = ""
     """Who dies for good when all is well again: one of ``CURTAINS``."""
+    takes: bool = False
+    """Whether instances take the role from a broker (``when_broker_holds``)."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
+            "takes",
         )  # fmt: skip
         return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
@@ -106,8 +112,8 @@ class Plan:
         return "\n".join([f"seed {self.seed}: {self.options}", *map(str, self.actions)])
 
 
-def plan_of(seed: int) -> Plan:
-    """What a seed expands to."""
+def plan_of(seed: int, *, is_late: bool = True) -> Plan:
+    """What a seed expands to; without ``is_late`` what it expanded to before there was ``LATE``."""
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
     options = Options(
@@ -122,7 +128,12 @@ def plan_of(seed: int) -> Plan:
     )
     actions, rare = _actions(rng), Random(f"{seed}/rare")
     options.curtain = rare.choice(CURTAINS)
-    return Plan(seed, options, sorted([*actions, *_rare_actions(rare)]))
+    actions += _rare_actions(rare)
+    if is_late:
+        late = Random(f"{seed}/late")
+        options.takes = late.random() < 0.4
+        actions += _late_actions(late)
+    return Plan(seed, options, sorted(actions))
 
 
 def _actions(rng: Random) -> list[Action]:
@@ -141,3 +152,8 @@ def _rare_actions(rng: Random) -> list[Action]:
         return []
     times = [rng.uniform(1.0, STORY_S) for _ in range(rng.choice((1, 3)))]
     return [Action(at, rng.choice(kinds), number) for number, at in enumerate(times, _FIRST_RARE)]
+
+
+def _late_actions(rng: Random) -> list[Action]:
+    kinds = [kind for kind in LATE if rng.random() < 0.2]
+    return [Action(rng.uniform(1.0, STORY_S), kind, number) for number, kind in enumerate(kinds, _FIRST_LATE)]

@@ -18,6 +18,7 @@ from tests.sim.loop import SimulationError, VirtualLoop
 from tests.sim.network import Range
 from tests.sim.oracle import Violation
 from tests.sim.plan import STORY_S, Action, Plan
+from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.world import SimWorld
 from tests.sim.zk_server import ServerDown
@@ -27,6 +28,7 @@ BEFORE_REVIVAL_S: Final = 2.0
 QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
+_ACTS: Final = {**RARE_ACTS, **LATE_ACTS}
 _SLOW: Final = Range(0.2, 3.0)
 
 
@@ -110,8 +112,8 @@ class Story:
         rng = Random(f"{self.plan.seed}/{action.number}/{action.kind}")
         # Nobody writes while ZooKeeper is down.
         with suppress(ServerDown):
-            if action.kind in RARE_ACTS:
-                RARE_ACTS[action.kind](self.world, rng)
+            if action.kind in _ACTS:
+                _ACTS[action.kind](self.world, rng)
             else:
                 act: Callable[[Random], None] = getattr(self, f"_{action.kind}")
                 act(rng)

@@ -351,6 +351,14 @@ def test_an_operator_who_was_answered_allows_no_further_takeover() -> None:
     assert [found.id for found in tale.oracle.violations] == ["Z-05"]
 
 
+@pytest.mark.parametrize(("takes", "rules"), [(True, []), (False, ["Z-05"])])
+def test_a_broker_loses_the_role_only_to_an_instance_that_may_take_it(takes: bool, rules: list[str]) -> None:
+    tale = Tale(takes=takes)
+    tale.write(TOOL_SESSION, *election(1, None, 2, 1, replaces=True))
+    tale.write(B_SESSION, *election(B_NODE, "uuid-b", 3, 2, replaces=True))
+    assert [found.id for found in tale.oracle.violations] == rules
+
+
 def test_an_unclean_election_is_fine_where_it_is_allowed() -> None:
     tale = Tale(unclean=True)
     lead_uncleanly(tale)

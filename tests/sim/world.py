@@ -22,7 +22,7 @@ from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
 from tests.sim.plan import Options
-from tests.sim.zk_server import ServerDown, SimZooKeeper
+from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
 from wire.versions import ApiKey
 
@@ -43,7 +43,7 @@ class SimWorld:
         self.options = options
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
-        self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean)
+        self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean, takes_from_brokers=options.takes)
         watch(self.server, self.oracle.zookeeper)
         self.server.observers.append(self._committed)
         self.server.on_read.append(self._read)
@@ -52,9 +52,11 @@ class SimWorld:
         self.cluster = SimCluster(loop, self.network, self.server, loop.rng("brokers"), self.ask)
         self.cluster.on_asked_isr.append(self.oracle.zookeeper.on_alter_partition)
         self.cluster.on_request.append(self._requested)
-        self.config = base_config(unclean=options.unclean, takes=False)
+        self.config = base_config(unclean=options.unclean, takes=options.takes)
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
+        self.outsiders: list[SimSession] = []
+        """Sessions of brokers that won the role and keep it while they live."""
         self.topics: dict[str, list[list[int]]] = {}
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
@@ -253,6 +255,8 @@ class SimWorld:
         self.options.loses_calls = 0.0
         if not self.server.is_up:
             self.server.start()
+        for session in self.outsiders:
+            session.close()
         self.network.unblock()
         self.cluster.reunite()
         for instance in self.instances.values():

@@ -1,0 +1,78 @@
+"""The parts of stories that came last: a broker that wins the role, and a freeze behind a server that lags."""
+
+import json
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final
+
+from controllerd.zk.access import Create, Delete, Operation, SetData
+from events.cluster import Takeover
+from tests.sim.instance import SESSION_S, SimInstance
+from tests.sim.world import SAFE_SHARE, SimWorld
+
+_CONTROLLER: Final = "/controller"
+_EPOCH: Final = "/controller_epoch"
+_LAG_S: Final = (1.0, 2.0)
+_BEFORE_WAKING_S: Final = 0.2
+_FREEZES_S: Final = 2.4
+"""After the connection: a ping has just left, so the session lives on for the longest time."""
+
+
+def outsider_wins(world: SimWorld, rng: Random) -> None:
+    """The holder loses its session, and a broker's own controller is faster than everybody.
+
+    Where instances stand by it goes after a while; where they take the role it would stay for ever.
+    """
+    if not world.server.is_up or _EPOCH not in world.server.nodes:
+        return
+    session = world.server.new_session(SESSION_S)
+    epoch = world.server.nodes[_EPOCH]
+    holder = {"version": 2, "brokerid": rng.choice(list(world.cluster.brokers)), "timestamp": "0"}
+    free: list[Operation] = [Delete(_CONTROLLER)] if _CONTROLLER in world.server.nodes else []
+    session.commit(
+        *free,
+        Create(_CONTROLLER, json.dumps(holder).encode(), ephemeral=True),
+        SetData(_EPOCH, str(int(epoch.data or b"0") + 1).encode(), epoch.version),
+    )
+    if not world.options.takes:
+        world.outsiders.append(session)
+        _later(world, rng.choice((0.2, 3.0, 10.0)), session.fall_silent)
+
+
+def freeze_behind(world: SimWorld, rng: Random) -> None:
+    """The active one talks to a server that lags and freezes, with a request unanswered; the role moves meanwhile."""
+    active = [each for each in world.instances.values() if each.is_active and each.is_running and each.kazoo.clients]
+    if not active:
+        return
+    frozen = active[0]
+    client = frozen.kazoo.client
+    client.replica = world.server.follower(_LAG_S)
+    client.cut()
+    broker = rng.choice(list(world.cluster.brokers))
+    sleep_s = rng.uniform(SAFE_SHARE + 0.02, SAFE_SHARE + 0.08) * SESSION_S
+    _later(world, 0.4, world.network.block, frozen.owner, broker)
+    _later(world, 0.5, _new_topic, world, broker)
+    _later(world, _FREEZES_S, world.freeze, frozen.number, sleep_s)
+    _later(world, _FREEZES_S + sleep_s - _BEFORE_WAKING_S, _others_take_over, world, frozen)
+    _later(world, _FREEZES_S + sleep_s, world.network.unblock, frozen.owner, broker)
+
+
+def _new_topic(world: SimWorld, broker: int) -> None:
+    world.write_topic(f"t{len(world.topics)}", [[broker]])
+
+
+def _others_take_over(world: SimWorld, frozen: SimInstance) -> None:
+    others = [each.number for each in world.instances.values() if each is not frozen and each.is_running]
+    for number in others[:1]:
+        world.operate(number, Takeover("a test"))
+
+
+def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
+    world.loop.call_later(delay_s, act, *arguments, context=world.loop.context_of(""))
+
+
+LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
+    "outsider_wins": outsider_wins,
+    "freeze_behind": freeze_behind,
+}
+"""By the kind of the action."""
