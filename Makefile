@@ -62,8 +62,8 @@ sim: $(READY) ## The simulation: SEEDS=n stories with faults, in virtual time.
 mutants: $(READY) ## Plant known bugs one by one: the simulation has to find each.
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
 
-chaos: $(READY) ## Long random runs.
-	$(BIN)/pytest -m chaos --timeout=0 $(ARGS)
+chaos: $(READY) ## Ten random minutes on three real brokers (CONTROLLERD_CHAOS_SEED, CONTROLLERD_CHAOS_SECONDS).
+	$(BIN)/pytest -m chaos --timeout=0 -s $(ARGS)
 
 bench: $(READY) ## Counts and ratios.
 	$(BIN)/python -m bench $(ARGS)

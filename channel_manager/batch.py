@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.invariants import check_told
 from controllerd.core.model import (
     EPOCH_DURING_DELETE,
     INITIAL_LEADER_EPOCH,
@@ -62,6 +64,8 @@ class RequestBatch:
         # LeaderAndIsr implies UpdateMetadata to everybody: a flag, or each partition would cost a set of all brokers.
         self._metadata_to_all = False
         self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = defaultdict(dict)
+        self._hidden: dict[str, bool] = {}
+        """Whether topics are told to be gone; asked once, because the answer looks at every partition."""
 
     def add_leader_and_isr(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool) -> None:
         """Tell these brokers the cached leadership of a partition, and everybody its metadata.
@@ -79,6 +83,7 @@ class RequestBatch:
         """As ``add_leader_and_isr``, for many partitions, each with the brokers that are told.
 
         :raises IllegalState: one of the partitions has no leadership.
+        :raises InvariantBroken: brokers were told a newer leadership before.
         """
         waiting, new, add_metadata = self._leader_and_isr, tuple.__new__, self._add_metadata
         has_new = self._has_new = self._has_new or is_new
@@ -87,6 +92,9 @@ class RequestBatch:
             state, tp = record.leadership, record.tp
             if state is None:
                 raise IllegalState(f"LeaderAndIsr for {tp}, which has no leadership")
+            if state[1] != record.told_epoch:
+                check_told(record, state[1])
+                record.told_epoch = state[1]
             entry = new(LeaderAndIsrPartition, (state, record.assignment, is_new))
             for broker in brokers:
                 if broker >= 0:
@@ -139,11 +147,17 @@ class RequestBatch:
                 self._add_metadata(record, record.leadership)
 
     def _add_metadata(self, record: PartitionRecord, state: LeaderAndIsr) -> None:
-        if self._context.queued_for_deletion and record.tp.topic in self._context.queued_for_deletion:
+        if self._context.queued_for_deletion and self._is_hidden(record.tp.topic):
             state = _during_delete(state)
         offline = self._context.liveness.offline(record)
         values = (state, record.assignment.replicas, offline)
         self._metadata[record.tp] = tuple.__new__(UpdateMetadataPartition, values)
+
+    def _is_hidden(self, topic: str) -> bool:
+        hidden = self._hidden.get(topic)
+        if hidden is None:
+            hidden = self._hidden[topic] = is_hidden(self._context, topic)
+        return hidden
 
     @property
     def tells_everybody(self) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from channel_manager.coalesce import BodyMerger
 from channel_manager.settings import ChannelSettings, estimated_bytes
-from controllerd.core.requests import ControlRequest, StopReplicaRequest, UpdateMetadataRequest
+from controllerd.core.model import LEADER_DURING_DELETE
+from controllerd.core.requests import ControlRequest, StopReplicaRequest, UpdateMetadataBody, UpdateMetadataRequest
 from wire.stop_replica import only
 
 
@@ -79,7 +80,7 @@ class BrokerQueue:
     def drop_all_but_deletions(self) -> int:
         """Forget everything that a fresh start of the broker would repeat; says how many requests are gone.
 
-        Deletions of replicas stay: no later request would bring them again.
+        Deletions stay, of replicas and of topics in its metadata: no later request would bring them again.
         """
         before = self._items
         self._items, self.bytes = deque(), 0
@@ -92,9 +93,25 @@ class BrokerQueue:
         return len(before) - len(self._items)
 
 
-def owed_deletions(request: ControlRequest) -> StopReplicaRequest | None:
-    """The part of a request that deletes replicas, None if it deletes none."""
-    if not isinstance(request, StopReplicaRequest):
+def owed_deletions(request: ControlRequest) -> StopReplicaRequest | UpdateMetadataRequest | None:
+    """The part of a request that deletes replicas, or partitions from the broker's metadata; None if it does not."""
+    match request:
+        case StopReplicaRequest():
+            owed = only(request, delete=True)
+            return owed if owed.partitions else None
+        case UpdateMetadataRequest():
+            return _owed_removals(request)
+        case _:
+            return None
+
+
+def _owed_removals(request: UpdateMetadataRequest) -> UpdateMetadataRequest | None:
+    """Who is live will be told anew, so what this says of it does not matter for long."""
+    body = request.body
+    removed = {
+        tp: partition for tp, partition in body.partitions.items() if partition.state.leader == LEADER_DURING_DELETE
+    }
+    if not removed:
         return None
-    owed = only(request, delete=True)
-    return owed if owed.partitions else None
+    owed = UpdateMetadataBody(removed, body.topic_ids, body.live_brokers)
+    return UpdateMetadataRequest(request.controller_id, request.controller_epoch, request.broker_epoch, owed)

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli import info, role, status
+from cli import brokers, info, role, status
 from cli.exit_codes import CliError
 from cli.settings import DEFAULT_API, OutputFormat, Settings, parse_duration
 
@@ -23,6 +23,7 @@ app: Final = typer.Typer(
 app.command()(status.status)
 app.command()(role.takeover)
 app.command()(role.resign)
+app.add_typer(brokers.app, name="brokers")
 app.command("exit-codes")(info.exit_codes)
 app.command()(info.version)
 

@@ -8,7 +8,15 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from cli.exit_codes import CliError, ExitCode
-from controllerd.status.schema import AdminRequest, Problem, ResignResponse, StatusResponse, TakeoverResponse
+from controllerd.status.schema import (
+    AdminRequest,
+    ForgetRequest,
+    ForgetResponse,
+    Problem,
+    ResignResponse,
+    StatusResponse,
+    TakeoverResponse,
+)
 
 Content = TypeVar("Content")
 
@@ -50,6 +58,11 @@ class Client:
     def resign(self, reason: str) -> Answer[ResignResponse]:
         """Make this instance give the role away. :raises CliError: it did not."""
         return self._ask("POST", "/v1/resign", ResignResponse, msgspec.json.encode(AdminRequest(reason=reason)))
+
+    def forget_broker(self, broker: int, reason: str) -> Answer[ForgetResponse]:
+        """Declare that a broker never returns. :raises CliError: the daemon does not believe it."""
+        body = msgspec.json.encode(ForgetRequest(reason=reason, confirm=broker))
+        return self._ask("POST", f"/v1/brokers/{broker}/forget", ForgetResponse, body)
 
     def _ask(self, method: str, path: str, kind: type[Content], body: bytes | None = None) -> Answer[Content]:
         try:

@@ -29,7 +29,7 @@ MEANINGS: Final = {
     ExitCode.NO: "the answer is no: a check found something",
     ExitCode.USAGE: "wrong usage",
     ExitCode.NOT_FOUND: "not found",
-    ExitCode.REFUSED: "refused: not the active controller, fenced, or this cluster must not be led",
+    ExitCode.REFUSED: "refused: not the active controller, fenced, this cluster must not be led, the broker lives",
     ExitCode.PARTIAL: "partial: some items failed",
     ExitCode.IN_PROGRESS: "still in progress",
     ExitCode.DECLINED: "declined at the prompt, or nobody there to ask",

@@ -1,19 +1,15 @@
 """``controllerctl takeover`` and ``resign``: move the role on purpose, after saying what will happen."""
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
-from cli.exit_codes import CliError, ExitCode
-from cli.output import human_duration, note, print_json, print_struct
+from cli.asking import confirm, uninterrupted
+from cli.output import human_duration, print_json, print_struct
 from cli.settings import Settings, settings_of
 
 if TYPE_CHECKING:
     from controllerd.status.schema import StatusResponse
-
-Result = TypeVar("Result")
 
 
 def takeover(context: typer.Context) -> None:
@@ -27,14 +23,14 @@ def takeover(context: typer.Context) -> None:
     if before.status.role == "active":
         _report_held_already(settings, before)
         return
-    _confirm(
+    confirm(
         settings,
         f"takeover in cluster {before.meta.cluster_id or 'not known yet'}",
         f"controllerd {before.status.node_id} takes the role from {before.status.holder or 'nobody'}, "
         "in one transaction; the controller epoch grows by one",
         "it then loads the cluster and sends every broker its state",
     )
-    answer = _uninterrupted(lambda: client.takeover(settings.reason))
+    answer = uninterrupted(lambda: client.takeover(settings.reason))
     if settings.wants_json:
         print_json(answer.body)
         return
@@ -56,13 +52,13 @@ def resign(context: typer.Context) -> None:
     if before.status.role == "standby":
         _report_not_held(settings, before)
         return
-    _confirm(
+    confirm(
         settings,
         f"resignation in cluster {before.meta.cluster_id or 'not known yet'}",
         f"controllerd {before.status.node_id} deletes /controller and does not contend for a while",
         "another instance, or the controller inside a broker, takes the role within milliseconds",
     )
-    answer = _uninterrupted(lambda: client.resign(settings.reason))
+    answer = uninterrupted(lambda: client.resign(settings.reason))
     if settings.wants_json:
         print_json(answer.body)
     else:
@@ -86,28 +82,3 @@ def _report_not_held(settings: Settings, now: "StatusResponse") -> None:
         print_struct(ResignResponse(took_s=0.0))
     else:
         typer.echo(f"nothing to do: this instance stands by, {now.status.holder or 'nobody'} holds the role")
-
-
-def _confirm(settings: Settings, title: str, *plan: str) -> None:
-    """Say what will happen and ask. :raises CliError: the answer is no, or nobody is there to ask."""
-    note(f"{title}:")
-    for step in plan:
-        note(f"  {step}")
-    if settings.assume_yes:
-        return
-    if not sys.stdin.isatty():
-        raise CliError(ExitCode.DECLINED, "nothing was changed: there is no terminal to ask on; repeat with --yes")
-    try:
-        agreed = typer.confirm("go on?", default=False, err=True)
-    except typer.Abort:
-        agreed = False
-    if not agreed:
-        raise CliError(ExitCode.DECLINED, "declined: nothing was changed")
-
-
-def _uninterrupted(operation: Callable[[], Result]) -> Result:
-    try:
-        return operation()
-    except KeyboardInterrupt as stop:
-        message = "interrupted; the operation continues, controllerctl status shows the outcome"
-        raise CliError(ExitCode.INTERRUPTED, message) from stop

@@ -13,8 +13,10 @@ from cli.output import clear_screen, human_duration, note, print_facts, print_js
 from cli.settings import Settings, parse_duration, settings_of
 
 if TYPE_CHECKING:
-    from controllerd.status.schema import BrokerStatus, Meta, Status, StatusResponse
+    from controllerd.status.schema import BrokerStatus, DeletionStatus, Meta, Status, StatusResponse
 
+_SHOWN = 10
+"""Topics to be deleted that are listed; -o json has them all."""
 _COLUMNS = ("BROKER", "EPOCH", "LISTENERS", "RACK", "QUEUE", "OLDEST", "STATE")
 
 
@@ -83,8 +85,22 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     audit = status.audit
     trouble = f", in trouble: {audit.trouble}" if audit.trouble else ""
     yield "audit log", f"{audit.records_written} records, {audit.records_lost} lost{trouble}"
+    for doomed in status.deletions[:_SHOWN]:
+        yield "deleting", f"{doomed.topic}: {deletion_line(doomed)}"
+    if len(status.deletions) > _SHOWN:
+        yield "", f"and {len(status.deletions) - _SHOWN} more topics"
+    for debt in status.debts:
+        yield "owed", f"broker {debt.broker} is to delete {debt.replicas} replicas that nobody assigns to it"
     for broken in status.quarantined:
         yield "quarantined", f"{broken.path}: {broken.reason}"
+
+
+def deletion_line(deletion: "DeletionStatus") -> str:
+    """What the deletion of a topic waits for."""
+    if deletion.held_up_by:
+        return deletion.held_up_by
+    brokers = ", ".join(map(str, deletion.deleting))
+    return f"waits for the answer of {brokers}" if brokers else "under way"
 
 
 def controller_line(status: "Status", meta: "Meta") -> str:

@@ -39,6 +39,9 @@ def common(
 @app.command()
 def run(
     config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
+    from_server_properties: Annotated[
+        Path | None, typer.Option(help="A broker's server.properties, for what it says to a controller as well.")
+    ] = None,
     zookeeper: Annotated[str | None, typer.Option(help="zookeeper.connect: host:port,host:port/chroot.")] = None,
     node_id: Annotated[int | None, typer.Option(help="Between 2000000000 and 2000000099.")] = None,
     listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port, once per listener.")] = None,
@@ -48,7 +51,8 @@ def run(
         str | None, typer.Option(help="standby or takeover: what to do while a broker's own controller leads.")
     ] = None,
 ) -> None:
-    """Run one instance until SIGTERM. Flags win over CONTROLLERD__SECTION__KEY variables, those over the file.
+    """Run one instance until SIGTERM. Flags win over CONTROLLERD__SECTION__KEY variables, those over the file, the
+    file over a broker's server.properties.
 
     Example: controllerd run --zookeeper 127.0.0.1:2181/kafka --node-id 2000000000
     --listener PLAINTEXT://127.0.0.1:9095 --data-dir ./controllerd-data --when-broker-holds takeover
@@ -62,7 +66,7 @@ def run(
         "controller.when_broker_holds": when_broker_holds,
     }
     try:
-        effective = load_config(config, os.environ, flags)
+        effective = load_config(config, os.environ, flags, server_properties=from_server_properties)
     except ConfigError as error:
         for problem in error.problems:
             typer.echo(f"controllerd: {problem}", err=True)

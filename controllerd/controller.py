@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from controllerd.core.context import ControllerContext
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.machines.assembly import Machines
+from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
@@ -41,6 +42,8 @@ class Controller:
     stand_by_s: float = 30.0
     """How long an operator's resignation keeps us from contending, in seconds."""
     stand_by_until: float = 0.0
+    config_changes_seen: frozenset[str] = frozenset()
+    """Children of ``/config/changes`` that were looked at, or were there before the term began."""
     has_given_up: bool = False
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
 
@@ -63,6 +66,11 @@ class Controller:
     def reassigner(self) -> Reassigner:
         """What carries reassignments out."""
         return self.machines.reassigner
+
+    @property
+    def debts(self) -> Debts:
+        """What brokers still have to delete."""
+        return self.machines.debts
 
     @property
     def is_active(self) -> bool:

@@ -17,12 +17,26 @@ class IllegalState(ControllerdError):
     """Something that cannot happen did: a defect. The term ends and everything is reloaded."""
 
 
+class InvariantBroken(ControllerdError):
+    """A write or a request of ours would break a rule that always holds: a defect, noticed before anything left."""
+
+    def __init__(self, rule: str, evidence: str) -> None:
+        """``rule`` is the id of the invariant, such as I-06; ``evidence`` is what would have been done."""
+        super().__init__(f"{rule}: {evidence}")
+        self.rule = rule
+        self.evidence = evidence
+
+
 class NotController(ControllerdError):
     """The answer to a call when this instance is not (or no longer) the active controller."""
 
 
 class NotServed(ControllerdError):
     """The answer to an event whose handler this version does not have."""
+
+
+class CallRefused(ControllerdError):
+    """The answer to a call that cannot be granted as things are; the message says why."""
 
 
 class CallFailed(ControllerdError):

@@ -6,13 +6,22 @@ answered, and the context never goes on differing from ZooKeeper.
 
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Final, cast
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed, RefusedToLead, StoreUnavailable
+from controllerd.errors import (
+    CallFailed,
+    CallRefused,
+    ControllerMoved,
+    InvariantBroken,
+    NotController,
+    NotServed,
+    RefusedToLead,
+    StoreUnavailable,
+)
 from controllerd.garbage import Collector, Garbage
 from controllerd.pace import favour_the_loop
 from controllerd.ports import AuditLog, Metrics
@@ -24,6 +33,7 @@ from events.registry import AnyEvent
 from handlers.dispatch import dispatch
 from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
+from handlers.topic_deletion import follow_up
 from replay.records import (
     AlarmRecord,
     EventBegin,
@@ -124,6 +134,7 @@ class EventLoop:
         took = self._c.clock.monotonic() - started
         self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
         check_later(self._c)
+        follow_up(self._c)
         await self._publish()
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)
@@ -145,7 +156,7 @@ class EventLoop:
             # Expire follows by itself and ends the term; until then nothing more is written or sent.
             queued.fail(NotController(f"ZooKeeper is not reachable: {gone}"))
             return "unavailable", str(gone)
-        except (NotController, NotServed, RefusedToLead) as refusal:
+        except (CallRefused, NotController, NotServed, RefusedToLead) as refusal:
             log.warning("event refused", event_name=type(queued.event).__name__, reason=str(refusal))
             queued.fail(refusal)
             return "refused", str(refusal)
@@ -156,7 +167,7 @@ class EventLoop:
 
     def _answer(self, queued: QueuedEvent, result: object) -> None:
         if queued.reply is not None:
-            summary = str(result)[:_SUMMARY_LENGTH]
+            summary = summary_of(result)
             self._c.audit.record(ReplyRecord(queued.number, type(queued.event).__name__, summary))
             queued.answer(result)
 
@@ -174,7 +185,8 @@ class EventLoop:
         reason = f"{type(error).__name__}: {error}"
         log.error("event failed", event_name=name, exc_info=error)
         queued.fail(CallFailed(f"{name} failed, see the log: {reason}"))
-        self._c.audit.record(AlarmRecord("event failed", f"{name}: {reason}"))
+        what = "invariant broken" if isinstance(error, InvariantBroken) else "event failed"
+        self._c.audit.record(AlarmRecord(what, f"{name}: {reason}"))
         # Changes that were written down and told to brokers already count as well.
         has_changed = self._c.context.change_count > self._changes_before
         if self._c.is_active and (self._watch.has_written or has_changed):
@@ -217,6 +229,20 @@ class EventLoop:
         while self._failures[0][0] < now - FAILURE_WINDOW_S:
             self._failures.popleft()
         return sum(1 for _, earlier in self._failures if earlier == cause) >= FAILURES_UNTIL_GIVING_UP
+
+
+def summary_of(reply: object) -> str:
+    """A reply for the audit log; of what is large only its size, because it may have 100,000 rows."""
+    if is_dataclass(reply) and not isinstance(reply, type):
+        parts = (f"{field.name}={_short(getattr(reply, field.name))}" for field in fields(reply))
+        return f"{type(reply).__name__}({', '.join(parts)})"[:_SUMMARY_LENGTH]
+    return _short(reply)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Collection) and not isinstance(value, str) and len(value) > _DETAIL_FIELDS:
+        return f"<{len(value)}>"
+    return str(value)[:_SUMMARY_LENGTH]
 
 
 def detail_of(event: Event) -> dict[str, object]:

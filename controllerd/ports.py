@@ -6,7 +6,8 @@ a value (``controllerd.results``); ``ControllerMoved`` (fenced) and ``StoreUnava
 end the event.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
@@ -84,7 +85,10 @@ class StateStore(Protocol):
         ...
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
-        """The state znodes of these partitions. Sets no watch."""
+        """The state znodes of these partitions. Sets no watch.
+
+        :raises ControllerMoved: one was written by a later controller, and the role is that one's now.
+        """
         ...
 
     async def create_states(
@@ -94,9 +98,17 @@ class StateStore(Protocol):
         ...
 
     async def update_states(
-        self, states: Mapping[TopicPartition, LeaderAndIsr]
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        *,
+        by_leaders: bool = False,
+        unclean: Collection[TopicPartition] = (),
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Write state znodes, each on the condition that its version is ``partition_epoch``. Fenced."""
+        """Write state znodes, each on the condition that its version is ``partition_epoch``. Fenced.
+
+        ``by_leaders``: the leaders themselves asked for another ISR. ``unclean``: these partitions may get a leader
+        from outside their ISR; any other that would is a defect, and nothing is written.
+        """
         ...
 
 
@@ -155,12 +167,19 @@ class AdminStore(Protocol):
         """
         ...
 
-    async def delete_preferred_election(self) -> None:
-        """Delete ``/admin/preferred_replica_election``, whatever it says. Fenced; gone already does not matter."""
+    async def delete_preferred_election(self, version: int = -1) -> bool:
+        """Delete ``/admin/preferred_replica_election`` if it has this version (-1: any); whether it is gone. Fenced.
+
+        False: somebody asks for something else by now, and it must be read again.
+        """
         ...
 
-    async def read_config_changes(self) -> ConfigChangesRead:
-        """Children of ``/config/changes``; arms the child watch."""
+    async def read_config_changes(self, known: AbstractSet[str] = frozenset()) -> ConfigChangesRead:
+        """Children of ``/config/changes``, but for those that are known already; arms the child watch."""
+        ...
+
+    async def has_delegation_tokens(self) -> bool:
+        """Whether there are delegation tokens (KIP-48), which somebody has to expire."""
         ...
 
     async def read_broker_defaults(self) -> Mapping[str, str]:
@@ -185,7 +204,8 @@ class AdminStore(Protocol):
     async def write_debts(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
         """Replace the debts of these brokers, an empty one deletes the znode. Fenced. Nobody else writes them.
 
-        :raises BadZnode: ZooKeeper refuses one.
+        :raises BadZnode: one is left as it is, because it cannot be understood or ZooKeeper refuses; the others are
+            written.
         """
         ...
 
@@ -210,8 +230,46 @@ class AdminStore(Protocol):
         ...
 
 
+class WriteGuard(Protocol):
+    """Looks at writes before they leave; each method raises ``InvariantBroken`` for what must not happen."""
+
+    def check_new_states(self, rows: Iterable[tuple[TopicPartition, LeaderAndIsr]]) -> None:
+        """State znodes that are about to be created."""
+        ...
+
+    def check_states(
+        self,
+        rows: Iterable[tuple[TopicPartition, LeaderAndIsr]],
+        *,
+        by_leaders: bool = False,
+        unclean: Collection[TopicPartition] = (),
+    ) -> None:
+        """State znodes that are about to be written over; the flags are those of ``StateStore.update_states``."""
+        ...
+
+    def check_topics(self, written: Iterable[tuple[TopicImage, TopicImage]]) -> None:
+        """Topic znodes that are about to be written, each with what it says now, at the version of the write."""
+        ...
+
+    def check_deletions(self, topics: Iterable[str]) -> None:
+        """Topics that are about to be deleted with all their znodes."""
+        ...
+
+
+class RequestGuard(Protocol):
+    """Looks at requests before they leave."""
+
+    def check_requests(self, requests: Iterable[tuple[BrokerId, ControlRequest]]) -> None:
+        """Requests that are about to be handed to the senders. :raises InvariantBroken: one must not be sent."""
+        ...
+
+
 class MetadataStore(BrokerStore, TopicStore, StateStore, AdminStore, Protocol):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
+
+    def guard_writes(self, guard: WriteGuard) -> None:
+        """From now on ``guard`` looks at states and topics before they are written."""
+        ...
 
 
 # -- the role, the channels, time, and what is written down ----------------------------------------------------------

@@ -103,6 +103,8 @@ class ConfigChangesRead(NamedTuple):
     entities: Mapping[str, str]
     """By name of the child, in the order of their sequence numbers."""
     broken: tuple[BadZnode, ...] = ()
+    names: frozenset[str] = frozenset()
+    """All children, those that were known to the reader and not read again included."""
 
 
 class FeaturesRead(NamedTuple):

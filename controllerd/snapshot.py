@@ -4,6 +4,8 @@ The HTTP endpoint, Metadata answers and the CLI read this and never the context.
 readers run on the same event loop, so what they see between two awaits is one consistent picture.
 """
 
+import asyncio
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_progress import is_hidden
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 
 
@@ -34,6 +37,19 @@ class PartitionView(NamedTuple):
     offline_replicas: tuple[BrokerId, ...]
 
 
+class DeletionView(NamedTuple):
+    """The deletion of a topic as readers see it."""
+
+    has_begun: bool
+    """Brokers were told that the topic is gone."""
+    held_up_by: str | None
+    """Why it cannot go on or not end now; None while it is under way."""
+    deleting: tuple[BrokerId, ...]
+    """The brokers that were told to delete their replicas and have not answered."""
+    is_hidden: bool = True
+    """Whether clients are told that the topic does not exist, as brokers tell them."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicView:
     """One topic as readers see it."""
@@ -41,6 +57,14 @@ class TopicView:
     name: str
     topic_id: str | None
     partitions: tuple[PartitionView, ...]
+    """In order of their number."""
+    deletion: DeletionView | None = None
+    """Set once its deletion was asked for."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether clients are told that there is no such topic."""
+        return self.deletion is not None and self.deletion.is_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,29 @@ class ClusterSnapshot:
     offline_partitions: int = 0
     topics: dict[str, TopicView] = field(default_factory=dict)
     names_by_id: dict[str, str] = field(default_factory=dict)
+    deletions: dict[str, DeletionView] = field(default_factory=dict)
+    """By topic."""
+    debts: Mapping[BrokerId, int] = field(default_factory=lambda: MappingProxyType({}))
+    """How many replicas each broker must still delete, because nobody assigns them to it any more."""
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False, compare=False)
+
+    async def next_version(self) -> None:
+        """Wait until another picture is shown."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+
+    def announce(self) -> None:
+        """Another picture is shown: wake whoever waits for it."""
+        self.version += 1
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     @property
     def is_active(self) -> bool:
@@ -90,7 +137,11 @@ class ClusterSnapshot:
     def partition(self, tp: TopicPartition) -> PartitionView | None:
         """One partition, or None."""
         topic = self.topics.get(tp.topic)
-        return next((p for p in topic.partitions if p.partition == tp.partition), None) if topic else None
+        if topic is None:
+            return None
+        at = bisect_left(topic.partitions, tp.partition, key=_number)
+        found = topic.partitions[at] if at < len(topic.partitions) else None
+        return found if found is not None and found.partition == tp.partition else None
 
 
 class Publication:
@@ -121,9 +172,10 @@ class Publication:
         snapshot.brokers = MappingProxyType(dict(context.brokers))
         snapshot.shutting_down = frozenset(context.shutting_down)
         snapshot.quarantine = MappingProxyType(dict(context.quarantine))
+        snapshot.debts = MappingProxyType({broker: len(context.debts.of(broker)) for broker in context.debts.brokers()})
         snapshot.controller_epoch = context.epoch
         snapshot.offline_partitions = context.offline_partition_count()
-        snapshot.version += 1
+        snapshot.announce()
 
 
 def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
@@ -136,11 +188,14 @@ def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
 
 def _replace_topic(snapshot: ClusterSnapshot, name: str, view: TopicView | None) -> None:
     before = snapshot.topics.pop(name, None)
+    snapshot.deletions.pop(name, None)
     if before is not None and before.topic_id is not None and snapshot.names_by_id.get(before.topic_id) == name:
         del snapshot.names_by_id[before.topic_id]  # unless another topic has this id by now
     if view is None:
         return
     snapshot.topics[name] = view
+    if view.deletion is not None:
+        snapshot.deletions[name] = view.deletion
     if view.topic_id is not None:
         snapshot.names_by_id[view.topic_id] = name
 
@@ -154,7 +209,16 @@ def view_topic(context: ControllerContext, name: str) -> TopicView:
         for partition, record in topic.partitions.items()
     ]
     partitions.sort(key=_number)
-    return TopicView(name, topic.topic_id, tuple(partitions))
+    return TopicView(name, topic.topic_id, tuple(partitions), view_deletion(context, name))
+
+
+def view_deletion(context: ControllerContext, name: str) -> DeletionView | None:
+    """The deletion of a known topic; None when nobody asked for it."""
+    book = context.deletions
+    if name not in book.queued:
+        return None
+    deleting = sorted(book.deleting.get(name, ()))
+    return DeletionView(name in book.started, book.halted.get(name), tuple(deleting), is_hidden(context, name))
 
 
 _number = attrgetter("partition")

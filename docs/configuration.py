@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
+from controllerd.config.kafka_names import KAFKA_NAMES
 from controllerd.config.model import Address, Config, Section
 from controllerd.core.model import Endpoint
 
@@ -36,6 +37,14 @@ MEANINGS: Final = {
     "kafka.inter_broker_protocol_version": "The lowest `inter.broker.protocol.version` of the brokers, 2.0 to 3.9. "
     "It decides about topic ids, AlterPartition and the `/feature` znode.",
     "kafka.unclean_leader_election_enable": "Default of topics for electing a leader outside the ISR.",
+    "kafka.delete_topic_enable": "Whether topics may be deleted; otherwise requests are refused, and markers in "
+    "`/admin/delete_topics` dropped.",
+    "kafka.auto_leader_rebalance_enable": "Give leadership back to preferred replicas without being asked.",
+    "kafka.leader_imbalance_per_broker_percentage": "For brokers that do not lead more than this share, in percent, of "
+    "the partitions that they should lead.",
+    "kafka.leader_imbalance_check_interval_seconds": "How often to look; the first time 5 seconds after an election.",
+    "kafka.num_partitions": "Partitions of a topic that is created without a number.",
+    "kafka.default_replication_factor": "Replicas of a topic that is created without a number.",
     "kafka.request_timeout_ms": "How long a broker may take to answer a control request before it is sent again.",
     "kafka.controller_socket_timeout_ms": "How long a broker may take to accept a connection.",
     "http.listen": "Address of the status endpoint.",
@@ -58,10 +67,15 @@ MEANINGS: Final = {
 
 def generated() -> str:
     """The text between the markers. :raises KeyError: a key of the model has no meaning here, or the reverse."""
-    rows = [f"| `{key}` | {kind} | {default} | {MEANINGS[key]} |" for key, kind, default in keys()]
+    rows = [f"| `{key}` | {kind} | {default} | {MEANINGS[key]}{in_kafka(key)} |" for key, kind, default in keys()]
     if len(rows) != len(MEANINGS):
         raise KeyError(*(MEANINGS.keys() - {key for key, _, _ in keys()}))
     return "\n".join(["| Key | Type | Default | Meaning |", "|---|---|---|---|", *rows])
+
+
+def in_kafka(key: str) -> str:
+    """Kafka's name, under which operators look for the key."""
+    return f" Kafka: `{KAFKA_NAMES[key]}`." if key in KAFKA_NAMES else ""
 
 
 def keys() -> Iterator[tuple[str, str, str]]:

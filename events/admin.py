@@ -54,12 +54,13 @@ class FeatureUpdate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateFeatures(Call[Mapping[str, KafkaError]]):
-    """Finalize feature levels (KIP-584)."""
+class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
+    """Finalize feature levels (KIP-584). A bare error is the answer to the request as a whole."""
 
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
 
     updates: Mapping[str, FeatureUpdate]
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

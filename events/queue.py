@@ -7,7 +7,26 @@ from typing import Final
 
 from controllerd.errors import NotController
 from events.base import Call, Event, Reply
-from events.cluster import ShutdownEventThread
+from events.cluster import BrokerChange, BrokerModifications, ControllerChange, ShutdownEventThread
+from events.elections import ConfigChange
+from events.reassignments import PartitionReassignmentIsrChange, ZkPartitionReassignment
+from events.replicas import IsrChangeNotification, LogDirEventNotification
+from events.topics import PartitionModifications, TopicChange, TopicDeletion
+
+_LOOK_THERE: Final = frozenset({
+    BrokerChange,
+    BrokerModifications,
+    ConfigChange,
+    ControllerChange,
+    IsrChangeNotification,
+    LogDirEventNotification,
+    PartitionModifications,
+    PartitionReassignmentIsrChange,
+    TopicChange,
+    TopicDeletion,
+    ZkPartitionReassignment,
+})  # fmt: skip
+"""Events that say no more than where to look: what one that waits will find includes what came later (KAFKA-5502)."""
 
 
 class QueuedEvent:
@@ -43,6 +62,7 @@ class EventQueue:
         """``clock`` gives monotonic seconds."""
         self._clock = clock
         self._items: deque[QueuedEvent] = deque()
+        self._waiting: set[Event] = set()
         self._arrived = asyncio.Event()
         self._count = 0
         self._is_closed = False
@@ -51,7 +71,11 @@ class EventQueue:
         return len(self._items)
 
     def put(self, event: Event) -> None:
-        """Append an event that nobody waits for."""
+        """Append an event that nobody waits for; not again while one waits that will see the same."""
+        if type(event) in _LOOK_THERE:
+            if event in self._waiting:
+                return
+            self._waiting.add(event)
         self._append(event, None)
 
     def call(self, event: Call[Reply]) -> Awaitable[Reply]:
@@ -71,6 +95,7 @@ class EventQueue:
         A shutdown that waits stays, behind it: nothing calls that off.
         """
         preempted, self._items = self._items, deque()
+        self._waiting.clear()
         self._append(event, None)
         for queued in preempted:
             if isinstance(queued.event, ShutdownEventThread):
@@ -83,7 +108,10 @@ class EventQueue:
         while not self._items:
             self._arrived.clear()
             await self._arrived.wait()
-        return self._items.popleft()
+        taken = self._items.popleft()
+        if type(taken.event) in _LOOK_THERE:  # before it is handled: what comes from now on may come too late for it
+            self._waiting.discard(taken.event)
+        return taken
 
     def oldest_age_s(self) -> float:
         """How long the next event has waited already, in seconds; 0 when the queue is empty."""
@@ -93,6 +121,7 @@ class EventQueue:
         """Preempt everything that waits, and whatever still comes: the consumer is gone."""
         self._is_closed = True
         preempted, self._items = self._items, deque()
+        self._waiting.clear()
         for queued in preempted:
             queued.preempt()
 

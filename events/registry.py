@@ -29,6 +29,7 @@ ClusterEvent = (
 )
 AdminEvent = (
     topics.TopicDeletion
+    | topics.TopicDeletionRetry
     | topics.TopicDeletionStopReplicaResponseReceived
     | replicas.LogDirEventNotification
     | admin.UpdateFeatures

@@ -33,6 +33,13 @@ class TopicDeletion(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDeletionRetry(Event):
+    """Somebody refused to delete something a while ago: ask again (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDeletionStopReplicaResponseReceived(Event):
     """A broker answered a StopReplica that deletes replicas, of topics or of ended reassignments.
 

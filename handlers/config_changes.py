@@ -1,12 +1,85 @@
-"""Configurations that change at run time: nobody tells a controller that is no broker, so it watches them itself."""
+"""Configurations that change at run time: nobody tells a controller that is no broker, so it watches them itself.
+
+Of all that can be configured only unclean elections concern a controller: by topic, and by default for all topics. What
+is configured for single brokers is theirs alone.
+"""
+
+from typing import Final
+
+import structlog
 
 from controllerd.controller import Controller
-from events.elections import ConfigChange
+from controllerd.errors import BadZnode
+from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
+from events.elections import ConfigChange, TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
+from handlers.preparation import quarantine, take_out_of_quarantine
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+_DEFAULTS: Final = "brokers/<default>"
+_TOPICS: Final = "topics/"
+_TOKENS: Final = "/delegation_token/tokens"
+_NOT_EXPIRED: Final = "controllerd does not delete expired delegation tokens: do it by kafka-delegation-tokens.sh"
+_VALUES: Final = frozenset({"true", "false"})
 
 
-async def load_configs(_c: Controller) -> None:
-    """Learn the dynamic defaults at the start of a term; from now on changes are noticed."""
+async def load_configs(c: Controller) -> None:
+    """Learn the dynamic defaults at the start of a term; from now on changes are noticed.
+
+    What changed before the start is in the configurations themselves: partitions are brought online by them anyhow.
+    """
+    c.config_changes_seen = (await c.store.read_config_changes()).names
+    c.configs.set_unclean_by_default(None)
+    await _read_defaults(c)
+    if await c.store.has_delegation_tokens():
+        quarantine(c, [BadZnode(_TOKENS, _NOT_EXPIRED)])
 
 
-async def on_config_change(_event: ConfigChange, _c: Controller) -> None:
-    """Something below ``/config`` changed."""
+async def on_config_change(_event: ConfigChange, c: Controller) -> None:
+    """Something below ``/config`` changed: where unclean elections are allowed now, partitions may go online."""
+    if not c.is_active:
+        return
+    read = await c.store.read_config_changes(c.config_changes_seen)
+    for bad in read.broken:
+        c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
+    changed = set(read.entities.values())
+    if _DEFAULTS in changed:
+        before = c.configs.unclean_by_default()
+        await _read_defaults(c)
+        if c.configs.unclean_by_default() and not before:
+            log.info("unclean elections are allowed by default now")
+            c.queue.put(UncleanLeaderElectionEnable())
+    await _look_at({entity.removeprefix(_TOPICS) for entity in changed if entity.startswith(_TOPICS)}, c)
+    c.config_changes_seen = read.names  # at last: what was begun and not done is begun anew
+
+
+async def _look_at(topics: set[str], c: Controller) -> None:
+    known = sorted(topics & c.context.topics.keys())
+    configs = await c.store.read_topic_configs(known)
+    for topic, config in configs.items():
+        if isinstance(config, BadZnode):
+            c.audit.record(AlarmRecord("topic configuration cannot be read", str(config)))
+        elif is_true(config.get(UNCLEAN_CONFIG, "")):
+            log.info("unclean elections of a topic are allowed now", topic=topic)
+            c.queue.put(TopicUncleanLeaderElectionEnable(topic))
+        elif (value := config.get(UNCLEAN_CONFIG)) is not None and not _is_valid(value):
+            c.audit.record(AlarmRecord("invalid configuration", f"topic {topic}: {UNCLEAN_CONFIG}={value}"))
+
+
+async def _read_defaults(c: Controller) -> None:
+    """Take over what holds for all brokers; what cannot be understood changes nothing."""
+    try:
+        value = (await c.store.read_broker_defaults()).get(UNCLEAN_CONFIG)
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return
+    await take_out_of_quarantine(c, "/config/brokers/<default>")
+    if value is not None and not _is_valid(value):
+        c.audit.record(AlarmRecord("invalid configuration", f"default of all brokers: {UNCLEAN_CONFIG}={value}"))
+        return
+    c.configs.set_unclean_by_default(None if value is None else is_true(value))
+
+
+def _is_valid(value: str) -> bool:
+    return value.strip().lower() in _VALUES

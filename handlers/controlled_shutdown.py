@@ -41,6 +41,11 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
 
 
 def _refusal(event: ControlledShutdown, c: Controller) -> KafkaError:
+    """Why nothing is done.
+
+    BROKER_NOT_AVAILABLE: nobody with this id is registered, whatever epoch it gives (Kafka fails where it gives one).
+    STALE_BROKER_EPOCH: the request is of an earlier life of the broker; epoch -1 means that it does not know its own.
+    """
     known = c.context.brokers.get(event.broker)
     if known is None:
         return KafkaError.BROKER_NOT_AVAILABLE

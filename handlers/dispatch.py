@@ -29,7 +29,12 @@ from handlers.reassignments import (
     on_zk_reassignment,
 )
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
-from handlers.topic_deletion import on_forget_broker, on_stop_replica_response, on_topic_deletion
+from handlers.topic_deletion import (
+    on_deletion_retry,
+    on_forget_broker,
+    on_stop_replica_response,
+    on_topic_deletion,
+)
 from handlers.topics import on_partition_modifications, on_topic_change
 
 
@@ -109,6 +114,8 @@ def _admin_work(event: AdminEvent, c: Controller) -> Awaitable[object]:
     match event:
         case topics.TopicDeletion():
             return on_topic_deletion(event, c)
+        case topics.TopicDeletionRetry():
+            return on_deletion_retry(event, c)
         case topics.TopicDeletionStopReplicaResponseReceived():
             return on_stop_replica_response(event, c)
         case replicas.LogDirEventNotification():

@@ -1,37 +1,186 @@
 """Elections that somebody asked for: by znode, by request, by the timer, by a changed configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.election import Offline, Preferred
+from controllerd.core.imbalance import Imbalance, can_lead
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.errors import NotServed
+from controllerd.core.model import BrokerId, PartitionState, TopicPartition
+from controllerd.core.records import PartitionRecord
+from controllerd.errors import BadZnode, NewerZnode, NotController
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
+from controllerd.results import ElectionsRead
 from events.elections import (
     AutoPreferredReplicaLeaderElection,
+    ElectionTrigger,
+    ElectionType,
     ReplicaLeaderElection,
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
+from handlers.preparation import quarantine, take_out_of_quarantine
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+FIRST_CHECK_S: Final = 5.0
+"""The first look at leader imbalance comes so long after the election of the controller."""
+_PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+
+Outcomes = dict[TopicPartition, BrokerId | KafkaError]
 
 
-async def initialise_elections(_c: Controller) -> None:
+async def initialise_elections(c: Controller) -> None:
     """At the start of a term: elections that were asked for by znode meanwhile, and the timer of the next check."""
+    await _elect_by_znode(c)
+    if c.policy.auto_leader_rebalance_enable:
+        c.timers.put_later(FIRST_CHECK_S, AutoPreferredReplicaLeaderElection())
+
+
+# -- by znode and by request -------------------------------------------------------------------------------------------
 
 
 async def on_replica_leader_election(
-    _event: ReplicaLeaderElection, _c: Controller
+    event: ReplicaLeaderElection, c: Controller
 ) -> Mapping[TopicPartition, BrokerId | KafkaError]:
-    """Elect preferred or, at the risk of losing records, any live replicas."""
-    raise NotServed("elections")
+    """Elect preferred or, at the risk of losing records, any live replicas; the answer names every partition asked for.
+
+    Unclean means that only to an admin client: with any other trigger it allows no more than the configuration does.
+    Without partitions an admin client means all; then those that need no election are left out of the answer (KIP-460).
+    """
+    if event.trigger is ElectionTrigger.ZOOKEEPER:
+        return await _elect_by_znode(c) if c.is_active else {}
+    if not c.is_active:
+        raise NotController("not the active controller")
+    wanted = c.context.partitions() if event.partitions is None else sorted(event.partitions)
+    outcomes = await _elect(wanted, event.election_type, event.trigger, c)
+    if event.partitions is not None:
+        return outcomes
+    return {tp: outcome for tp, outcome in outcomes.items() if outcome is not KafkaError.ELECTION_NOT_NEEDED}
 
 
-async def on_auto_preferred_election(_event: AutoPreferredReplicaLeaderElection, _c: Controller) -> None:
-    """Look at the leader imbalance of every broker."""
+async def _elect_by_znode(c: Controller) -> Outcomes:
+    """Serve the znode until it is gone; while we elect somebody may write another request into it (KAFKA-6146)."""
+    outcomes: Outcomes = {}
+    while (request := await _request(c)) is not None:
+        outcomes = await _elect(request.partitions, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER, c)
+        refused = {tp: error for tp, error in outcomes.items() if isinstance(error, KafkaError)}
+        log.info("preferred election by znode", partitions=len(outcomes), refused=len(refused))
+        if await c.store.delete_preferred_election(request.version):
+            return outcomes
+    return outcomes
 
 
-async def on_unclean_enabled(_event: UncleanLeaderElectionEnable, _c: Controller) -> None:
-    """Unclean elections are allowed by default from now on."""
+async def _request(c: Controller) -> ElectionsRead | None:
+    """What the znode asks for; one that nobody can understand is removed, lest it stand in the way of the next."""
+    try:
+        request = await c.store.read_preferred_election()
+    except NewerZnode as newer:
+        quarantine(c, [newer])
+        return None
+    except BadZnode as bad:
+        log.error("request for a preferred election cannot be read", reason=bad.reason)
+        c.audit.record(AlarmRecord("request cannot be read and was removed", str(bad)))
+        await c.store.delete_preferred_election()
+        request = None
+    await take_out_of_quarantine(c, _PREFERRED_ELECTION)
+    return request
 
 
-async def on_topic_unclean_enabled(_event: TopicUncleanLeaderElectionEnable, _c: Controller) -> None:
-    """Unclean elections of one topic are allowed from now on."""
+async def _elect(
+    wanted: Iterable[TopicPartition], kind: ElectionType, trigger: ElectionTrigger, c: Controller
+) -> Outcomes:
+    """Elect in one batch what can be elected; every partition has an outcome."""
+    outcomes: Outcomes = {}
+    electable: list[TopicPartition] = []
+    for part in sliced(list(wanted), SLICE):
+        for tp in part:
+            error = _refusal(tp, kind, c)
+            if error is KafkaError.NONE:
+                electable.append(tp)
+            else:
+                outcomes[tp] = error
+        await c.outbox.pace.breathe()
+    is_unclean = kind is ElectionType.UNCLEAN
+    allowed = is_unclean and trigger is ElectionTrigger.ADMIN_CLIENT
+    strategy = Offline(allow_unclean=allowed) if is_unclean else Preferred()
+    elections = await c.partitions.handle(electable, PartitionState.ONLINE, strategy)
+    for tp in electable:
+        elected = elections.elected.get(tp)
+        outcomes[tp] = _nobody(kind) if elected is None else elected.leader
+    return outcomes
+
+
+def _refusal(tp: TopicPartition, kind: ElectionType, c: Controller) -> KafkaError:
+    record = c.context.find(tp)
+    if record is None:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    if tp.topic in c.context.queued_for_deletion:
+        return KafkaError.INVALID_TOPIC_EXCEPTION
+    if record.leadership is None:
+        return _nobody(kind)  # it was never led: there is no ISR to elect from
+    return KafkaError.NONE if _is_needed(record, kind, c) else KafkaError.ELECTION_NOT_NEEDED
+
+
+def _is_needed(record: PartitionRecord, kind: ElectionType, c: Controller) -> bool:
+    leader = record.leadership.leader if record.leadership is not None else None
+    if kind is ElectionType.PREFERRED:
+        return leader not in record.assignment.replicas[:1]
+    return leader not in c.context.liveness.online(record)
+
+
+def _nobody(kind: ElectionType) -> KafkaError:
+    is_preferred = kind is ElectionType.PREFERRED
+    return KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+# -- by the timer ------------------------------------------------------------------------------------------------------
+
+
+async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, c: Controller) -> None:
+    """Look at the leader imbalance of every broker, and give leadership back to those that lack too much of it."""
+    if not c.is_active:
+        return  # and no next time: the next term begins anew
+    try:
+        await _elect(await _out_of_balance(c), ElectionType.PREFERRED, ElectionTrigger.AUTO, c)
+    finally:
+        c.timers.put_later(c.policy.leader_imbalance_check_interval_s, event)
+
+
+async def _out_of_balance(c: Controller) -> list[TopicPartition]:
+    """What should be led by its preferred replica and can be, of the brokers with too great an imbalance.
+
+    Without reassignments that end as soon as their event is taken: their end elects, and one epoch is enough.
+    """
+    tally, queued = Imbalance(), c.context.queued_for_deletion
+    for part in sliced(list(c.context.records()), SLICE):
+        tally.add(record for record in part if record.tp.topic not in queued)
+        await c.outbox.pace.breathe()
+    found: list[TopicPartition] = []
+    for broker, records in tally.above(c.policy.leader_imbalance_per_broker_percentage):
+        able = [record.tp for record in records if can_lead(record, c.context.liveness)]
+        able = [tp for tp in able if not c.reassigner.may_soon_complete(tp)]
+        log.info("leader imbalance", broker=broker, led_by_others=len(records), electable=len(able))
+        found += able
+        await c.outbox.pace.breathe()
+    return found
+
+
+# -- by a changed configuration ----------------------------------------------------------------------------------------
+
+
+async def on_unclean_enabled(_event: UncleanLeaderElectionEnable, c: Controller) -> None:
+    """Unclean elections are allowed by default from now on: partitions that nobody leads may be led (KAFKA-6526)."""
+    if c.is_active:
+        await c.partitions.trigger_online()
+
+
+async def on_topic_unclean_enabled(event: TopicUncleanLeaderElectionEnable, c: Controller) -> None:
+    """The same for one topic (KAFKA-6835)."""
+    if c.is_active:
+        await c.partitions.trigger_online(event.topic)

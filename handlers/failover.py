@@ -107,6 +107,9 @@ async def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndI
         loaded = [(record, state) for tp, state in part if (record := find(tp)) is not None]
         c.context.set_leaderships(loaded)
         for record, state in loaded:
+            if state.controller_epoch > c.context.epoch:  # the store has made sure that we are not deposed
+                named = f"{record.tp}: controller epoch {state.controller_epoch}, ours is {c.context.epoch}"
+                c.audit.record(AlarmRecord("partition state names a later controller", named))
             flaw = leadership_flaw(state, record.assignment.replicas)
             if flaw is not None:
                 log.error("partition state is not sound", partition=str(record.tp), flaw=flaw.value)

@@ -1,13 +1,82 @@
-"""Finalized features (KIP-584)."""
+"""Finalized features (KIP-584): the levels that all brokers of the cluster agree to keep to."""
 
 from collections.abc import Mapping
+from typing import Final
+
+import structlog
 
 from controllerd.controller import Controller
+from controllerd.core import finalized
+from controllerd.core.finalized import WantedLevel
 from controllerd.core.kafka_error import KafkaError
-from controllerd.errors import NotServed
+from controllerd.errors import BadZnode, NotController
+from controllerd.results import Conflict, FeaturesRead, WriteResult, Written
 from events.admin import UpdateFeatures
+from handlers.broker_change import on_broker_change
+from handlers.preparation import quarantine, take_out_of_quarantine
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+ATTEMPTS: Final = 20
+"""Races lost in a row until the client is told so; nobody else finalizes features while we lead."""
 
 
-async def on_update_features(_event: UpdateFeatures, _c: Controller) -> Mapping[str, KafkaError]:
-    """Finalize feature levels."""
-    raise NotServed("features")
+async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[str, KafkaError] | KafkaError:
+    """Finalize the levels that are allowed in one compared write; an error for each of the others.
+
+    INVALID_REQUEST: the update is not allowed. FEATURE_UPDATE_FAILED: it is, and was not written; nothing is half done.
+    """
+    if not c.is_active:
+        raise NotController("not the active controller")
+    if not c.context.features.feature_versioning:
+        return KafkaError.UNSUPPORTED_VERSION
+    try:
+        errors, result = await _finalize(event, c)
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return dict.fromkeys(event.updates, KafkaError.FEATURE_UPDATE_FAILED)
+    if isinstance(result, Written):
+        await on_broker_change(event, c)  # brokers that had to stay out may be let in now
+        return errors
+    c.audit.record(AlarmRecord("features were not written", result.reason))
+    return {name: error or KafkaError.FEATURE_UPDATE_FAILED for name, error in errors.items()}
+
+
+async def _finalize(event: UpdateFeatures, c: Controller) -> tuple[dict[str, KafkaError], WriteResult]:
+    """Judge and write; who loses the race judges anew. :raises BadZnode: the znode cannot be understood."""
+    errors: dict[str, KafkaError] = {}
+    result: WriteResult = Conflict("not tried yet")
+    for _ in range(ATTEMPTS):
+        found = await c.store.read_features()
+        await take_out_of_quarantine(c, "/feature")
+        errors, levels = _judge(event, found, c)
+        result = await _write(event, found, levels, c)
+        if not isinstance(result, Conflict):
+            break
+    return errors, result
+
+
+def _judge(event: UpdateFeatures, found: FeaturesRead, c: Controller) -> tuple[dict[str, KafkaError], dict[str, int]]:
+    """What becomes of each update, and the levels after those that are allowed."""
+    errors: dict[str, KafkaError] = {}
+    levels = dict(found.levels)
+    for name, update in event.updates.items():
+        wanted = WantedLevel(update.max_version_level, update.allow_downgrade)
+        reason = finalized.refusal(name, wanted, found.levels, c.context.brokers.values())
+        if reason is None:
+            errors[name] = KafkaError.NONE
+            levels = finalized.updated(levels, name, wanted)
+        else:
+            log.info("feature update refused", feature=name, reason=reason)
+            errors[name] = KafkaError.INVALID_REQUEST
+    return errors, levels
+
+
+async def _write(event: UpdateFeatures, found: FeaturesRead, levels: Mapping[str, int], c: Controller) -> WriteResult:
+    if event.validate_only or levels == found.levels:
+        return Written(found.version)
+    result = await c.store.write_features(levels, found.version)
+    if isinstance(result, Written):
+        log.info("features finalized", levels=dict(levels))
+    return result

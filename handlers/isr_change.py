@@ -17,6 +17,7 @@ from controllerd.results import Conflict, WriteResult, Written
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
 from handlers.preparation import quarantine
+from handlers.reassignments import expect_completion
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,7 @@ async def on_isr_change_notification(_event: Event, c: Controller) -> None:
     if known:
         await _refresh(known, c)
         await c.outbox.update_metadata(c.context.live_or_shutting_down, known)
+        expect_completion(known, c)
     await c.store.delete_isr_notifications(notes.names)
 
 
@@ -60,9 +62,10 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
         return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
     proposed, unknown_ids = _resolve(event, c)
     outcomes, wanted = _judge_all(event, proposed, c)
-    results = await c.store.update_states(wanted) if wanted else {}
+    results = await c.store.update_states(wanted, by_leaders=True) if wanted else {}
     outcomes |= _fold(wanted, results, c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
+    expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
     refused = [tp for tp, outcome in outcomes.items() if outcome is KafkaError.INVALID_UPDATE_VERSION]
     moved = [tp for tp in refused if tp in results or _is_of_an_earlier_term(tp, c)]
     outcomes |= await _release_leaders(moved, c)

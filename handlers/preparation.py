@@ -24,6 +24,13 @@ def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
         log.error("znode in quarantine", path=bad.path, reason=bad.reason)
 
 
+async def take_out_of_quarantine(c: Controller, path: str) -> None:
+    """The znode was understood. Written down at once, lest what is written next look as if it were in quarantine."""
+    if path in c.context.quarantine:
+        c.context.release(path)
+        await c.outbox.write_down_slowly()
+
+
 async def prepare_topics(
     c: Controller, images: Mapping[str, TopicImage], initialised: AbstractSet[TopicPartition]
 ) -> Mapping[str, TopicImage]:
@@ -53,9 +60,32 @@ async def prepare_topics(
 
 
 def needs_correction(c: Controller, image: TopicImage) -> bool:
-    """Whether the topic lacks an id that it should have, or names us among its replicas."""
+    """Whether the topic lacks an id that it should have, has lost its own, or names us among its replicas."""
     lacks_id = image.topic_id is None and c.context.features.topic_ids
-    return lacks_id or any(map(names_us, {*image.assignments.values()}))
+    return lacks_id or known_id(c, image) != image.topic_id or any(map(names_us, {*image.assignments.values()}))
+
+
+def known_id(c: Controller, image: TopicImage) -> str | None:
+    """The id that this very topic has for its brokers, whatever its znode says now.
+
+    Brokers keep the id beside the log and refuse every other one for good (KIP-516), so that a tool that rewrites the
+    znode with another id or with none must not have its way.
+    """
+    known = c.context.topics.get(image.name)
+    if known is None or known.czxid != image.czxid or known.topic_id is None:
+        return image.topic_id
+    return known.topic_id
+
+
+def keep_id(c: Controller, image: TopicImage) -> TopicImage:
+    """The image with the id that its brokers know; says so where the znode has another."""
+    kept = known_id(c, image)
+    if kept == image.topic_id:
+        return image
+    detail = f"/brokers/topics/{image.name}: {image.topic_id} instead of {kept}, which is kept"
+    c.audit.record(AlarmRecord("topic id was changed in ZooKeeper", detail))
+    log.error("topic id was changed in zookeeper", topic=image.name, kept=kept, found=image.topic_id)
+    return replace(image, topic_id=kept)
 
 
 async def _corrections(
@@ -66,7 +96,7 @@ async def _corrections(
         await c.outbox.pace.breathe()
         if not needs_correction(c, image):
             continue
-        corrected = _sanitized(c, image, initialised)
+        corrected = _sanitized(c, keep_id(c, image), initialised)
         if corrected.topic_id is None and c.context.features.topic_ids:
             corrected = replace(corrected, topic_id=c.new_topic_id())
         if corrected is not image:

@@ -10,6 +10,7 @@ from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event
 from events.cluster import QuarantineCheck
+from handlers.reassignments import expect_completion
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +37,7 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     live = [replica for replica in mended if c.context.is_online(replica.broker, replica.tp)]
     await c.replicas.handle(live, ReplicaState.ONLINE)
     await c.replicas.handle([replica for replica in mended if replica not in set(live)], ReplicaState.OFFLINE)
+    expect_completion(read.states, c)
 
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:

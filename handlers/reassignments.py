@@ -1,11 +1,21 @@
 """Partition reassignments: asked for by znode or by request, resumed, completed (KIP-455)."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
-from controllerd.errors import NotServed
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.reassignment import not_live, target_problem
+from controllerd.core.sanitizer import names_us
+from controllerd.core.soundness import assignment_flaw
+from controllerd.errors import NotController
+from controllerd.machines.passes import paced
+from controllerd.machines.reassignment_requests import Brokers
+from controllerd.machines.reassignments import Wish
+from controllerd.machines.refusals import refuse
 from events.reassignments import (
     ApiPartitionReassignment,
     ListPartitionReassignments,
@@ -14,35 +24,200 @@ from events.reassignments import (
     ZkPartitionReassignment,
 )
 
+log = structlog.get_logger(__name__)
 
-async def initialise_reassignments(_c: Controller) -> None:
+Refusal = tuple[KafkaError, str]
+
+
+async def initialise_reassignments(c: Controller) -> None:
     """At the start of a term: what the znode asks for, then everything else that is under way."""
+    c.reassigner.forget_grown()
+    await c.reassigner.expel_strangers()
+    served = await _serve_requests(c, again=True)
+    await c.reassigner.resume(sorted(c.context.being_reassigned - served))
+    await _conclude(c)
 
 
-async def resume_reassignments_to(_brokers: Iterable[BrokerId], _c: Controller) -> None:
+async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
     """These brokers are back: what waits for one of them goes on."""
+    waiting = c.context.being_reassigned
+    if not waiting:
+        return
+    back = set(brokers)
+    await c.reassigner.resume(sorted(tp for tp in waiting if not back.isdisjoint(c.context.assignment(tp).target)))
+    await _conclude(c)
 
 
-async def on_zk_reassignment(_event: ZkPartitionReassignment, _c: Controller) -> None:
-    """``/admin/reassign_partitions`` asks for something."""
+# -- by znode --------------------------------------------------------------------------------------------------------
 
 
-async def on_api_reassignment(_event: ApiPartitionReassignment, _c: Controller) -> Mapping[TopicPartition, KafkaError]:
-    """An admin client wants other replicas, or cancels."""
-    raise NotServed("reassignments")
+async def on_zk_reassignment(_event: ZkPartitionReassignment, c: Controller) -> None:
+    """``/admin/reassign_partitions`` asks for something. What is under way already is left alone."""
+    if c.is_active:
+        await _serve_requests(c, again=False)
+        await _conclude(c)
 
 
-async def on_isr_of_reassignment(
-    _event: PartitionReassignmentIsrChange | ReassignmentsMayComplete, _c: Controller
-) -> None:
-    """New replicas may have caught up."""
+async def _serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
+    """Carry out what the znode asks for, ``again`` also what is under way; returns the partitions that this concerned.
+
+    Every entry ends (KAFKA-9478): refused ones are struck out here, the others when they are done.
+    """
+    read = await c.reassigner.requests.read()
+    if read is None:
+        return set()
+    wanted: dict[TopicPartition, Wish] = {}
+    refused: dict[TopicPartition, str] = {}
+    async for tp, target in paced(read.targets.items(), c.outbox.pace):
+        problem = _problem_of_entry(tp, target, c)
+        if problem is not None:
+            refused[tp] = problem
+        elif again or not _is_under_way(tp, target, c):
+            wanted[tp] = target
+    refuse(c.audit, "reassignment by znode", refused.items())
+    answers = await c.reassigner.run(wanted)
+    failed = {tp: wanted[tp] or () for tp, error in answers.items() if error is not KafkaError.NONE}
+    over = {tp: read.targets[tp] for tp in (*refused, *failed)}
+    if over or not read.targets:
+        await c.reassigner.requests.finish(over)
+    return wanted.keys() - failed.keys()
+
+
+def _problem_of_entry(tp: TopicPartition, target: Brokers, c: Controller) -> str | None:
+    """Why an entry is refused, or None. A broker that is not live may come: whether it ever will, nobody can tell."""
+    if tp not in c.context:
+        return "the partition does not exist"
+    if tp.topic in c.context.queued_for_deletion:
+        return "the topic is being deleted"
+    current = c.context.assignment(tp)
+    if not current.is_being_reassigned and current.replicas == target:
+        return "nothing would change"
+    return target_problem(target)
+
+
+def _is_under_way(tp: TopicPartition, target: Brokers, c: Controller) -> bool:
+    current = c.context.assignment(tp)
+    return current.is_being_reassigned and current.target == target
+
+
+# -- by request ------------------------------------------------------------------------------------------------------
+
+
+async def on_api_reassignment(event: ApiPartitionReassignment, c: Controller) -> Mapping[TopicPartition, KafkaError]:
+    """An admin client wants other replicas, or cancels. NONE: it has begun.
+
+    A request overrules the znode, whose entries for the same partitions end here.
+    """
+    if not c.is_active:
+        raise NotController("not the active controller")
+    wanted: dict[TopicPartition, Wish] = {}
+    refused: dict[TopicPartition, Refusal] = {}
+    live = c.context.live
+    async for tp, target in paced(event.targets.items(), c.outbox.pace):
+        refusal = _refusal(tp, target, live, c)
+        if refusal is None:
+            wanted[tp] = target
+        else:
+            refused[tp] = refusal
+    refuse(c.audit, "reassignment by request", ((tp, reason) for tp, (_, reason) in refused.items()))
+    await c.reassigner.requests.overrule(wanted.keys())
+    answers = await c.reassigner.run(wanted)
+    await _conclude(c)
+    return {tp: refused[tp][0] if tp in refused else answers[tp] for tp in event.targets}
+
+
+def _refusal(tp: TopicPartition, target: Wish, live: AbstractSet[BrokerId], c: Controller) -> Refusal | None:
+    current = c.context.assignment(tp)
+    if target is None:
+        return _refusal_to_cancel(tp, current, c)
+    problem = target_problem(target)
+    if problem is None and (missing := not_live(current, target, live)):
+        problem = f"brokers {missing} are not live"
+    if problem is not None:
+        return KafkaError.INVALID_REPLICA_ASSIGNMENT, problem
+    if tp not in c.context:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist"
+    if tp.topic in c.context.queued_for_deletion:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted"
+    return None
+
+
+def _refusal_to_cancel(tp: TopicPartition, current: ReplicaAssignment, c: Controller) -> Refusal | None:
+    """A topic whose deletion waits for a reassignment may be relieved of it; the peer refuses that, for ever."""
+    if not current.is_being_reassigned:
+        return KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "nothing to cancel"
+    if tp.topic in c.context.deletions.started:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted"
+    return None
 
 
 async def on_list_reassignments(
     event: ListPartitionReassignments, c: Controller
 ) -> Mapping[TopicPartition, ReplicaAssignment]:
     """What is under way."""
+    if not c.is_active:
+        raise NotController("not the active controller")
     wanted = c.context.being_reassigned
     if event.partitions is not None:
         wanted = wanted & event.partitions
     return {tp: c.context.assignment(tp) for tp in sorted(wanted)}
+
+
+# -- progress --------------------------------------------------------------------------------------------------------
+
+
+async def on_isr_of_reassignment(
+    event: PartitionReassignmentIsrChange | ReassignmentsMayComplete, c: Controller
+) -> None:
+    """New replicas may have caught up."""
+    if not c.is_active:
+        return
+    if isinstance(event, PartitionReassignmentIsrChange):
+        expect_completion({event.tp}, c)  # others are on their way: they are read together
+        return
+    await c.reassigner.complete_those_ready(event.partitions)
+    await _conclude(c)
+
+
+def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
+    """The ISRs of these partitions changed: look later whether reassignments are complete.
+
+    Later, so that the leader that changed the ISR has its answer first.
+    """
+    if not c.context.being_reassigned:
+        return
+    partitions = c.context.being_reassigned & set(changed)
+    if partitions and c.reassigner.note_grown(partitions):
+        c.queue.put(ReassignmentsMayComplete(frozenset(partitions)))
+
+
+async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -> None:
+    """Topic znodes were read: follow what somebody else did to the assignments of partitions that we know.
+
+    What we wrote ourselves is known already. Replicas on controllerd have a keeper of their own.
+    """
+    found: dict[TopicPartition, ReplicaAssignment] = {}
+    async for name, image in paced(images.items(), c.outbox.pace):
+        if name in c.context.queued_for_deletion:
+            continue
+        for partition, assignment in image.assignments.items():
+            record = c.context.find(TopicPartition(name, partition))
+            if record is None or record.assignment == assignment or assignment_flaw(assignment) is not None:
+                continue
+            if not names_us(assignment) and not names_us(record.assignment):
+                found[record.tp] = assignment
+    if found:
+        await c.reassigner.adopt(found)
+        await _conclude(c)
+
+
+async def end_requests_of(topic: str, c: Controller) -> None:
+    """The topic is gone, and another of its name is there: what was asked for the old one is not for the new one."""
+    await c.reassigner.requests.overrule(c.context.being_reassigned & set(c.context.partitions_of(topic)))
+
+
+async def _conclude(c: Controller) -> None:
+    """What waits for reassignments goes on."""
+    completed = c.reassigner.take_completed() & c.context.queued_for_deletion
+    if completed:
+        await c.deletions.resume_for(completed)

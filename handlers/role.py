@@ -11,7 +11,7 @@ from controllerd.results import Held, Won
 from controllerd.snapshot import Role
 from events.base import Event
 from events.cluster import BrokerModifications, Expire, Reelect, Resign, Takeover, TakeoverResult
-from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from events.elections import ConfigChange, ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ZkPartitionReassignment
 from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import TopicDeletion
@@ -105,6 +105,7 @@ async def _announce_requests(c: Controller) -> None:
     A request that is there may have been announced before: handlers read what it says, and are not harmed by asking.
     """
     c.queue.put(IsrChangeNotification())
+    c.queue.put(ConfigChange())
     if (await c.store.read_log_dir_notifications()).names:
         c.queue.put(LogDirEventNotification())
     if await c.store.read_topic_deletions():

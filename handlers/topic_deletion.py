@@ -1,23 +1,167 @@
 """Topics are deleted: the request, the brokers' answers, and brokers that never return."""
 
+from collections.abc import Collection
+from typing import Final
+
+import structlog
+
 from controllerd.controller import Controller
-from controllerd.errors import NotServed
+from controllerd.core.deletion_progress import is_in_quarantine
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.errors import CallRefused, NotController
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
 from events.admin import ForgetBroker, Forgotten
-from events.topics import TopicDeletion, TopicDeletionStopReplicaResponseReceived
+from events.reassignments import ZkPartitionReassignment
+from events.topics import TopicDeletion, TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
+from handlers.debts import load_debts, pay_debts
+from handlers.responses import on_top_level_error
+from handlers.topics import on_topic_change
+
+log = structlog.get_logger(__name__)
+
+FIRST_RETRY_S: Final = 30.0
+LAST_RETRY_S: Final = 600.0
+_DOUBLINGS: Final = 10
 
 
-async def initialise_deletions(_c: Controller) -> None:
-    """At the start of a term, before the state machines: which topics are to be deleted, and what holds them up."""
+async def initialise_deletions(c: Controller) -> None:
+    """At the start of a term, before the state machines: which topics are to be deleted.
+
+    A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
+    deletion otherwise is lost with a term; its replicas are deleted again.
+    """
+    await load_debts(c)
+    asked = await c.store.read_topic_deletions()
+    if not c.policy.delete_topic_enable:
+        await _drop_all(asked, c)
+        return
+    c.deletions.queue(sorted(asked & c.context.topics.keys()))
+    unknown = asked - c.context.topics.keys()
+    if not unknown:
+        return
+    there = await c.store.read_topic_names()
+    gone = unknown - there
+    if gone:
+        log.info("ending deletions of an earlier controller", topics=len(gone))
+        await c.store.delete_topics(gone)
+    if unknown & there:
+        c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
 
 
-async def on_topic_deletion(_event: TopicDeletion, _c: Controller) -> None:
-    """Somebody asked for deletions."""
+async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
+    """Somebody asked for deletions: queue them, then see what each waits for.
+
+    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet.
+    """
+    if not c.is_active:
+        return
+    asked = await c.store.read_topic_deletions()
+    if not c.policy.delete_topic_enable:
+        await _drop_all(asked, c)
+        return
+    if asked - c.context.topics.keys():
+        await on_topic_change(event, c)  # of a topic that was created a moment ago we may not know yet
+        await _drop_unknown(asked - c.context.topics.keys(), c)
+    c.deletions.queue(sorted(name for name in asked & c.context.topics.keys() if not is_in_quarantine(c.context, name)))
+    await c.deletions.resume()
 
 
-async def on_stop_replica_response(_event: TopicDeletionStopReplicaResponseReceived, _c: Controller) -> None:
-    """A broker deleted replicas, or failed to."""
+async def _drop_all(asked: Collection[str], c: Controller) -> None:
+    if asked:
+        log.warning("topic deletion is disabled: requests dropped", topics=sorted(asked))
+        await c.store.delete_deletion_markers(asked)
 
 
-async def on_forget_broker(_event: ForgetBroker, _c: Controller) -> Forgotten:
-    """A broker never returns."""
-    raise NotServed("forgetting brokers")
+async def _drop_unknown(unknown: Collection[str], c: Controller) -> None:
+    """Requests for topics that do not exist go; those for topics that we cannot understand wait (KAFKA-3175)."""
+    waiting = {name for name in unknown if is_in_quarantine(c.context, name)}
+    stray = sorted(set(unknown) - waiting)
+    if waiting:
+        log.warning("topics in quarantine are not deleted", topics=sorted(waiting))
+    if stray:
+        log.warning("deletion of unknown topics dropped", topics=stray)
+        await c.store.delete_deletion_markers(stray)
+
+
+async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceived, c: Controller) -> None:
+    """A broker deleted replicas, or failed to. What an earlier registration of it did does not count."""
+    if not c.is_active or event.controller_epoch != c.context.epoch:
+        return
+    if event.error is not KafkaError.NONE:
+        await on_top_level_error(event.broker, "StopReplica", event.error, c)
+    if c.context.epochs().get(event.broker) != event.broker_epoch:
+        return
+    failed = {tp: error for tp, error in event.partition_errors.items() if error is not KafkaError.NONE}
+    if event.error is not KafkaError.NONE:
+        failed = dict.fromkeys(event.partition_errors, event.error) | failed
+    deleted = event.partition_errors.keys() - failed.keys()
+    await c.debts.settle(event.broker, deleted)
+    if not failed.keys().isdisjoint(c.context.debts.of(event.broker)):
+        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
+    await c.deletions.refuse(event.broker, failed)
+    await c.deletions.complete(event.broker, deleted)
+
+
+async def on_deletion_retry(_event: TopicDeletionRetry, c: Controller) -> None:
+    """Brokers or ZooKeeper refused to delete something a while ago: ask them again, less and less often."""
+    if not c.is_active:
+        return
+    await pay_debts(sorted(c.context.live_or_shutting_down), c)
+    await c.deletions.resume_for(set(c.context.deletions.refused))
+
+
+async def repeat_deletions(broker: BrokerId, c: Controller) -> None:
+    """What the broker was told to delete did not reach it: tell it again."""
+    started = c.context.deletions.started
+    await c.deletions.fail({broker: [tp for tp in c.context.partitions_on(broker) if tp.topic in started]})
+
+
+def follow_up(c: Controller) -> None:
+    """Called after every event: while somebody refuses to delete something, ask again from time to time.
+
+    And have the requests for reassignments looked through when a topic went that was being reassigned.
+    """
+    book = c.context.deletions
+    if book.has_cut_reassignments:
+        book.has_cut_reassignments = False
+        c.queue.put(ZkPartitionReassignment())
+    if book.refused:
+        pause_s = FIRST_RETRY_S * 2 ** min(book.fewest_refusals() - 1, _DOUBLINGS)
+        c.timers.put_later(min(pause_s, LAST_RETRY_S), TopicDeletionRetry())
+
+
+# -- brokers that never return -----------------------------------------------------------------------------------------
+
+
+async def on_forget_broker(event: ForgetBroker, c: Controller) -> Forgotten:
+    """A broker never returns: its replicas of topics that are being deleted hold nobody up any more (KAFKA-10548).
+
+    What it may still have on its disks is written down first, and deleted should it return after all.
+
+    :raises CallRefused: the broker is registered.
+    """
+    if not c.is_active:
+        raise NotController("not the active controller")
+    if event.broker in c.context.brokers:
+        raise CallRefused(f"broker {event.broker} is registered: only a broker that is gone can be forgotten")
+    given_up = await _held_up_by(event.broker, c)
+    topics = tuple(sorted({tp.topic for tp in given_up}))
+    log.warning("broker forgotten", broker=event.broker, reason=event.reason, topics=topics, replicas=len(given_up))
+    await c.debts.owe({event.broker: given_up})
+    await c.deletions.resume_for(topics)
+    return Forgotten(topics, len(given_up))
+
+
+async def _held_up_by(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+    """The broker's replicas of queued topics that are not deleted yet."""
+    queued, found = c.context.queued_for_deletion, list[TopicPartition]()
+    for part in sliced(c.context.records_on(broker), SLICE):
+        found += [
+            record.tp
+            for record in part
+            if record.tp.topic in queued and record.replica_states[broker] is not ReplicaState.DELETION_SUCCESSFUL
+        ]
+        await c.outbox.pace.breathe()
+    return found

@@ -24,8 +24,11 @@ from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from controllerd.results import TopicsRead
 from events.base import Event
-from events.topics import PartitionModifications
-from handlers.preparation import prepare_topics, quarantine
+from events.reassignments import ZkPartitionReassignment
+from events.topics import PartitionModifications, TopicDeletion
+from handlers.late_partitions import drop_late_partitions
+from handlers.preparation import known_id, prepare_topics, quarantine
+from handlers.reassignments import end_requests_of, follow_topic_znodes
 
 log = structlog.get_logger(__name__)
 
@@ -36,12 +39,21 @@ async def on_topic_change(_event: Event, c: Controller) -> None:
         return
     names = await c.store.read_topic_names()
     for gone in [name for name in c.context.topics if name not in names]:
-        log.info("topic is gone", topic=gone)
-        c.context.remove_topic(gone)
+        _forget(gone, c)
     _release_gone(c, names)
     fresh = [name for name in names if name not in c.context.topics]
     if fresh:
         await _take_in(await c.store.read_topics(fresh), c)
+
+
+def _forget(topic: str, c: Controller) -> None:
+    """Somebody else deleted the topic's znode. If its deletion was asked for, that request goes as well."""
+    log.info("topic is gone", topic=topic)
+    if topic in c.context.queued_for_deletion:
+        c.queue.put(TopicDeletion())
+    if not c.context.being_reassigned.isdisjoint(c.context.partitions_of(topic)):
+        c.queue.put(ZkPartitionReassignment())  # what asked for it ends with the topic (KAFKA-9478)
+    c.context.remove_topic(topic)
 
 
 def _release_gone(c: Controller, names: AbstractSet[str]) -> None:
@@ -63,12 +75,12 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
     read = await c.store.read_topics(names)
     for name in read.missing & c.context.topics.keys():
         # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
-        log.info("topic is gone", topic=name)
-        c.context.remove_topic(name)
+        _forget(name, c)
     for name, image in read.topics.items():
         known = c.context.topics.get(name)
         if known is not None and known.czxid != image.czxid:
             log.info("topic was created anew", topic=name)
+            await end_requests_of(name, c)
             c.context.remove_topic(name)
     await _take_in(read, c)
 
@@ -76,20 +88,24 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
 async def _take_in(read: TopicsRead, c: Controller) -> None:
     """Remember what was read and start the partitions that are new."""
     quarantine(c, read.broken)
-    for name in read.topics:
+    mended = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
+    for name in mended:
         c.context.release(f"/brokers/topics/{name}")
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
-    images: Mapping[str, TopicImage] = read.topics
-    if unknown_partitions(images, c):
+    images: Mapping[str, TopicImage] = await drop_late_partitions(read.topics, c)
+    if unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
         initialised = {tp for name in images for tp in c.context.partitions_of(name)}
         images = await prepare_topics(c, images, initialised)
     fresh = unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
     for image in images.values():
-        take_topic(c, image)
+        take_topic(c, replace(image, topic_id=known_id(c, image)))  # where the znode could not be put right
         await c.outbox.pace.breathe()
     if fresh:
         log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
+    await follow_topic_znodes(images, c)
+    if any(name in c.context.topics for name in mended):
+        c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
 
 
 def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:

@@ -23,6 +23,8 @@ from replay.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
+    DebtRecord,
+    DeletionRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
@@ -60,6 +62,14 @@ class TopicPicture:
 
 
 @dataclass(slots=True)
+class DeletionPicture:
+    """The deletion of one topic that was asked for; ``halted`` says why it has to wait, None if it has not."""
+
+    is_started: bool = False
+    halted: str | None = None
+
+
+@dataclass(slots=True)
 class ClusterState:
     """The cluster as the controller knew it after a record; ``seq`` and ``ts_ms`` are that record's."""
 
@@ -78,6 +88,9 @@ class ClusterState:
     topics: dict[str, TopicPicture] = field(default_factory=dict)
     offline_dirs: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
     quarantine: dict[str, str] = field(default_factory=dict)
+    deletions: dict[str, DeletionPicture] = field(default_factory=dict)
+    debts: dict[BrokerId, dict[TopicPartition, str | None]] = field(default_factory=dict)
+    """Replicas that brokers must delete when they are back, with the ids of their topics."""
 
     @property
     def live(self) -> set[BrokerId]:
@@ -121,7 +134,15 @@ class ClusterState:
 
     def clear(self) -> None:
         """Forget the cluster; the role and the session stay."""
-        for collection in (self.brokers, self.shutting_down, self.topics, self.offline_dirs, self.quarantine):
+        for collection in (
+            self.brokers,
+            self.shutting_down,
+            self.topics,
+            self.offline_dirs,
+            self.quarantine,
+            self.deletions,
+            self.debts,
+        ):
             collection.clear()
 
 
@@ -175,6 +196,7 @@ def _topics_forgotten(state: ClusterState, record: TopicsForgotten) -> None:
     gone: set[TopicPartition] = set()
     for name in record.names:
         topic = state.topics.pop(name, None)
+        state.deletions.pop(name, None)
         gone.update(TopicPartition(name, number) for number in (topic.partitions if topic is not None else ()))
     for partitions in state.offline_dirs.values():
         partitions.difference_update(gone)
@@ -247,6 +269,25 @@ def _quarantine(state: ClusterState, record: QuarantineRecord) -> None:
         state.quarantine[record.path] = record.reason
 
 
+def _deletion(state: ClusterState, record: DeletionRecord) -> None:
+    for name, change, reason in zip(record.topics, record.changes, record.reasons, strict=True):
+        picture = state.deletions.setdefault(name, DeletionPicture())
+        picture.is_started = picture.is_started or change == "started"
+        if change in ("halted", "resumed"):
+            picture.halted = reason
+
+
+def _debt(state: ClusterState, record: DebtRecord) -> None:
+    broker = BrokerId(record.broker)
+    rows = zip(record.topics, record.partitions, record.topic_ids, strict=True)
+    owed = state.debts.pop(broker, {}) if record.continues else {}
+    owed.update((TopicPartition(name, number), topic_id) for name, number, topic_id in rows)
+    if owed:
+        state.debts[broker] = owed
+    else:
+        state.debts.pop(broker, None)
+
+
 def _ids(brokers: list[int]) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, brokers))
 
@@ -264,6 +305,8 @@ _FOLDS: Final[Mapping[type[Record], Callable[[ClusterState, Any], None]]] = {
     ReplicaStateRecord: _replica_state,
     OfflineDirsRecord: _offline_dirs,
     QuarantineRecord: _quarantine,
+    DeletionRecord: _deletion,
+    DebtRecord: _debt,
 }
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.records import Record
-from replay.rules import events, leaderships, requests, responses, states, writes
+from replay.rules import deletions, events, leaderships, reassignments, requests, responses, states, writes
 from replay.rules.base import CurrentEvent, Entry, Rule
 
 RULES: Final[tuple[type[Rule], ...]] = (
@@ -26,8 +26,13 @@ RULES: Final[tuple[type[Rule], ...]] = (
     requests.PartitionEpochsAreRead,
     leaderships.UncleanIsDecided,
     leaderships.FirstEligibleLeads,
+    reassignments.ReassignmentsKeepTheirSteps,
+    reassignments.OnlyWhatWasAskedForChanges,
     states.ReplicaMovesAreLegal,
     states.PartitionMovesAreLegal,
+    deletions.DeletedReplicasAreOutOfSync,
+    deletions.AssignedReplicasAreKept,
+    deletions.TopicsGoLast,
     requests.MetadataComesFirst,
     events.MembershipIsTold,
     events.NewcomersGetEverything,
@@ -36,11 +41,13 @@ RULES: Final[tuple[type[Rule], ...]] = (
     events.OneReplyPerCall,
     responses.AnswersInOrder,
     states.SnapshotsAreComplete,
+    deletions.DeletionsAreCounted,
     leaderships.LeaderAsksForIsr,
     leaderships.RecoveryIsEarned,
     writes.QuarantineIsRespected,
     writes.DoubtEndsFirst,
     states.LogIsWhole,
+    events.NothingHadToBeStopped,
 )
 TITLES: Final[Mapping[str, str]] = {rule.id: rule.title for rule in reversed(RULES)}
 """What each invariant says, by its id."""

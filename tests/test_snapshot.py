@@ -1,10 +1,12 @@
 """What readers see after a publication."""
 
+import asyncio
+
 import pytest
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
-from controllerd.snapshot import ClusterSnapshot, Publication, publish, view_topic
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.snapshot import ClusterSnapshot, DeletionView, Publication, publish, view_topic
 
 TOPIC_ID = "AAAAAAAAQAC-_wAAAAAAAQ"
 
@@ -47,3 +49,61 @@ def test_partitions_come_in_the_order_of_their_numbers() -> None:
     context.put_topic(TopicImage("t", dict.fromkeys((2, 0, 1), ReplicaAssignment((BrokerId(1),))), None, 0))
 
     assert [view.partition for view in view_topic(context, "t").partitions] == [0, 1, 2]
+
+
+def test_readers_see_the_deletion_of_a_topic_until_it_is_gone() -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    context.put_topic(image("t"))
+    context.deletions.queue("t")
+    context.deletions.halt("t", "waits")
+    publish(context, snapshot)
+    assert snapshot.deletions == {"t": DeletionView(has_begun=False, held_up_by="waits", deleting=())}
+
+    context.remove_topic("t")
+    publish(context, snapshot)
+
+    assert snapshot.deletions == {}
+
+
+def test_readers_see_how_many_replicas_brokers_owe() -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    context.debts.set(BrokerId(3), {TopicPartition("t", 0): None, TopicPartition("t", 1): None})
+
+    publish(context, snapshot)
+
+    assert snapshot.debts == {3: 2}
+
+
+async def test_whoever_waits_for_the_next_picture_sees_it() -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    waiting = [asyncio.create_task(snapshot.next_version()) for _ in range(2)]
+    await asyncio.sleep(0)
+
+    context.put_topic(image("t"))
+    publish(context, snapshot)
+    await asyncio.gather(*waiting)
+
+    assert (snapshot.version, list(snapshot.topics)) == (1, ["t"])
+
+
+async def test_whoever_stopped_waiting_is_in_nobodys_way() -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await snapshot.next_version()
+
+    publish(context, snapshot)
+
+    assert snapshot.version == 1
+
+
+@pytest.mark.parametrize(("number", "found"), [(0, 0), (1, None), (7, 7), (8, None), (-1, None)])
+def test_a_partition_is_found_by_its_number_where_numbers_are_missing(number: int, found: int | None) -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    assignment = ReplicaAssignment((BrokerId(1),))
+    context.put_topic(TopicImage("t", {7: assignment, 0: assignment, 3: assignment}, TOPIC_ID, 0))
+    publish(context, snapshot)
+
+    view = snapshot.partition(TopicPartition("t", number))
+
+    assert (view.partition if view is not None else None) == found

@@ -39,8 +39,12 @@ Outcome = LeaderAndIsr | KafkaError
 """What a partition gets: the state that holds now, or why it was refused."""
 
 
+class UnknownRecoveryState(MalformedMessage):
+    """The request can be read, but for a leader recovery state that this version of ours does not have."""
+
+
 def decode_alter_partition(request: Request) -> AlterPartitionQuery:
-    """Read a request. :raises MalformedMessage: anything is wrong with its bytes."""
+    """Read a request. :raises MalformedMessage: anything is wrong with its bytes; ``UnknownRecoveryState`` is one."""
     version = request.head.version
     cursor = Cursor(request.frame, decode_request_header(request.frame)[1], flexible=True)
     broker, epoch = _BROKER.unpack(cursor.take(_BROKER.size))
@@ -86,7 +90,7 @@ def _read_any_partition(cursor: Cursor, version: int) -> tuple[int, ProposedIsr]
     try:
         return index, ProposedIsr(leader_epoch, partition_epoch, isr, LeaderRecoveryState(recovery))
     except ValueError as error:
-        raise MalformedMessage(str(error)) from error
+        raise UnknownRecoveryState(str(error)) from error
 
 
 def _read_isr(cursor: Cursor, version: int) -> tuple[BrokerId, ...]:

@@ -33,36 +33,14 @@ def _delete_topics(entity: Any, error: KafkaError) -> _Values:
     return {"responses": [{**row, "error_code": error, "error_message": None} for row in by_name + by_id]}
 
 
-def _elect_leaders(entity: Any, error: KafkaError) -> _Values:
-    rows = [
-        {
-            "topic": topic.topic,
-            "partition_result": [
-                {"partition_id": partition, "error_code": error, "error_message": None}
-                for partition in present(topic.partitions)
-            ],
-        }
-        for topic in entity.topic_partitions or ()
-    ]
-    return {"error_code": error, "replica_election_results": rows}
-
-
 def _scram(entity: Any, error: KafkaError) -> _Values:
     users = {item.name for item in (*present(entity.deletions), *present(entity.upsertions))}
     return {"results": [{"user": user, "error_code": error, "error_message": None} for user in sorted(users)]}
-
-
-def _top_level(_entity: Any, error: KafkaError) -> _Values:
-    return {"error_code": error, "error_message": None, "responses": (), "topics": (), "results": ()}
 
 
 _REFUSALS: Final[Mapping[int, Callable[[Any, KafkaError], _Values]]] = {
     19: _per_topic,
     20: _delete_topics,
     37: _per_topic,
-    43: _elect_leaders,
-    45: _top_level,
-    46: _top_level,
     51: _scram,
-    57: _top_level,
 }

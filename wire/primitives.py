@@ -136,10 +136,19 @@ class Cursor:
 
     def count(self) -> int:
         """The length of an array; null counts as empty."""
+        return self.nullable_count() or 0
+
+    def nullable_count(self) -> int | None:
+        """The length of an array; None for null."""
         length = self.uvarint() - 1 if self._flexible else self.int32()
         if length > len(self._data) - self.offset:
             raise MalformedMessage(f"an array of {length} elements cannot fit at {self.offset}")
-        return max(length, 0)
+        return length if length >= 0 else None
+
+    def int32s(self) -> tuple[int, ...]:
+        """An array of 32 bit integers; null counts as empty."""
+        length = self.count()
+        return struct.unpack(f">{length}i", self.take(4 * length))
 
     def string(self) -> str:
         """A string; null is malformed here."""

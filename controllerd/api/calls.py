@@ -1,24 +1,21 @@
 """What brokers ask of their controller: each becomes a call in the event queue, and its reply an exact response."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
 import structlog
 
-from controllerd.api.hang_up import HangUp, Reason
+from controllerd.api.asking import Asker
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
-from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed
 from controllerd.snapshot import ClusterSnapshot
 from events.admin import AllocateProducerIds, ControlledShutdown
-from events.base import Call, Reply
-from events.queue import EventQueue
 from events.replicas import AlterPartitionReceived, AlterPartitionReply
 from wire.api_alter_partition import (
     FIRST_WITH_IDS,
     AlterPartitionQuery,
     Outcome,
+    UnknownRecoveryState,
     decode_alter_partition,
     encode_alter_partition,
 )
@@ -35,17 +32,20 @@ _LOG = structlog.get_logger(__name__)
 class BrokerCalls:
     """AlterPartition, AllocateProducerIds and ControlledShutdown."""
 
-    def __init__(self, queue: EventQueue, snapshot: ClusterSnapshot, timeout_s: float) -> None:
-        self._queue = queue
+    def __init__(self, asker: Asker, snapshot: ClusterSnapshot) -> None:
+        self._asker = asker
         self._snapshot = snapshot
-        self._timeout_s = timeout_s
 
     async def alter_partition(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer AlterPartition (key 56). :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time."""
-        query = decode_alter_partition(request)
+        try:
+            query = decode_alter_partition(request)
+        except UnknownRecoveryState as unknown:
+            _LOG.warning("alter partition refused", reason=str(unknown))
+            return encode_alter_partition(request.head, KafkaError.UNKNOWN_SERVER_ERROR, {})
         if denied is None and _repeats(query):
             denied = KafkaError.INVALID_REQUEST
-        reply = await self._ask(_alter_partition_event(query, request.head.version), denied)
+        reply = await self._asker.ask(_alter_partition_event(query, request.head.version), denied)
         if isinstance(reply, KafkaError):
             return encode_alter_partition(request.head, reply, {})
         topics = self._outcomes(query, reply, request.head.version) if reply.error is KafkaError.NONE else {}
@@ -54,7 +54,7 @@ class BrokerCalls:
     async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as above."""
         query = decode_broker_query(request)
-        reply = await self._ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
+        reply = await self._asker.ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
         if isinstance(reply, KafkaError):
             return encode_allocate_producer_ids(request.head, reply)
         if reply.error is not KafkaError.NONE:
@@ -64,29 +64,13 @@ class BrokerCalls:
     async def controlled_shutdown(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as above."""
         query = decode_broker_query(request)
-        reply = await self._ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
+        reply = await self._asker.ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
         if reply is KafkaError.NOT_CONTROLLER:
             # This API predates NOT_CONTROLLER; a broker knows a deposed controller by this code (wire.md A.3).
             reply = KafkaError.STALE_CONTROLLER_EPOCH
         if isinstance(reply, KafkaError):
             return encode_controlled_shutdown(request.head, reply, ())
         return encode_controlled_shutdown(request.head, reply.error, reply.remaining)
-
-    async def _ask(self, event: Call[Reply], denied: KafkaError | None) -> Reply | KafkaError:
-        """The reply to an event, or the error that stands for having none."""
-        if denied is not None:
-            return denied
-        if not self._snapshot.is_active:
-            return KafkaError.NOT_CONTROLLER
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._queue.call(event)
-        except TimeoutError as error:
-            raise HangUp(Reason.CALL_TIMEOUT, type(event).__name__) from error
-        except (NotController, ControllerMoved):
-            return KafkaError.NOT_CONTROLLER
-        except (CallFailed, NotServed):
-            return KafkaError.UNKNOWN_SERVER_ERROR
 
     def _outcomes(
         self, query: AlterPartitionQuery, reply: AlterPartitionReply, version: int

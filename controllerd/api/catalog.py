@@ -16,14 +16,28 @@ NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
         ApiKey.DESCRIBE_CONFIGS: VersionRange(0, 4),
         ApiKey.ALTER_CONFIGS: VersionRange(0, 2),
         ApiKey.DESCRIBE_LOG_DIRS: VersionRange(0, 4),
+        ApiKey.ELECT_LEADERS: VersionRange(0, 2),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
         ApiKey.ALTER_PARTITION: VersionRange(0, 3),
+        ApiKey.UPDATE_FEATURES: VersionRange(0, 1),
         ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
         ApiKey.LIST_TRANSACTIONS: VersionRange(0, 1),
         ApiKey.ALLOCATE_PRODUCER_IDS: VersionRange(0, 0),
     }
 )
 """What we answer ourselves, at least in part. Missing AllocateProducerIds would jam brokers until restart (G-3)."""
+
+ADMIN: Final = frozenset(
+    {
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
+    }
+)
+"""Native APIs of operators: admin clients send them to the active controller."""
 
 PARTLY_RELAYED: Final = frozenset(
     {
@@ -41,11 +55,7 @@ LATER: Final = frozenset(
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_PARTITIONS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.UPDATE_FEATURES,
     }
 )
 """For the active controller only, and not served by this version: a broker would say NOT_CONTROLLER and name us."""

@@ -4,9 +4,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from controllerd.api.admin_calls import AdminCalls
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
-from controllerd.api.catalog import KNOWN, LATER, NATIVE, advertised, is_relayable
+from controllerd.api.catalog import ADMIN, KNOWN, LATER, NATIVE, advertised, is_relayable
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.picture import CLUSTER_OPERATIONS, Picture, unknown_names
 from controllerd.api.producer_ids import OwnProducerIds
@@ -59,12 +60,14 @@ class Dispatcher:
         self,
         snapshot: ClusterSnapshot,
         calls: BrokerCalls,
+        admin: AdminCalls,
         ids: OwnProducerIds,
         versions: BrokerVersions,
         authorizer: Authorizer,
     ) -> None:
         self._snapshot = snapshot
         self._calls = calls
+        self._admin = admin
         self._ids = ids
         self._versions = versions
         self._authorizer = authorizer
@@ -88,7 +91,23 @@ class Dispatcher:
             raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
         if key == ApiKey.METADATA:
             return await self._metadata(request, session)
+        if key in ADMIN:
+            return [await self._admin_call(ApiKey(key), request, session)]
         return [await self._native(ApiKey(key), request, session)]
+
+    async def _admin_call(self, key: ApiKey, request: Request, session: Session) -> bytes:
+        """What an operator asks of the controller; in Kafka all of it is a right on the cluster."""
+        reads = key == ApiKey.LIST_PARTITION_REASSIGNMENTS
+        denied = self._denied(session, Operation.DESCRIBE if reads else Operation.ALTER)
+        match key:
+            case ApiKey.ELECT_LEADERS:
+                return await self._admin.elect_leaders(request, denied)
+            case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
+                return await self._admin.alter_reassignments(request, denied)
+            case ApiKey.LIST_PARTITION_REASSIGNMENTS:
+                return await self._admin.list_reassignments(request, denied)
+            case _:
+                return await self._admin.update_features(request, denied)
 
     async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
         denied = self._denied(session, Operation.CLUSTER_ACTION)

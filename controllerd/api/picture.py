@@ -63,7 +63,7 @@ class Picture:
     def topics(self, wanted: Sequence[WantedTopic] | None) -> list[TopicRow]:
         """The topics that were asked for, or all."""
         if wanted is None:
-            return [self._row(topic) for topic in self._snapshot.topics.values()]
+            return [self._row(topic) for topic in self._snapshot.topics.values() if not topic.is_hidden]
         if self._version < _IDS_AND_NULL_NAMES_FROM and any(item.name is None or item.topic_id for item in wanted):
             return [_refused(KafkaError.INVALID_REQUEST, item) for item in wanted]
         return [self._find(item) for item in dict.fromkeys(wanted)]
@@ -71,16 +71,21 @@ class Picture:
     def _find(self, wanted: WantedTopic) -> TopicRow:
         if wanted.topic_id is not None:
             name = self._snapshot.names_by_id.get(wanted.topic_id, "")
-            topic = self._snapshot.topics.get(name)
+            topic = self._shown(name)
             return (
                 self._row(topic) if topic else _refused(KafkaError.UNKNOWN_TOPIC_ID, WantedTopic(None, wanted.topic_id))
             )
-        topic = self._snapshot.topics.get(wanted.name or "")
+        topic = self._shown(wanted.name or "")
         if topic is not None:
             return self._row(topic)
         is_legal = _LEGAL_NAME.fullmatch(wanted.name or "") is not None
         error = KafkaError.UNKNOWN_TOPIC_OR_PARTITION if is_legal else KafkaError.INVALID_TOPIC_EXCEPTION
         return _refused(error, wanted)
+
+    def _shown(self, name: str) -> TopicView | None:
+        """A topic that clients are told of; brokers drop one from their metadata when its deletion begins."""
+        topic = self._snapshot.topics.get(name)
+        return topic if topic is not None and not topic.is_hidden else None
 
     def _row(self, topic: TopicView) -> TopicRow:
         rows = self._partitions(topic.partitions)

@@ -25,6 +25,7 @@ class Operation(Enum):
 
     CLUSTER_ACTION = "act as a broker of this cluster"
     DESCRIBE = "read the metadata of the cluster"
+    ALTER = "change the cluster: leaders, assignments, features"
     IDEMPOTENT_WRITE = "get a producer id"
     DESCRIBE_CONFIGS = "read this node's configuration"
     ALTER_CONFIGS = "change this node's configuration"

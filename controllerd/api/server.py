@@ -8,6 +8,8 @@ from typing import Final
 
 import structlog
 
+from controllerd.api.admin_calls import AdminCalls
+from controllerd.api.asking import Asker
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
 from controllerd.api.dispatch import Dispatcher, Session
@@ -50,8 +52,9 @@ class KafkaServer:
         self._limits = limits or Limits()
         self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s)
         self._ids = OwnProducerIds(queue, node_id)
-        calls = BrokerCalls(queue, snapshot, self._limits.call_s)
-        self._dispatcher = Dispatcher(snapshot, calls, self._ids, self._versions, authorizer or AllowAll())
+        asker = Asker(queue, snapshot, self._limits.call_s)
+        calls, admin = BrokerCalls(asker, snapshot), AdminCalls(asker, snapshot)
+        self._dispatcher = Dispatcher(snapshot, calls, admin, self._ids, self._versions, authorizer or AllowAll())
         self._ledger = Ledger(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []

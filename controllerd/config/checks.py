@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from controllerd.config.kafka_names import named
 from controllerd.config.model import Address
 from controllerd.config.versions import LAST_WITHOUT_ALTER_PARTITION, parse_version
 from controllerd.core.model import OUR_IDS, Endpoint
@@ -26,7 +27,7 @@ def _session(values: Mapping[str, object]) -> Iterator[str]:
     session_ms = values.get("zookeeper.session_timeout_ms")
     if isinstance(session_ms, int) and session_ms < _SHORTEST_SESSION_MS:
         yield (
-            f"zookeeper.session_timeout_ms: {session_ms} is too small, at least {_SHORTEST_SESSION_MS}: "
+            f"{named('zookeeper.session_timeout_ms')}: {session_ms} is too small, at least {_SHORTEST_SESSION_MS}: "
             "a shorter pause of this process would cost the role"
         )
 
@@ -49,7 +50,21 @@ def _mode(values: Mapping[str, object]) -> Iterator[str]:
     inter_broker = str(values.get("kafka.inter_broker_listener_name", "PLAINTEXT")).upper()
     if names and inter_broker not in names:
         listed = ", ".join(sorted(names))
-        yield f"kafka.inter_broker_listener_name: {inter_broker} is not among kafka.listeners ({listed})"
+        yield f"{named('kafka.inter_broker_listener_name')}: {inter_broker} is not among kafka.listeners ({listed})"
+
+
+def control_plane_problems(values: Mapping[str, object], control_plane: str | None) -> list[str]:
+    """Brokers with a control plane listener send ISR changes over it, and ask to shut down over the other one."""
+    if control_plane is None or values.get("kafka.mode") == "hidden":
+        return []
+    problems = []
+    names = {endpoint.listener for endpoint in _endpoints(values)}
+    if names and control_plane not in names:
+        listed = ", ".join(sorted(names))
+        problems.append(f"kafka.listeners: brokers look for their controller on {control_plane}, not on {listed}")
+    if values.get("kafka.mode") == "internal":
+        problems.append("kafka.mode: internal shows one listener, and brokers with a control plane listener need two")
+    return problems
 
 
 def _addresses(values: Mapping[str, object]) -> Iterator[str]:

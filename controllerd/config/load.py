@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controllerd.config.checks import contradictions
+from controllerd.config.checks import contradictions, control_plane_problems
+from controllerd.config.kafka_names import KEYS, named
 from controllerd.config.model import (
     AuditConfig,
     Config,
@@ -20,6 +21,7 @@ from controllerd.config.model import (
     Section,
     ZookeeperConfig,
 )
+from controllerd.config.server_properties import NOTHING, ServerProperties, read_server_properties
 from controllerd.config.values import convert
 from controllerd.errors import ConfigError
 
@@ -44,8 +46,15 @@ class _Given(NamedTuple):
     from_text: bool
 
 
-def load_config(file: Path | None, env: Mapping[str, str], flags: Mapping[str, object]) -> Config:
-    """The effective configuration: the file, above it ``CONTROLLERD__SECTION__KEY``, above it the flags.
+def load_config(
+    file: Path | None,
+    env: Mapping[str, str],
+    flags: Mapping[str, object],
+    *,
+    server_properties: Path | None = None,
+) -> Config:
+    """The effective configuration: a broker's ``server.properties``, above it the file, above it
+    ``CONTROLLERD__SECTION__KEY``, above it the flags.
 
     ``flags`` go by ``section.key``; None and empty lists mean that a flag was not given. Under systemd the data
     directory defaults to ``STATE_DIRECTORY``.
@@ -54,7 +63,10 @@ def load_config(file: Path | None, env: Mapping[str, str], flags: Mapping[str, o
     problems: list[str] = []
     given = _defaults_of_systemd(env)
     in_file = _read_file(file, problems) if file else {}
-    unreadable = bool(problems)
+    brokers = read_server_properties(server_properties) if server_properties else NOTHING
+    unreadable = bool(problems) or not brokers.is_readable
+    problems += brokers.problems
+    given |= {key: _Given(value, str(server_properties), True) for key, value in brokers.values.items()}
     given |= _known(in_file, problems)
     given |= _known(_read_env(env), problems)
     given |= _known(_read_flags(flags), problems)
@@ -62,10 +74,10 @@ def load_config(file: Path | None, env: Mapping[str, str], flags: Mapping[str, o
     _derive(values)
     if not unreadable:  # nobody knows what such a file gives
         problems += _missing(values, given)
-    problems += contradictions(values)
+    problems += contradictions(values) + control_plane_problems(values, brokers.control_plane)
     if problems:
         raise ConfigError(problems)
-    return _build(values, {key: given[key].origin if key in given else "default" for key in _KEYS})
+    return _build(values, {key: given[key].origin if key in given else "default" for key in _KEYS}, brokers)
 
 
 def _defaults_of_systemd(env: Mapping[str, str]) -> dict[str, _Given]:
@@ -117,6 +129,8 @@ def _known(given: dict[str, _Given], problems: list[str]) -> dict[str, _Given]:
 
 
 def _suggestion(key: str, origin: str) -> str:
+    if key in KEYS:  # Kafka's own name, which is no key of ours
+        return f"; did you mean {KEYS[key]}?"
     plain = {known.replace("_", "."): known for known in _KEYS}
     close = difflib.get_close_matches(key.replace("_", "."), plain, n=1, cutoff=0.7)
     if not close:
@@ -140,7 +154,7 @@ def _convert_all(given: Mapping[str, _Given], problems: list[str]) -> dict[str, 
         try:
             values[key] = convert(key, _KEYS[key].type, raw, from_text=from_text)
         except ValueError as error:
-            problems.append(f"{key} ({origin}): {error}")
+            problems.append(f"{named(key, origin)}: {error}")
     return values
 
 
@@ -158,15 +172,15 @@ def _missing(values: Mapping[str, object], given: Mapping[str, _Given]) -> list[
     if values.get("kafka.mode") != "hidden":
         required.append("kafka.listeners")
     return [
-        f"{key}: required; set it in the file, as {_variable(key)}, or by its flag"
+        f"{named(key)}: required; set it in the file, as {_variable(key)}, or by its flag"
         for key in required
         if key not in given or values.get(key) == ()
     ]
 
 
-def _build(values: Mapping[str, object], origins: Mapping[str, str]) -> Config:
+def _build(values: Mapping[str, object], origins: Mapping[str, str], brokers: ServerProperties) -> Config:
     sections = {
         name: kind(**{key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{name}.")})
         for name, kind in _SECTIONS.items()
     }
-    return Config(**sections, origins=origins)  # type: ignore[arg-type]  # each value was converted to its key's type
+    return Config(**sections, origins=origins, ignored=brokers.ignored)  # type: ignore[arg-type]  # each value was converted to its key's type

@@ -131,6 +131,8 @@ class Config(Section, frozen=True, kw_only=True):
     log: LogConfig
     origins: Mapping[str, str]
     """``section.key`` to where its value came from: a file, a variable, ``flag`` or ``default``."""
+    ignored: tuple[str, ...] = ()
+    """Names in a broker's ``server.properties`` that mean nothing to a controller."""
 
     def effective(self) -> dict[str, object]:
         """Every key with its value and origin, in plain types, for the audit log and for people."""

@@ -202,6 +202,10 @@ class ControllerContext:
                 self.offline_dirs[broker] = partitions - {tp}
                 self.liveness.changed()
 
+    def touch(self, topic: str) -> None:
+        """Readers are to see this topic anew: something of its deletion changed."""
+        self._dirty.add(topic)
+
     def _note_deletion(self, change: changes.DeletionChanged) -> None:
         self._dirty.add(change.topic)
         self._journal.append(change)
@@ -331,6 +335,13 @@ class ControllerContext:
     def waiting_partitions(self) -> list[TopicPartition]:
         """The partitions in New or Offline whose topic is not queued for deletion: candidates for going online."""
         return [tp for tp in self._indexes.waiting if tp.topic not in self.queued_for_deletion]
+
+    def waiting_partitions_of(self, topic: str) -> list[TopicPartition]:
+        """The same for one topic, at the price of that topic."""
+        known = self.topics.get(topic)
+        if known is None or topic in self.queued_for_deletion:
+            return []
+        return [record.tp for record in known.partitions.values() if record.tp in self._indexes.waiting]
 
     def offline_partition_count(self) -> int:
         """How many partitions are Offline (KafkaController.OfflinePartitionsCount)."""

@@ -6,6 +6,7 @@ PURE. Part of the context; every change leaves a value in the context's journal.
 from collections.abc import Callable
 
 from controllerd.core.changes import DeletionChanged
+from controllerd.core.model import BrokerId
 
 
 class DeletionBook:
@@ -20,6 +21,14 @@ class DeletionBook:
         """Brokers were told that the topic is gone; there is no way back."""
         self.halted: dict[str, str] = {}
         """Why a queued topic cannot be deleted at the moment."""
+        self.deleting: dict[str, frozenset[BrokerId]] = {}
+        """The brokers that were told to delete their replicas of a topic and have not answered."""
+        self.refused: dict[str, str] = {}
+        """Who refused to delete something of a topic, and how; it is asked again later, or when a broker starts."""
+        self._refusals: dict[str, int] = {}
+        """How often it was of no use so far to ask."""
+        self.has_cut_reassignments = False
+        """A topic went in the middle of a reassignment; whoever asked for that may still ask."""
 
     def queue(self, topic: str) -> None:
         """Somebody asked for the deletion of a known topic."""
@@ -39,6 +48,21 @@ class DeletionBook:
             self.halted[topic] = reason
             self._note(DeletionChanged(topic, "halted", reason))
 
+    def refuse(self, topic: str, reason: str) -> None:
+        """Somebody who could delete something of the topic did not; nothing for a topic that is not queued."""
+        if topic in self.queued:
+            if topic not in self.refused:
+                self._refusals[topic] = self._refusals.get(topic, 0) + 1
+            self.refused[topic] = reason
+
+    def fewest_refusals(self) -> int:
+        """How often those were asked that refused least often; 0 when nobody refuses."""
+        return min((self._refusals[topic] for topic in self.refused), default=0)
+
+    def forgive(self, topic: str) -> None:
+        """Ask again whoever refused."""
+        self.refused.pop(topic, None)
+
     def resume(self, topic: str) -> None:
         """What held the topic up is over."""
         if self.halted.pop(topic, None) is not None:
@@ -49,3 +73,6 @@ class DeletionBook:
         self.queued.discard(topic)
         self.started.discard(topic)
         self.halted.pop(topic, None)
+        self.deleting.pop(topic, None)
+        self.refused.pop(topic, None)
+        self._refusals.pop(topic, None)

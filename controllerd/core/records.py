@@ -8,7 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.model import (
+    NO_EPOCH,
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+    TopicImage,
+    TopicPartition,
+)
 from controllerd.core.replica_states import ReplicaStates
 
 _WAITING: Final = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
@@ -17,7 +25,7 @@ _WAITING: Final = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
 class PartitionRecord:
     """Everything known of one partition. Changed by the context alone."""
 
-    __slots__ = ("assignment", "leadership", "replica_states", "state", "tp")
+    __slots__ = ("assignment", "leadership", "replica_states", "state", "told_epoch", "tp")
 
     def __init__(self, tp: TopicPartition, assignment: ReplicaAssignment, replica_states: ReplicaStates) -> None:
         self.tp: Final = tp
@@ -25,6 +33,8 @@ class PartitionRecord:
         self.leadership: LeaderAndIsr | None = None
         self.state = PartitionState.NON_EXISTENT
         self.replica_states = replica_states
+        self.told_epoch = NO_EPOCH
+        """The highest leader epoch that brokers were told in this term; what they are told never falls (I-10)."""
 
 
 class TopicRecord:

@@ -20,7 +20,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """One partition of an UpdateMetadata request; ``state.leader`` is -2 for a topic queued for deletion."""
+    """One partition of an UpdateMetadata request; ``state.leader`` is -2 for a topic that is being deleted."""
 
     state: LeaderAndIsr
     replicas: tuple[BrokerId, ...]

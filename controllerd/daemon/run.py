@@ -105,6 +105,8 @@ def _on_signals(stop: Callable[[], object]) -> None:
 def run(config: Config) -> int:
     """Configure the log, serve, and turn what can go wrong at the start into an exit code with a sentence."""
     configure_logging(config.log.level, config.log.format)
+    if config.ignored:
+        log.info("ignored in server.properties", count=len(config.ignored), names=", ".join(config.ignored))
     try:
         waking = WakingSelector()
         with asyncio.Runner(loop_factory=waking.loop) as runner:

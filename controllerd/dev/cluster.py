@@ -194,11 +194,13 @@ async def open_cluster(
     overrides: Mapping[int, Mapping[str, str]] | None = None,
     proxy: Callable[[str], TcpProxy] | None = None,
     servers: Callable[[Path], EmbeddedZooKeeper | EmbeddedEnsemble] = EmbeddedZooKeeper,
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[DevCluster]:
     """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
 
     ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between each instance and
     the one ZooKeeper server; it lives in the loop of the caller, who must not block it. ``servers`` makes ZooKeeper.
+    ``settings`` are variables of the configuration of every instance, ``CONTROLLERD__SECTION__KEY``.
 
     :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
     """
@@ -216,6 +218,7 @@ async def open_cluster(
             {n: f"{proxies[n].connect}{CHROOT}" if proxies else connect for n in node_ids},
             directory,
             controller_session_ms or SESSION_MS[kind],
+            settings or {},
         )
         await _start_controllers(stack, controllers, tell)
         brokers = {n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {})) for n in BROKER_IDS}
@@ -230,9 +233,13 @@ async def _open_proxies(
     return {} if proxy is None else {n: await stack.enter_async_context(proxy(zookeeper)) for n in node_ids}
 
 
-def _controllers(connects: Mapping[int, str], directory: Path, session_ms: int) -> list[ControllerProcess]:
+def _controllers(
+    connects: Mapping[int, str], directory: Path, session_ms: int, settings: Mapping[str, str]
+) -> list[ControllerProcess]:
     return [
-        ControllerProcess(node_id, connect, directory / f"controllerd-{number}", session_timeout_ms=session_ms)
+        ControllerProcess(
+            node_id, connect, directory / f"controllerd-{number}", session_timeout_ms=session_ms, settings=settings
+        )
         for number, (node_id, connect) in enumerate(connects.items())
     ]
 

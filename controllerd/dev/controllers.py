@@ -5,7 +5,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,12 @@ class ControllerProcess:
         session_timeout_ms: int,
         when_broker_holds: str = "takeover",
         program: Sequence[str] = ("-m", "controllerd"),
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``program`` is what the interpreter runs: the daemon, or a script around it."""
+        """``program`` is what the interpreter runs: the daemon, or a script around it.
+
+        ``settings`` are further variables of its configuration, ``CONTROLLERD__SECTION__KEY``.
+        """
         self.node_id = node_id
         self.directory = directory
         self.kafka_port, self._http_port = ReservedPort(), ReservedPort()
@@ -41,6 +45,7 @@ class ControllerProcess:
         environment = {
             "CONTROLLERD__ZOOKEEPER__SESSION_TIMEOUT_MS": str(session_timeout_ms),
             "CONTROLLERD__ZOOKEEPER__CONNECTION_TIMEOUT_MS": "30000",
+            **(settings or {}),
         }
         log_file = directory / "controllerd.log"
         self.process = ChildProcess(f"controllerd {node_id}", command, log_file=log_file, environment=environment)

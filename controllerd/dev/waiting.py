@@ -36,13 +36,13 @@ class Waiting:
         self._cluster = cluster
         self._tell = tell
 
-    async def until(self, missing: Condition, what: str) -> None:
+    async def until(self, missing: Condition, what: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         """Wait until nothing is missing; says every few seconds what it waits for. :raises DevError: out of time."""
-        deadline, remind_at = time.monotonic() + _TIMEOUT_S, time.monotonic() + _PATIENCE_S
+        deadline, remind_at = time.monotonic() + timeout_s, time.monotonic() + _PATIENCE_S
         while (lack := await _asked(missing)) is not None:
             now = time.monotonic()
             if now > deadline:
-                raise DevError(f"waited {_TIMEOUT_S:.0f} s until {what}, but {lack}")
+                raise DevError(f"waited {timeout_s:.0f} s until {what}, but {lack}")
             if now > remind_at:
                 self._tell(f"    waiting until {what}: {lack}")
                 remind_at = now + _PATIENCE_S

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.invariants import Invariants
 from controllerd.core.policy import Policy
+from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
@@ -19,6 +21,7 @@ class Machines(NamedTuple):
     replicas: ReplicaStateMachine
     deletions: TopicDeletionManager
     reassigner: Reassigner
+    debts: Debts
 
 
 def build_machines(
@@ -30,12 +33,20 @@ def build_machines(
     metrics: Metrics,
     policy: Policy,
 ) -> Machines:
-    """The machines of one controller; they share its context and its outbox."""
+    """The machines of one controller; they share its context and its outbox.
+
+    What they write and send is looked at once more before it leaves.
+    """
+    invariants = Invariants(context)
+    store.guard_writes(invariants)
+    outbox.guard = invariants
     partitions = PartitionStateMachine(context, store, outbox, audit, configs, metrics)
     replicas = ReplicaStateMachine(context, store, outbox, audit)
+    debts = Debts(context, store, audit, outbox.pace)
     return Machines(
         partitions,
         replicas,
         TopicDeletionManager(context, store, outbox, partitions, replicas, audit, policy),
-        Reassigner(context, store, outbox, partitions, replicas, audit),
+        Reassigner(context, store, outbox, partitions, replicas, audit, debts),
+        debts,
     )

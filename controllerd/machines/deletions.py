@@ -1,14 +1,54 @@
-"""The topic deletion manager: which replicas are deleted, what waits and why, and when a topic is gone."""
+"""The topic deletion manager: which replicas are deleted, what waits and why, and when a topic is gone.
 
-from collections.abc import Collection, Iterable, Mapping
+What each topic waits for is computed anew each time (``core/deletion_progress.py``). All topics that can go on go on
+together: one UpdateMetadata, one batch of requests per step, and their znodes in few transactions.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import structlog
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.deletion_progress import (
+    can_delete,
+    deletion_progress,
+    hold_up,
+    is_given_up,
+    is_in_quarantine,
+    names_of,
+    reassignments_to_wait_for,
+)
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.policy import Policy
-from controllerd.machines.outbox import Outbox
+from controllerd.core.records import PartitionRecord
+from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.pace import sliced
 from controllerd.ports import AuditLog, MetadataStore
+from controllerd.results import Written
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+OnBrokers = Mapping[BrokerId, Collection[TopicPartition]]
+_Wanted = Callable[[PartitionRecord, BrokerId], bool]
+
+_AT_ONCE: Final = 2_500
+"""Partitions whose znodes are deleted by one call: many transactions, and yet the event loop gets its turns."""
+_STOPPED: Final = frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED})
+_RUNNING: Final = frozenset({ReplicaState.NEW, ReplicaState.ONLINE})
+
+
+class _Sorted(NamedTuple):
+    """Topics by what can be done about them; the last two may overlap."""
+
+    done: list[str]
+    ineligible: list[str]
+    startable: list[str]
 
 
 class TopicDeletionManager:
@@ -32,14 +72,217 @@ class TopicDeletionManager:
         self._audit = audit
         self._policy = policy
 
+    # -- what happened -------------------------------------------------------------------------------------------------
+
+    def queue(self, topics: Iterable[str]) -> None:
+        """Somebody asked for the deletion of these known topics; ``resume`` begins with it.
+
+        Where ``delete.topic.enable`` is off, nothing is ever queued.
+        """
+        if self._policy.delete_topic_enable:
+            for topic in topics:
+                self._context.deletions.queue(topic)
+
     async def resume(self) -> None:
         """Go on with every deletion that can."""
+        await self._advance(sorted(self._context.deletions.queued))
 
     async def resume_for(self, topics: Iterable[str]) -> None:
-        """What held these topics up may be over: look again, and go on."""
+        """What held these topics up may be over: look again, ask again whoever refused, and go on."""
+        queued = self._queued(topics)
+        for topic in queued:
+            self._context.deletions.forgive(topic)
+        await self._advance(queued)
 
-    async def fail(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> None:
-        """These replicas of queued topics cannot be deleted now."""
+    async def fail(self, replicas: OnBrokers) -> None:
+        """These replicas of queued topics went offline: they cannot be deleted now.
+
+        Those of a deletion that has not begun yet go offline as any other, so that nobody takes them for running.
+        """
+        if not any(replicas.values()):
+            return
+        await self._replicas.handle_on(self._in_state(replicas, _RUNNING), ReplicaState.OFFLINE)
+        await self._replicas.handle_on(self._in_state(replicas, _STOPPED), ReplicaState.DELETION_INELIGIBLE)
+        await self._advance(self._queued(tp.topic for those in replicas.values() for tp in those))
+
+    async def refuse(self, broker: BrokerId, errors: Mapping[TopicPartition, KafkaError]) -> None:
+        """The broker was told to delete these replicas and could not."""
+        asked = self._in_state({broker: errors.keys()}, frozenset({ReplicaState.DELETION_STARTED}))
+        for tp in asked[broker]:
+            self._context.deletions.refuse(tp.topic, f"broker {broker} could not delete {tp}: {errors[tp].name}")
+        await self._replicas.handle_on(asked, ReplicaState.DELETION_INELIGIBLE)
+        await self._advance(self._queued(tp.topic for tp in asked[broker]))
 
     async def complete(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-        """The broker deleted these replicas of queued topics."""
+        """The broker deleted these replicas; whatever was not to be deleted with its topic does not matter here."""
+        asked = self._in_state({broker: partitions}, frozenset({ReplicaState.DELETION_STARTED}))
+        await self._replicas.handle_on(asked, ReplicaState.DELETION_SUCCESSFUL)
+        await self._advance(self._queued(tp.topic for tp in asked[broker]))
+
+    def _queued(self, topics: Iterable[str]) -> list[str]:
+        return sorted(self._context.deletions.queued.intersection(topics))
+
+    def _in_state(self, replicas: OnBrokers, states: Collection[ReplicaState]) -> dict[BrokerId, list[TopicPartition]]:
+        """Those of these replicas whose topic is queued and that are in one of these states."""
+        find, queued = self._context.find, self._context.deletions.queued
+        return {
+            broker: [
+                tp
+                for tp in partitions
+                if tp.topic in queued and (record := find(tp)) is not None and record.replica_states[broker] in states
+            ]
+            for broker, partitions in replicas.items()
+        }
+
+    # -- the engine ----------------------------------------------------------------------------------------------------
+
+    async def _advance(self, topics: Collection[str]) -> None:
+        """Finish what is done, stop again what failed, begin what can begin, and say what holds up the rest.
+
+        Stopping comes before beginning: only a replica that was stopped can be told to delete itself.
+        """
+        if not topics:
+            return
+        work = await self._sort(topics)
+        await self._finish(work.done)
+        await self._stop_again(work.ineligible)
+        await self._begin(work.startable)
+        await self._explain(topics)
+
+    async def _sort(self, topics: Iterable[str]) -> _Sorted:
+        work = _Sorted([], [], [])
+        for topic in topics:
+            progress = deletion_progress(self._context, topic)
+            if is_in_quarantine(self._context, topic):
+                continue
+            if progress.is_done:
+                work.done.append(topic)
+            elif not progress.deleting:
+                if progress.has_ineligible:
+                    work.ineligible.append(topic)
+                if self._may_begin(topic, is_ready=bool(progress.ready)):
+                    work.startable.append(topic)
+            await self._outbox.pace.breathe()
+        return work
+
+    def _may_begin(self, topic: str, *, is_ready: bool) -> bool:
+        """Whether anybody can be told anything about the topic; a deletion that has begun waits for no reassignment."""
+        book = self._context.deletions
+        if topic in book.refused:
+            return False
+        return is_ready if topic in book.started else not reassignments_to_wait_for(self._context, topic)
+
+    async def _explain(self, topics: Iterable[str]) -> None:
+        book = self._context.deletions
+        for topic in self._queued(topics):
+            progress = deletion_progress(self._context, topic)
+            if book.deleting.get(topic, frozenset()) != progress.deleting:
+                book.deleting[topic] = progress.deleting
+                self._context.touch(topic)
+            reason = hold_up(self._context, topic, progress)
+            if reason is None:
+                book.resume(topic)
+            elif book.halted.get(topic) != reason:
+                log.info("topic deletion waits", topic=topic, reason=reason)
+                book.halt(topic, reason)
+            await self._outbox.pace.breathe()
+
+    # -- beginning -----------------------------------------------------------------------------------------------------
+
+    async def _begin(self, topics: Collection[str]) -> None:
+        """Everybody forgets the topics; then the replicas are stopped, and told to delete themselves."""
+        if not topics:
+            return
+        log.info("deleting topics", topics=len(topics), first=next(iter(topics)))
+        await self._end_partitions([topic for topic in topics if topic not in self._context.deletions.started])
+        records = self._records(topics)
+        await self._outbox.update_metadata_of(self._context.live_or_shutting_down, records)
+        await self._delete_replicas(records)
+        for topic in topics:
+            progress = deletion_progress(self._context, topic)
+            if progress.ready and not progress.deleting:
+                self._context.deletions.refuse(topic, f"replicas on {names_of(progress.ready)} could not be stopped")
+
+    async def _end_partitions(self, topics: Iterable[str]) -> None:
+        fresh = list(topics)
+        running = [record.tp for record in self._records(fresh) if record.state is not PartitionState.NON_EXISTENT]
+        await self._partitions.handle(running, PartitionState.OFFLINE)
+        await self._partitions.handle(running, PartitionState.NON_EXISTENT)
+        for topic in fresh:
+            self._context.deletions.begin(topic)
+
+    async def _delete_replicas(self, records: Collection[PartitionRecord]) -> None:
+        context = self._context
+
+        def can_be_stopped(record: PartitionRecord, broker: BrokerId) -> bool:
+            state = record.replica_states[broker]
+            return state in _RUNNING or (
+                state is not ReplicaState.DELETION_SUCCESSFUL and can_delete(context, record.tp, broker)
+            )
+
+        def is_stopped(record: PartitionRecord, broker: BrokerId) -> bool:
+            return record.replica_states[broker] is ReplicaState.OFFLINE
+
+        def is_out_of_reach(record: PartitionRecord, broker: BrokerId) -> bool:
+            return is_stopped(record, broker) and not can_delete(context, record.tp, broker)
+
+        await self._replicas.handle_on(await self._replicas_of(records, can_be_stopped), ReplicaState.OFFLINE)
+        unreachable = await self._replicas_of(records, is_out_of_reach)
+        await self._replicas.handle_on(unreachable, ReplicaState.DELETION_INELIGIBLE)
+        await self._replicas.handle_on(await self._replicas_of(records, is_stopped), ReplicaState.DELETION_STARTED)
+
+    async def _stop_again(self, topics: Collection[str]) -> None:
+        """Replicas that could not be deleted are stopped, so that they can be told to delete themselves again."""
+
+        def is_ineligible(record: PartitionRecord, broker: BrokerId) -> bool:
+            is_it = record.replica_states[broker] is ReplicaState.DELETION_INELIGIBLE
+            return is_it and not is_given_up(self._context, record.tp, broker)
+
+        ineligible = await self._replicas_of(self._records(topics), is_ineligible)
+        await self._replicas.handle_on(ineligible, ReplicaState.OFFLINE)
+
+    def _records(self, topics: Iterable[str]) -> list[PartitionRecord]:
+        known = self._context.topics
+        return [record for topic in topics for record in known[topic].partitions.values()]
+
+    async def _replicas_of(
+        self, records: Collection[PartitionRecord], wanted: _Wanted
+    ) -> dict[BrokerId, list[TopicPartition]]:
+        found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        for part in sliced(list(records), SLICE):
+            for record in part:
+                for broker in record.assignment.replicas:
+                    if wanted(record, broker):
+                        found[broker].append(record.tp)
+            await self._outbox.pace.breathe()
+        return found
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def _finish(self, topics: Sequence[str]) -> None:
+        """No replica is left anywhere: the topics go from ZooKeeper, and then from the context."""
+        left = list(topics)
+        while left:
+            part, partitions = list[str](), 0
+            while left and partitions < _AT_ONCE:
+                part.append(left.pop())
+                partitions += len(self._context.topics[part[-1]].partitions)
+            await self._delete_from_zookeeper(part)
+
+    async def _delete_from_zookeeper(self, topics: Collection[str]) -> None:
+        await self._outbox.write_down_slowly()
+        for topic, result in (await self._store.delete_topics(topics)).items():
+            if isinstance(result, Written):
+                log.info("topic deleted", topic=topic)
+                self._remove(topic)
+            else:
+                reason = f"ZooKeeper did not delete it: {result.reason}"
+                self._context.deletions.refuse(topic, reason)
+                self._audit.record(AlarmRecord("topic was not deleted", f"{topic}: {reason}"))
+            await self._outbox.pace.breathe()
+
+    def _remove(self, topic: str) -> None:
+        reassigned = self._context.being_reassigned
+        if reassigned and any(record.tp in reassigned for record in self._context.topics[topic].partitions.values()):
+            self._context.deletions.has_cut_reassignments = True
+        self._context.remove_topic(topic)

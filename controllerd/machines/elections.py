@@ -44,6 +44,11 @@ Brokers = tuple[BrokerId, ...]
 States = Mapping[TopicPartition, LeaderAndIsr]
 
 
+def is_true(value: str) -> bool:
+    """Whether a configuration says yes; what is neither yes nor no allows nothing that may lose records."""
+    return value.strip().lower() == "true"
+
+
 class ElectionStore(StateStore, AdminStore, Protocol):
     """What elections need of ZooKeeper."""
 
@@ -54,6 +59,8 @@ class Elections:
 
     elected: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     failed: dict[TopicPartition, str] = field(default_factory=dict)
+    may_be_unclean: set[TopicPartition] = field(default_factory=set)
+    """The partitions of which configuration or request allow a leader from outside the ISR, where there is no other."""
 
 
 class Electing:
@@ -91,7 +98,7 @@ class Electing:
         self, states: States, strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
     ) -> list[TopicPartition]:
         """Decide and write once; returns the partitions that lost the compare-and-set."""
-        decided = await self._decide(states, strategy, elections.failed)
+        decided = await self._decide(states, strategy, elections)
         return await self._write(decided, strategy, batch, elections) if decided else []
 
     def _usable(self, read: StatesRead, failed: dict[TopicPartition, str]) -> States:
@@ -110,16 +117,16 @@ class Electing:
     # -- deciding ----------------------------------------------------------------------------------------------------
 
     async def _decide(
-        self, states: States, strategy: ElectionStrategy, failed: dict[TopicPartition, str]
+        self, states: States, strategy: ElectionStrategy, elections: Elections
     ) -> dict[TopicPartition, LeaderAndIsr]:
         elected: dict[TopicPartition, Elected] = {}
         await self._apply(self._rule(strategy), states, elected)
         if isinstance(strategy, Offline):
-            await self._decide_unclean(states, strategy, elected, failed)
+            await self._decide_unclean(states, strategy, elected, elections)
         updates: dict[TopicPartition, LeaderAndIsr] = {}
         pace = self._pace
         for part in sliced(list(states), SLICE):
-            self._next(part, states, elected, updates, failed)
+            self._next(part, states, elected, updates, elections.failed)
             await pace.breathe()
         self._record_decisions(strategy, elected)
         return updates
@@ -165,14 +172,15 @@ class Electing:
         states: States,
         strategy: Offline,
         elected: dict[TopicPartition, Elected],
-        failed: dict[TopicPartition, str],
+        elections: Elections,
     ) -> None:
         """Partitions without an online ISR member may elect outside the ISR, if their topic's configuration says so."""
         hopeless = {tp: state for tp, state in states.items() if tp not in elected}
         if not hopeless:
             return
-        unclean = await self._unclean_topics(hopeless, strategy, failed)
-        allowed = {tp: state for tp, state in hopeless.items() if tp.topic in unclean and tp not in failed}
+        unclean = await self._unclean_topics(hopeless, strategy, elections.failed)
+        allowed = {tp: state for tp, state in hopeless.items() if tp.topic in unclean and tp not in elections.failed}
+        elections.may_be_unclean.update(allowed)
         await self._apply(self._rule(strategy, unclean=True), allowed, elected)
 
     async def _unclean_topics(self, hopeless: States, strategy: Offline, failed: dict[TopicPartition, str]) -> set[str]:
@@ -188,7 +196,7 @@ class Electing:
         return {
             topic
             for topic, config in configs.items()
-            if not isinstance(config, BadZnode) and config.get(UNCLEAN_CONFIG, default).lower() == "true"
+            if not isinstance(config, BadZnode) and is_true(config.get(UNCLEAN_CONFIG, default))
         }
 
     def _next(
@@ -239,7 +247,7 @@ class Electing:
     ) -> list[TopicPartition]:
         """Write the new leaderships; returns the partitions that lost the compare-and-set."""
         lost: list[TopicPartition] = []
-        results, pace = await self._store.update_states(updates), self._pace
+        results, pace = await self._store.update_states(updates, unclean=elections.may_be_unclean), self._pace
         for part in sliced(list(results.items()), SLICE):
             written: list[tuple[PartitionRecord, LeaderAndIsr]] = []
             for tp, result in part:

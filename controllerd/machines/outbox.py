@@ -15,7 +15,7 @@ from controllerd.core.requests import ControlRequest
 from controllerd.errors import IllegalState
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
-from controllerd.ports import AuditLog, Channels
+from controllerd.ports import AuditLog, Channels, RequestGuard
 from replay.request_columns import request_records
 
 SLICE: Final = 1_000
@@ -38,6 +38,8 @@ class Outbox:
         self._audit = audit
         self._new_batch = new_batch
         self._is_open = False
+        self.guard: RequestGuard | None = None
+        """Looks at requests before they leave, and raises ``InvariantBroken``."""
         self.pace: Final = pace or Pace()
         """The one pace of the event task: many short passes in a row are one long one to everybody else."""
 
@@ -63,6 +65,8 @@ class Outbox:
         requests: list[tuple[BrokerId, ControlRequest]] = []
         for addressed in batch.requests():
             requests.append(addressed)
+            if self.guard is not None:
+                self.guard.check_requests((addressed,))
             await self.pace.breathe()
         if not requests:
             return

@@ -80,9 +80,10 @@ class PartitionStateMachine:
     def _is_quarantined(self, tp: TopicPartition) -> bool:
         return f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" in self._context.quarantine
 
-    async def trigger_online(self) -> Elections:
-        """Try to bring every New and Offline partition online."""
-        return await self.handle(self._context.waiting_partitions(), PartitionState.ONLINE, Offline())
+    async def trigger_online(self, topic: str | None = None) -> Elections:
+        """Try to bring every New and Offline partition online, or only those of one topic."""
+        waiting = self._context.waiting_partitions() if topic is None else self._context.waiting_partitions_of(topic)
+        return await self.handle(waiting, PartitionState.ONLINE, Offline())
 
     async def handle(
         self,

@@ -1,14 +1,62 @@
-"""Reassignments, many at a time: phase A brings the new replicas up, phase B lets the old ones go (KIP-455)."""
+"""Reassignments, many at a time: begun, changed, cancelled, resumed, completed (KIP-455).
 
-from collections.abc import Collection, Mapping
+The topic znode is the only truth: who wants something changes it first, and everything else follows from what it says,
+in this term or in the next one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import structlog
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import ReplicaAssignment, TopicPartition
-from controllerd.machines.outbox import Outbox
+from controllerd.core.model import (
+    OUR_IDS,
+    BrokerId,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from controllerd.core.reassignment import cancelled, dropped, loss_by_dropping, may_complete, reassign_to
+from controllerd.core.records import PartitionRecord
+from controllerd.machines.assignment_writes import Assignments, AssignmentWrites, Images
+from controllerd.machines.debts import Debts
+from controllerd.machines.isr_removal import IsrRemoval
+from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.passes import by_broker, paced
+from controllerd.machines.reassignment_phases import ReassignmentPhases
+from controllerd.machines.reassignment_requests import ReassignmentRequests
+from controllerd.machines.refusals import refuse
 from controllerd.machines.replicas import ReplicaStateMachine
+from controllerd.pace import sliced
 from controllerd.ports import AuditLog, MetadataStore
+from controllerd.results import Conflict, WriteResult, Written
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+Wish = tuple[BrokerId, ...] | None
+"""The replicas that a partition is to have; None: those from before its reassignment."""
+Answers = dict[TopicPartition, KafkaError]
+Refused = dict[TopicPartition, tuple[KafkaError, str]]
+
+
+class Move(NamedTuple):
+    """A partition and the assignments that it had and has."""
+
+    record: PartitionRecord
+    before: ReplicaAssignment
+    after: ReplicaAssignment
+
+    @property
+    def dropped(self) -> tuple[BrokerId, ...]:
+        """The replicas that go at once."""
+        return dropped(self.before, self.after)
 
 
 class Reassigner:
@@ -22,6 +70,7 @@ class Reassigner:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         audit: AuditLog,
+        debts: Debts,
     ) -> None:
         self._context = context
         self._store = store
@@ -29,10 +78,308 @@ class Reassigner:
         self._partitions = partitions
         self._replicas = replicas
         self._audit = audit
+        self._debts = debts
+        self._writes = AssignmentWrites(context, store, outbox.pace)
+        self.requests = ReassignmentRequests(context, store, audit, outbox.pace)
+        """``/admin/reassign_partitions``."""
+        self._phases = ReassignmentPhases(
+            context, store, outbox, partitions, replicas, self._writes, self.requests, debts, audit
+        )
+        self._pace = outbox.pace
+        self._grown: set[TopicPartition] = set()
+        self._completed: set[str] = set()
 
-    async def run(self, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> Mapping[TopicPartition, KafkaError]:
-        """Begin, change or resume reassignments; NONE means accepted, not finished."""
-        return dict.fromkeys(wanted, KafkaError.NONE)
+    # -- wishes --------------------------------------------------------------------------------------------------------
 
-    async def complete_those_ready(self, partitions: Collection[TopicPartition]) -> None:
-        """Finish those of these partitions whose target replicas are all in the ISR."""
+    async def run(self, wanted: Mapping[TopicPartition, Wish]) -> Mapping[TopicPartition, KafkaError]:
+        """Begin, change or cancel reassignments; NONE means accepted, not finished.
+
+        A topic znode is written once for all its partitions; one that lost the race is read and decided on anew.
+        """
+        refused: Refused = {}
+        moves: list[Move] = []
+        remaining = dict(wanted)
+        while remaining:
+            images = await self._writes.read(remaining)
+            await self.adopt(await self._writes.foreign(images, remaining))
+            planned = await self._plan(remaining, images, refused)
+            lost = await self._begin(planned, images, refused)
+            begun = paced(planned.items(), self._pace)
+            moves += [move async for tp, move in begun if tp not in lost and tp not in refused]
+            remaining = {tp: wanted[tp] for tp in lost}
+        refuse(self._audit, "reassignment", ((tp, reason) for tp, (_, reason) in refused.items()))
+        await self._record_steps(moves, wanted)
+        await self._carry_on(moves)
+        return {tp: refused[tp][0] if tp in refused else KafkaError.NONE for tp in wanted}
+
+    async def _plan(
+        self, wanted: Mapping[TopicPartition, Wish], images: Images, refused: Refused
+    ) -> dict[TopicPartition, Move]:
+        planned: dict[TopicPartition, Move] = {}
+        find = self._context.find
+        await self._refresh([record async for tp in paced(wanted, self._pace) if (record := find(tp)) is not None])
+        async for tp, wish in paced(wanted.items(), self._pace):
+            move = self._move(tp, wish, images)
+            if isinstance(move, Move):
+                planned[tp] = move
+            else:
+                refused[tp] = move
+        return planned
+
+    def _move(self, tp: TopicPartition, wish: Wish, images: Images) -> Move | tuple[KafkaError, str]:
+        """What becomes of a partition, or why not."""
+        record, topic = self._context.find(tp), f"/brokers/topics/{tp.topic}"
+        if (reason := self._quarantine(topic, f"{topic}/partitions/{tp.partition}")) is not None:
+            return KafkaError.UNKNOWN_SERVER_ERROR, reason
+        if record is None or tp.topic not in images or tp.partition not in images[tp.topic].assignments:
+            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist"
+        before = record.assignment
+        after = cancelled(before) if wish is None else reassign_to(before, wish)
+        move = Move(record, before, after)
+        if move.dropped and (reason := self._quarantine(tp.state_path)) is not None:
+            return KafkaError.UNKNOWN_SERVER_ERROR, reason  # nobody knows who is in sync
+        loss = self._loss(record, move.dropped, after)
+        return move if loss is None else (KafkaError.INVALID_REPLICA_ASSIGNMENT, loss)
+
+    def _quarantine(self, *paths: str) -> str | None:
+        quarantine = self._context.quarantine
+        found = (f"in quarantine: {quarantine[path]}" for path in paths if path in quarantine)
+        return next(found, None) if quarantine else None
+
+    def _loss(self, record: PartitionRecord, gone: Collection[BrokerId], after: ReplicaAssignment) -> str | None:
+        if not gone or record.leadership is None:
+            return None
+        return loss_by_dropping(gone, after, record.leadership, self._context.liveness.online(record))
+
+    async def _begin(
+        self, planned: Mapping[TopicPartition, Move], images: Images, refused: Refused
+    ) -> set[TopicPartition]:
+        """Write what changes; returns the partitions whose topic was changed by somebody else meanwhile."""
+        changing = [move async for move in paced(planned.values(), self._pace) if move.after != move.before]
+        going = await by_broker((each.record.tp, each.dropped) async for each in paced(changing, self._pace))
+        await self._debts.owe(going)
+        results = await self._writes.write(images, {move.record.tp: move.after for move in changing})
+        lost: set[TopicPartition] = set()
+        async for move in paced(changing, self._pace):
+            if isinstance(self._take(move, results[move.record.tp], refused), Conflict):
+                lost.add(move.record.tp)
+        failed = lost | refused.keys()
+        if failed:
+            await self._debts.settle_all({broker: failed.intersection(those) for broker, those in going.items()})
+        await self._forgive([move for move in changing if move.record.tp not in failed])
+        return lost
+
+    async def _forgive(self, moves: Sequence[Move]) -> None:
+        """Who is to have a replica need not delete it any more."""
+        if self._context.debts.brokers():
+            adding = (((move.record.tp, move.after.adding)) async for move in paced(moves, self._pace))
+            await self._debts.settle_all(await by_broker(adding))
+
+    def _take(self, move: Move, result: WriteResult, refused: Refused) -> WriteResult:
+        if isinstance(result, Written):
+            self._context.set_assignment(move.record.tp, move.after)
+        elif not isinstance(result, Conflict):
+            reason = f"the topic znode was not written: {result.reason}"
+            refused[move.record.tp] = KafkaError.UNKNOWN_SERVER_ERROR, reason
+        return result
+
+    async def _record_steps(self, moves: Sequence[Move], wanted: Mapping[TopicPartition, Wish]) -> None:
+        steps: dict[str, list[TopicPartition]] = {}
+        async for move in paced(moves, self._pace):
+            step = "begun"
+            if wanted[move.record.tp] is None:
+                step = "cancelled"
+            elif move.before.is_being_reassigned:
+                step = "resumed" if move.after == move.before else "overridden"
+            steps.setdefault(step, []).append(move.record.tp)
+        for step, partitions in steps.items():
+            self._phases.record(step, partitions)
+
+    async def _carry_on(self, moves: Sequence[Move]) -> None:
+        """Stop what was dropped; a leader that goes hands over before (KAFKA-14808)."""
+        gone = await by_broker((move.record.tp, move.dropped) async for move in paced(moves, self._pace))
+        await self._phases.stop(gone, hand_over=True)
+        await self._proceed([move.record for move in moves])
+
+    # -- going on ------------------------------------------------------------------------------------------------------
+
+    async def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go on with reassignments: tell everybody again what is to be done, and complete those that can."""
+        records = await self._under_way(partitions)
+        self._phases.record("resumed", [record.tp for record in records])
+        await self._refresh(records)
+        await self._proceed(records)
+
+    def note_grown(self, partitions: Iterable[TopicPartition]) -> bool:
+        """The ISRs of these reassigning partitions grew; whether somebody must call ``complete_those_ready`` for it.
+
+        The next call looks at all that were noted until then: the partitions of one topic, which catch up one after the
+        other, are completed by few writes.
+        """
+        is_first = not self._grown
+        self._grown.update(partitions)
+        return is_first
+
+    def may_soon_complete(self, tp: TopicPartition) -> bool:
+        """Whether ``complete_those_ready`` is about to look at the partition."""
+        return tp in self._grown
+
+    def forget_grown(self) -> None:
+        """A term begins: what was noted in an earlier one means nothing."""
+        self._grown.clear()
+
+    async def complete_those_ready(self, partitions: Iterable[TopicPartition]) -> None:
+        """Finish those of these partitions, and of those that were noted, whose target replicas are all in the ISR."""
+        looked_at = self._grown.union(partitions)
+        self._grown.clear()
+        records = await self._under_way(sorted(looked_at))
+        await self._refresh(records)
+        ready = await self._ready(records)
+        if ready:
+            await self._complete(ready)
+
+    async def _under_way(self, partitions: Iterable[TopicPartition]) -> list[PartitionRecord]:
+        """Those that are being reassigned, and not deleted already."""
+        deleted, being_reassigned = self._context.deletions.started, self._context.being_reassigned
+        those, record = paced(partitions, self._pace), self._context.record
+        return [record(tp) async for tp in those if tp in being_reassigned and tp.topic not in deleted]
+
+    async def _ready(self, records: Sequence[PartitionRecord]) -> list[PartitionRecord]:
+        return [record async for record in paced(records, self._pace) if self._may_complete(record)]
+
+    async def _proceed(self, records: Sequence[PartitionRecord]) -> None:
+        waiting = [record async for record in paced(records, self._pace) if not self._may_complete(record)]
+        if waiting:
+            await self._phases.bring_up(waiting)
+            await self._bring_online(waiting)
+        ready = await self._ready(records)
+        if ready:
+            await self._complete(ready)
+
+    async def _bring_online(self, records: Iterable[PartitionRecord]) -> None:
+        """A partition that never began, because none of its replicas was live, may begin, as any new one does."""
+        queued = self._context.queued_for_deletion
+        new = [each for each in records if each.state is PartitionState.NEW and each.tp.topic not in queued]
+        fresh = await by_broker((record.tp, _never_begun(record)) async for record in paced(new, self._pace))
+        await self._replicas.handle_on(fresh, ReplicaState.NEW)
+        await self._partitions.handle([record.tp for record in new], PartitionState.ONLINE, Offline())
+        await self._replicas.handle_on(fresh, ReplicaState.ONLINE)
+
+    def _may_complete(self, record: PartitionRecord) -> bool:
+        isr = record.leadership.isr if record.leadership is not None else ()
+        return may_complete(record.assignment, isr, self._context.liveness.online(record))
+
+    async def _complete(self, records: Sequence[PartitionRecord]) -> None:
+        done = await self._phases.complete(records)
+        self._completed.update(tp.topic for tp in done)
+
+    def take_completed(self) -> set[str]:
+        """The topics of which reassignments were completed since the last call."""
+        taken, self._completed = self._completed, set()
+        return taken
+
+    async def _refresh(self, records: Sequence[PartitionRecord]) -> None:
+        """Where leaders write their ISRs themselves: read them, and be told of the next change."""
+        if self._context.features.alter_partition or not records:
+            return
+        read = await self._store.watch_states([record.tp for record in records])
+        for bad in read.broken.values():
+            self._context.put_in_quarantine(bad.path, bad.reason)
+        epoch, record_of = self._context.epoch, self._context.record
+        usable = {tp: state for tp, state in read.states.items() if state.controller_epoch <= epoch}
+        self._context.set_leaderships((record_of(tp), state) for tp, state in usable.items())
+
+    # -- what others did -----------------------------------------------------------------------------------------------
+
+    async def adopt(self, found: Assignments) -> None:
+        """Somebody else changed these assignments in their topic znodes: ZooKeeper is the truth, so follow it.
+
+        A replica that was being added and is not named any more is stopped and deleted, as by a cancellation; any other
+        that is not named is only stopped, for we were not asked to delete data. What would leave nobody in sync is not
+        followed but put in quarantine.
+        """
+        moves: list[Move] = []
+        for tp, after in found.items():
+            record = self._context.record(tp)
+            before = record.assignment
+            loss = self._loss(record, dropped(before, after), after)
+            log.error("assignment changed by somebody else", partition=str(tp), before=before, after=after, loss=loss)
+            self._audit.record(AlarmRecord("assignment changed by somebody else", f"{tp}: {before} -> {after}"))
+            if loss is None:
+                self._context.set_assignment(tp, after)
+                moves.append(Move(record, before, after))
+            else:
+                self._context.put_in_quarantine(f"/brokers/topics/{tp.topic}/partitions/{tp.partition}", loss)
+        await self._follow(moves)
+
+    async def _follow(self, moves: Sequence[Move]) -> None:
+        pace = self._pace
+        called_off = await by_broker((move.record.tp, _called_off(move)) async for move in paced(moves, pace))
+        forgotten = await by_broker((move.record.tp, _forgotten(move)) async for move in paced(moves, pace))
+        begun = await by_broker((move.record.tp, _newcomers(move)) async for move in paced(moves, pace))
+        await self._debts.owe(called_off)
+        await self._phases.stop(called_off, hand_over=True)
+        await self._replicas.stop_handing_over(forgotten)
+        await self._replicas.handle_on(begun, ReplicaState.NEW)
+        await self._replicas.handle_on(begun, ReplicaState.ONLINE)
+        await self._proceed([move.record for move in moves])
+
+    async def expel_strangers(self) -> None:
+        """Take those out of ISRs that have no replica: a controller ended between an assignment and its effects."""
+        found: list[PartitionRecord] = []
+        for part in sliced(list(self._context.records()), SLICE):  # all there are, and hardly ever one of them
+            found += [each for each in part if each.leadership is not None and not _is_assigned(each)]
+            await self._pace.breathe()
+        queued = self._context.queued_for_deletion
+        kept = paced([each for each in found if each.tp.topic not in queued], self._pace)
+        strangers = await by_broker((each.tp, _strangers(each)) async for each in kept)
+        for broker, partitions in sorted(strangers.items()):
+            records = [self._context.record(tp) for tp in partitions]
+            async with self._outbox.batch() as batch:
+                batch.add_stops(broker, records, delete=False)
+                removal = IsrRemoval(broker, self._context, self._store, self._audit, self._pace, hand_over=True)
+                told = await removal.run(records)
+                batch.add_leaderships([(each, each.assignment.replicas) for each in told], is_new=False)
+
+
+def _called_off(move: Move) -> list[BrokerId]:
+    """Replicas that were being added, and are not wanted any more."""
+    return [broker for broker in move.dropped if broker in move.before.adding]
+
+
+def _forgotten(move: Move) -> list[BrokerId]:
+    """Other replicas that are not named any more."""
+    return [broker for broker in move.dropped if broker not in move.before.adding]
+
+
+def _never_begun(record: PartitionRecord) -> list[BrokerId]:
+    """The replicas that nothing was ever heard of; controllerd has none."""
+    states = record.replica_states
+    return [
+        broker
+        for broker in record.assignment.replicas
+        if broker not in OUR_IDS and states[broker] is ReplicaState.NON_EXISTENT
+    ]
+
+
+def _newcomers(move: Move) -> list[BrokerId]:
+    """Replicas that appear out of nothing, without being added the usual way."""
+    known = {*move.before.replicas, *move.after.adding}
+    return [broker for broker in move.after.replicas if broker not in known]
+
+
+def _is_assigned(record: PartitionRecord) -> bool:
+    """Whether whoever is in sync has a replica."""
+    return record.leadership is not None and _are_among(record.leadership[2], record.assignment[0])
+
+
+@lru_cache(maxsize=4096)
+def _are_among(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> bool:
+    return set(isr) <= set(replicas)
+
+
+def _strangers(record: PartitionRecord) -> list[BrokerId]:
+    """ISR members without a replica, if there are others."""
+    isr, replicas = record.leadership.isr if record.leadership is not None else (), record.assignment.replicas
+    found = [broker for broker in isr if broker not in replicas]
+    return found if len(found) < len(isr) else []

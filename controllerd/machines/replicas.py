@@ -77,12 +77,21 @@ class ReplicaStateMachine:
 
     async def handle_on(self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> bool:
         """As ``handle``, for replicas that are known by broker already; whether every broker was told who is live."""
+        return await self._handle_on(replicas, target, hand_over=False)
+
+    async def stop_handing_over(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> bool:
+        """Move replicas to Offline; a leader among them is followed by another at once, see ``IsrRemoval``."""
+        return await self._handle_on(replicas, ReplicaState.OFFLINE, hand_over=True)
+
+    async def _handle_on(
+        self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState, *, hand_over: bool
+    ) -> bool:
         if not any(replicas.values()):
             return False
         async with self._outbox.batch() as batch:
             for broker, partitions in sorted(replicas.items()):
                 allowed = await self._allowed(broker, partitions, target)
-                await self._apply(broker, allowed, target, batch)
+                await self._apply(broker, allowed, target, batch, hand_over=hand_over)
             return batch.tells_everybody
 
     async def _allowed(self, broker: BrokerId, partitions: Collection[TopicPartition], target: ReplicaState) -> Those:
@@ -103,9 +112,11 @@ class ReplicaStateMachine:
         refuse(self._audit, "replica transition", refused)
         return allowed
 
-    async def _apply(self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch) -> None:
+    async def _apply(
+        self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch, *, hand_over: bool
+    ) -> None:
         if target is ReplicaState.OFFLINE:
-            await self._stop(broker, records, batch)
+            await self._stop(broker, records, batch, hand_over=hand_over)
             return
         pace = self._outbox.pace
         for part in sliced(records, SLICE):
@@ -155,22 +166,29 @@ class ReplicaStateMachine:
 
     # -- going offline -----------------------------------------------------------------------------------------------
 
-    async def _stop(self, broker: BrokerId, records: Those, batch: RequestBatch) -> None:
+    async def _stop(self, broker: BrokerId, records: Those, batch: RequestBatch, *, hand_over: bool) -> None:
         pace = self._outbox.pace
         for part in sliced(records, SLICE):  # before the ISR changes: it carries the leader epoch that the broker knows
             batch.add_stops(broker, part, delete=False)
             await pace.breathe()
         led = [record for record in records if record.leadership is not None]
-        removal = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace)
+        removal = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace, hand_over=hand_over)
         for part in sliced(await removal.run(led), SLICE):
             self._tell_others(broker, part, batch)
             self._context.move_replicas(broker, part, ReplicaState.OFFLINE)
             await pace.breathe()
+        self._give_up(broker, led)
         leaderless = [record for record in records if record.leadership is None]
         if leaderless:
             self._context.move_replicas(broker, leaderless, ReplicaState.OFFLINE)
             batch.add_update_metadata(self._context.live_or_shutting_down)
             batch.add_metadata(leaderless)
+
+    def _give_up(self, broker: BrokerId, records: Those) -> None:
+        """Of a topic that is being deleted states need not be right, nor even exist: its replicas go (KAFKA-6650)."""
+        queued = self._context.queued_for_deletion
+        doomed = [record for record in records if record.tp.topic in queued] if queued else []
+        self._context.move_replicas(broker, doomed, ReplicaState.OFFLINE)
 
     def _tell_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         others: dict[Brokers, Brokers] = {}

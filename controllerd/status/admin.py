@@ -1,4 +1,4 @@
-"""The verbs that change something: takeover and resign, each an event in the queue like every other cause."""
+"""The verbs that change something, each an event in the queue like every other cause."""
 
 import asyncio
 import ipaddress
@@ -11,14 +11,17 @@ import msgspec
 import structlog
 from aiohttp import web
 
+from controllerd.core.model import BrokerId
 from controllerd.status.problems import Refused
-from controllerd.status.schema import AdminRequest, ResignResponse, TakeoverResponse
+from controllerd.status.schema import AdminRequest, ForgetRequest, ForgetResponse, ResignResponse, TakeoverResponse
 from controllerd.status.sources import StatusSources
+from events.admin import ForgetBroker
 from events.cluster import Resign, Takeover
 
 log = structlog.get_logger(__name__)
 
 Answer = TypeVar("Answer")
+Body = TypeVar("Body", AdminRequest, ForgetRequest)
 
 _MAX_REASON: Final = 500
 _BODY: Final = '{"reason": "why, for the audit log"}'
@@ -33,7 +36,7 @@ def is_loopback(host: str) -> bool:
 
 
 class AdminApi:
-    """Takeover and resign."""
+    """Takeover, resign, and forgetting a broker."""
 
     def __init__(self, sources: StatusSources, host: str, *, allow_remote: bool, timeout_s: float) -> None:
         """``host`` is what the server listens on; ``timeout_s`` how long a caller waits for the event's answer."""
@@ -44,7 +47,7 @@ class AdminApi:
 
     async def takeover(self, request: web.Request) -> web.Response:
         """Take the role, whoever holds it."""
-        reason = await self._admit(request)
+        reason = _checked((await self._admit(request, AdminRequest)).reason)
         started = time.monotonic()
         log.info("takeover was asked for", reason=reason, by=request.remote)
         result = await self._result(self._sources.queue.call(Takeover(reason)))
@@ -59,11 +62,28 @@ class AdminApi:
 
     async def resign(self, request: web.Request) -> web.Response:
         """Give the role away and stand by."""
-        reason = await self._admit(request)
+        reason = _checked((await self._admit(request, AdminRequest)).reason)
         started = time.monotonic()
         log.info("resignation was asked for", reason=reason, by=request.remote)
         await self._result(self._sources.queue.call(Resign(reason)))
         return _json(ResignResponse(took_s=time.monotonic() - started))
+
+    async def forget_broker(self, request: web.Request) -> web.Response:
+        """A broker never returns; the body repeats its id."""
+        asked, broker = await self._admit(request, ForgetRequest), int(request.match_info["id"])
+        reason = _checked(asked.reason)
+        if not reason or asked.confirm != broker:
+            detail = f"forgetting broker {broker} needs a reason, and its id once more in the field confirm"
+            hint = f'{{"reason": "why, for the audit log", "confirm": {broker}}}'
+            raise Refused(HTTPStatus.BAD_REQUEST, "not_confirmed", detail, hint)
+        started = time.monotonic()
+        log.info("forgetting a broker was asked for", broker=broker, reason=reason, by=request.remote)
+        result = await self._result(self._sources.queue.call(ForgetBroker(BrokerId(broker), reason)))
+        return _json(
+            ForgetResponse(
+                broker=broker, topics=list(result.topics), replicas=result.replicas, took_s=time.monotonic() - started
+            )
+        )
 
     async def _result(self, call: Awaitable[Answer]) -> Answer:
         try:
@@ -73,8 +93,8 @@ class AdminApi:
             hint = "ask GET /v1/status for the outcome"
             raise Refused(HTTPStatus.GATEWAY_TIMEOUT, "still_in_progress", detail, hint) from error
 
-    async def _admit(self, request: web.Request) -> str:
-        """The reason that the caller gives. :raises Refused: the caller may not ask for this, or not like this."""
+    async def _admit(self, request: web.Request, kind: type[Body]) -> Body:
+        """What the caller asks for. :raises Refused: the caller may not ask for this, or not like this."""
         if not self._is_open:
             detail = f"admin verbs are served on a loopback address only, and this server listens on {self._host}"
             hint = "set http.listen to 127.0.0.1, or http.allow_remote_admin = true behind your own access control"
@@ -87,7 +107,10 @@ class AdminApi:
         if is_loopback(self._host) and not self._is_our_name(request):
             detail = f"the request is addressed to {request.host}, which is not us"
             raise Refused(HTTPStatus.FORBIDDEN, "foreign_host", detail, "address this server by its IP address")
-        return _reason_in(await request.read())
+        try:
+            return msgspec.json.decode(await request.read() or b"{}", type=kind)
+        except msgspec.DecodeError as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", str(error), _BODY) from error
 
     def _is_our_name(self, request: web.Request) -> bool:
         name = request.url.host or ""
@@ -98,11 +121,7 @@ class AdminApi:
         return True
 
 
-def _reason_in(body: bytes) -> str:
-    try:
-        reason = msgspec.json.decode(body or b"{}", type=AdminRequest).reason
-    except msgspec.DecodeError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", str(error), _BODY) from error
+def _checked(reason: str) -> str:
     if len(reason) > _MAX_REASON:
         raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", f"the reason is longer than {_MAX_REASON} characters")
     return reason

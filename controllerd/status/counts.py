@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import PartitionState
 from controllerd.pace import Pace
 from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
@@ -54,7 +55,7 @@ def count_topic(view: TopicView) -> Counts:
         _, state, (replicas, adding, _), leadership, _ = partition
         if leadership is not None:  # as ``is_under_replicated`` and ``is_non_preferred`` say, without the calls
             under_replicated += len(leadership[2]) < len(replicas) - len(adding)
-            non_preferred += leadership[0] not in replicas[:1] and replicas != ()
+            non_preferred += leadership[0] not in replicas[:1] and is_imbalanced(partition)
         waiting += state is new
     return Counts(len(view.partitions), under_replicated, non_preferred, waiting)
 
@@ -67,5 +68,4 @@ def is_under_replicated(partition: PartitionView) -> bool:
 
 def is_non_preferred(partition: PartitionView) -> bool:
     """Whether another broker than the preferred replica leads, or none (PreferredReplicaImbalanceCount)."""
-    leadership, replicas = partition.leadership, partition.assignment.replicas
-    return leadership is not None and bool(replicas) and leadership.leader != replicas[0]
+    return is_imbalanced(partition)

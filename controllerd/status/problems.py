@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 
 from controllerd.errors import (
+    CallRefused,
     ControllerdError,
     ControllerMoved,
     NotController,
@@ -40,6 +41,7 @@ _MEANINGS: Final[tuple[tuple[type[ControllerdError], _Meaning], ...]] = (
     (NotController, _Meaning(HTTPStatus.CONFLICT, "not_controller", _ASK_STATUS, "NOT_CONTROLLER")),
     (ControllerMoved, _Meaning(HTTPStatus.CONFLICT, "fenced", _ASK_STATUS, "NOT_CONTROLLER")),
     (RefusedToLead, _Meaning(HTTPStatus.CONFLICT, "refused_to_lead", "remove the cause, then repeat")),
+    (CallRefused, _Meaning(HTTPStatus.CONFLICT, "refused")),
     (StoreUnavailable, _Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "zookeeper_unavailable", "repeat when it answers")),
     (NotServed, _Meaning(HTTPStatus.NOT_IMPLEMENTED, "not_served")),
 )

@@ -96,6 +96,25 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class DeletionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic whose deletion was asked for."""
+
+    topic: str
+    has_begun: bool
+    """Whether brokers were told that the topic is gone; there is no way back then."""
+    held_up_by: str | None
+    """Why it cannot go on or not end now; null while it is under way."""
+    deleting: list[int]
+    """The brokers that were told to delete their replicas and have not answered."""
+
+
+class DebtStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that must still delete replicas which nobody assigns to it any more."""
+
+    broker: int
+    replicas: int
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """This instance and the cluster as it sees it; the counts are those of the active controller."""
 
@@ -110,6 +129,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     counts: PartitionCounts
     brokers: list[BrokerStatus]
     quarantined: list[Quarantined]
+    deletions: list[DeletionStatus] = []
+    debts: list[DebtStatus] = []
     audit: AuditStatus
 
 
@@ -139,6 +160,24 @@ class ResignResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_ver
     api_version: str = "v1"
     kind: str = "Resignation"
     took_s: float
+
+
+class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``POST /v1/brokers/{id}/forget``: what the broker held up, and how many replicas it owes from now on."""
+
+    api_version: str = "v1"
+    kind: str = "BrokerForgotten"
+    broker: int
+    topics: list[str]
+    replicas: int
+    took_s: float
+
+
+class ForgetRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of ``POST /v1/brokers/{id}/forget``; ``confirm`` repeats the id, so that no slip forgets a broker."""
+
+    reason: str = ""
+    confirm: int | None = None
 
 
 class AdminRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of the daemon: health for supervisors, status for people and tools, two admin verbs.
+"""The HTTP endpoint of the daemon: health for supervisors, status for people and tools, a few admin verbs.
 
 It reads the published snapshot on the event loop of the controller and never asks ZooKeeper.
 """
@@ -75,6 +75,7 @@ class StatusServer:
         app.router.add_get("/v1/status", self._status)
         app.router.add_post("/v1/takeover", self._admin.takeover)
         app.router.add_post("/v1/resign", self._admin.resign)
+        app.router.add_post(r"/v1/brokers/{id:\d{1,10}}/forget", self._admin.forget_broker)
         return app
 
     async def _livez(self, _request: web.Request) -> web.Response:

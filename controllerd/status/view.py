@@ -10,6 +10,8 @@ from controllerd.status.counts import PartitionCounter
 from controllerd.status.schema import (
     AuditStatus,
     BrokerStatus,
+    DebtStatus,
+    DeletionStatus,
     HolderStatus,
     ListenerStatus,
     Meta,
@@ -57,6 +59,8 @@ def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResp
         counts=view_counts(snapshot, counter),
         brokers=view_brokers(snapshot, sources),
         quarantined=[Quarantined(path=path, reason=reason) for path, reason in sorted(snapshot.quarantine.items())],
+        deletions=view_deletions(snapshot),
+        debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
         audit=view_audit(sources),
     )
     return StatusResponse(meta=meta, status=status)
@@ -105,6 +109,19 @@ def view_counts(snapshot: ClusterSnapshot, counter: PartitionCounter) -> Partiti
         non_preferred=counts.non_preferred,
         waiting=counts.waiting,
     )
+
+
+def view_deletions(snapshot: ClusterSnapshot) -> list[DeletionStatus]:
+    """The topics that are to be deleted, by name."""
+    return [
+        DeletionStatus(
+            topic=name,
+            has_begun=deletion.has_begun,
+            held_up_by=deletion.held_up_by,
+            deleting=list(deletion.deleting),
+        )
+        for name, deletion in sorted(snapshot.deletions.items())
+    ]
 
 
 def view_brokers(snapshot: ClusterSnapshot, sources: StatusSources) -> list[BrokerStatus]:

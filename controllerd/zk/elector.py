@@ -176,7 +176,7 @@ class ZooKeeperElector:
             return None
         written = outcome.versions[_index_of_epoch(operations)] if isinstance(outcome, Committed) else version + 1
         self._epoch = epoch + 1
-        self._writer.bind_term(written)
+        self._writer.bind_term(written, self._epoch)
         self._record(change, self._epoch, written, holder, "")
         return Won(self._epoch, written, holder)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from controllerd.errors import StoreUnavailable
+from controllerd.errors import ControllerMoved, StoreUnavailable
 from controllerd.ports import AuditLog, Clock
 from controllerd.results import WriteResult, Written
 from controllerd.zk.access import (
@@ -50,7 +50,7 @@ class Journal:
         started = self._clock.monotonic()
         try:
             yield
-        except (StoreUnavailable, CancelledError):
+        except (StoreUnavailable, ControllerMoved, CancelledError):
             for transaction in transactions:
                 self._record(transaction, fence, started, ["unknown"] * len(transaction), ambiguous=True)
             raise

@@ -30,6 +30,7 @@ LOG_DIR_EVENT_PREFIX: Final = "/log_dir_event_notification/log_dir_event_"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
 MIGRATION: Final = "/migration"
+DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DEBTS: Final = "/controllerd/owed_deletions"
 """Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
 CONSUMERS: Final = "/consumers"
@@ -128,6 +129,11 @@ def parse_broker_id(child: str) -> BrokerId | None:
     """The broker id that a child of ``/brokers/ids`` names, or None when it is no id."""
     number = _parse_number(child)
     return BrokerId(number) if number is not None else None
+
+
+def parse_partition_number(child: str) -> int | None:
+    """The number that a child of a topic's ``partitions`` is, or None when it is none."""
+    return _parse_number(child)
 
 
 def parse_topic(path: str) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from controllerd.core.model import TopicPartition
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports import AuditLog, Clock, WriteGuard
 from controllerd.zk.access import Fired, ZooKeeper
 from controllerd.zk.journal import Journal
 from controllerd.zk.store_admin import AdminZnodes
@@ -26,6 +26,11 @@ class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, Reques
         self._writer = FencedWriter(zk, audit, clock)
         self._watches = Watches(zk, put)
         self._state_extras: dict[TopicPartition, Mapping[str, object]] = {}
+        self._guard: WriteGuard | None = None
+
+    def guard_writes(self, guard: WriteGuard) -> None:
+        """From now on ``guard`` looks at states and topics before they are written."""
+        self._guard = guard
 
     @property
     def writer(self) -> FencedWriter:

@@ -4,6 +4,7 @@ And what the controller asks itself to remember: the replicas that absent broker
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
 from typing import TypeVar
 
@@ -11,9 +12,17 @@ import structlog
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import BadZnode
-from controllerd.results import ConfigChangesRead, ElectionsRead, ReassignmentsRead, WriteResult, Written
+from controllerd.results import (
+    ConfigChangesRead,
+    Conflict,
+    ElectionsRead,
+    ReassignmentsRead,
+    WriteFailed,
+    WriteResult,
+    Written,
+)
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.writer import FencedWriter
 
 log = structlog.get_logger(__name__)
@@ -60,9 +69,16 @@ class RequestZnodes:
         node = await self._watched(paths.PREFERRED_REPLICA_ELECTION)
         return None if node is None else ElectionsRead(codecs.decode_preferred_election(node.data), node.version)
 
-    async def delete_preferred_election(self) -> None:
-        """Delete ``/admin/preferred_replica_election``, whatever it says."""
-        await self._drop([paths.PREFERRED_REPLICA_ELECTION])
+    async def delete_preferred_election(self, version: int = ANY_VERSION) -> bool:
+        """Delete ``/admin/preferred_replica_election`` at this version; false if it has another one by now."""
+        path = paths.PREFERRED_REPLICA_ELECTION
+        (node,) = await self._zk.read([path])
+        if node is None:
+            return True
+        (result,) = await self._writer.write([Delete(path, version)])
+        if isinstance(result, WriteFailed):
+            log.warning("request was not deleted", path=path, reason=result.reason)
+        return not isinstance(result, Conflict)
 
     async def _watched(self, path: str) -> Node | None:
         (node,) = await self._zk.read_and_watch([path], absent_too=True)
@@ -70,14 +86,18 @@ class RequestZnodes:
 
     # -- configurations ----------------------------------------------------------------------------------------------
 
-    async def read_config_changes(self) -> ConfigChangesRead:
-        """Children of ``/config/changes`` in the order of their sequence numbers."""
+    async def read_config_changes(self, known: AbstractSet[str] = frozenset()) -> ConfigChangesRead:
+        """Children of ``/config/changes`` in the order of their sequence numbers, without those that are known."""
         children = await self._zk.children(paths.CONFIG_CHANGES, watch=True) or []
-        numbered = sorted((paths.parse_sequence(child) or 0, child) for child in children)
+        numbered = sorted((paths.parse_sequence(child) or 0, child) for child in children if child not in known)
         names = [child for _, child in numbered]
         nodes = await self._zk.read([paths.config_change(child) for child in names])
         entities, broken = _decoded(names, nodes, codecs.decode_config_change)
-        return ConfigChangesRead(entities, broken)
+        return ConfigChangesRead(entities, broken, frozenset(children))
+
+    async def has_delegation_tokens(self) -> bool:
+        """Whether there are delegation tokens."""
+        return bool(await self._zk.children(paths.DELEGATION_TOKENS))
 
     async def read_broker_defaults(self) -> Mapping[str, str]:
         """Dynamic defaults of all brokers. :raises BadZnode: they cannot be understood."""
@@ -98,22 +118,27 @@ class RequestZnodes:
         return debts
 
     async def write_debts(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
-        """Replace the debts of these brokers. :raises BadZnode: ZooKeeper refuses one."""
-        nodes = await self._zk.read([paths.debt(broker) for broker in debts])
-        operations: list[Operation] = []
-        for (broker, owed), node in zip(debts.items(), nodes, strict=True):
-            path = paths.debt(broker)
-            if not owed:
-                operations += [Delete(path)] if node is not None else []
-            elif node is None:
-                operations.append(Create(path, codecs.encode_debt(owed)))
-            else:
-                operations.append(SetData(path, codecs.encode_debt(owed), node.version))
+        """Replace the debts of these brokers.
+
+        :raises BadZnode: one is left as it is, because it cannot be understood or ZooKeeper refuses; the others are
+            written.
+        """
+        brokers = list(debts)
+        nodes = await self._zk.read([paths.debt(broker) for broker in brokers])
+        _, broken = _decoded(brokers, nodes, codecs.decode_debt)
+        left_alone = {bad.path for bad in broken}
+        operations = [
+            operation
+            for broker, node in zip(brokers, nodes, strict=True)
+            if paths.debt(broker) not in left_alone
+            and (operation := _replaced(paths.debt(broker), debts[broker], node)) is not None
+        ]
         if any(isinstance(operation, Create) for operation in operations):
             operations = [*await self._missing_parents_of_debts(), *operations]
-        for operation, result in zip(operations, await self._writer.write(operations), strict=True):
-            if not isinstance(result, Written):
-                raise BadZnode(operation.path, result.reason)
+        results = zip(operations, await self._writer.write(operations), strict=True)
+        failed = [BadZnode(o.path, result.reason) for o, result in results if not isinstance(result, Written)]
+        for bad in (*broken, *failed):
+            raise bad
 
     async def _missing_parents_of_debts(self) -> list[Operation]:
         parents = list(accumulate(paths.DEBTS.split("/")[1:], lambda above, name: f"{above}/{name}", initial=""))[1:]
@@ -128,6 +153,13 @@ class RequestZnodes:
         for path, result in zip(there, results, strict=True):
             if not isinstance(result, Written):
                 log.warning("request was not deleted", path=path, reason=result.reason)
+
+
+def _replaced(path: str, owed: Mapping[TopicPartition, str | None], node: Node | None) -> Operation | None:
+    """What makes a znode say that this is owed; None: nothing need be done."""
+    if node is None:
+        return Create(path, codecs.encode_debt(owed)) if owed else None
+    return SetData(path, codecs.encode_debt(owed), node.version) if owed else Delete(path, node.version)
 
 
 Key = TypeVar("Key")

@@ -6,6 +6,7 @@ from typing import Final
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.pace import Pace, sliced
+from controllerd.ports import WriteGuard
 from controllerd.results import StatesRead, WriteResult
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper
@@ -22,10 +23,20 @@ _Read = Callable[[Sequence[TopicPartition]], Awaitable[list[Node | None]]]
 class _PlainStates(dict[tuple[bytes | None, int], LeaderAndIsr | None]):
     """Decoded states by their bytes and version: few differ, and equal ones share their memory. None: look closer."""
 
+    latest_epoch = 0
+    """The highest controller epoch that any of them names."""
+
     def __missing__(self, znode: tuple[bytes | None, int]) -> LeaderAndIsr | None:
         state = codecs.decode_plain_state(*znode)
+        if state is not None:
+            self.saw(state)
         if len(self) < _KNOWN_STATES:
             self[znode] = state
+        return state
+
+    def saw(self, state: LeaderAndIsr) -> LeaderAndIsr:
+        """Note the controller epoch of a state."""
+        self.latest_epoch = max(self.latest_epoch, state.controller_epoch)
         return state
 
 
@@ -34,11 +45,15 @@ class StateZnodes:
 
     _zk: ZooKeeper
     _writer: FencedWriter
+    _guard: WriteGuard | None
     _state_extras: dict[TopicPartition, Mapping[str, object]]
     """Unknown fields of states that were read, so that they survive a rewrite. Hardly ever is there one."""
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
-        """The state znodes of these partitions; one that cannot be understood concerns its partition alone."""
+        """The state znodes of these partitions; one that cannot be understood concerns its partition alone.
+
+        :raises ControllerMoved: one was written by a later controller, and the role is that one's now.
+        """
         return await self._read_states(partitions, self._read_state_nodes)
 
     async def _read_states(self, partitions: Iterable[TopicPartition], read: _Read) -> StatesRead:
@@ -54,11 +69,12 @@ class StateZnodes:
                     missing.add(tp)
                     continue
                 try:
-                    states[tp] = plain[node[:2]] or self._look_closer(tp, node)
+                    states[tp] = plain[node[:2]] or plain.saw(self._look_closer(tp, node))
                 except BadZnode as error:
                     broken[tp] = error
 
         await read_in_slices(list(dict.fromkeys(partitions)), _SLICE, read, take)
+        await self._writer.heard_of(plain.latest_epoch)
         return StatesRead(states, frozenset(missing), broken)
 
     async def watch_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
@@ -93,6 +109,8 @@ class StateZnodes:
         operations: list[Operation] = [Create(path, None) for path in parents]
         pace = Pace()
         for part in sliced(list(states.items()), _SLICE):
+            if self._guard is not None:
+                self._guard.check_new_states(part)
             paths_of_part = paths.partition_states(tp for tp, _ in part)
             encoded = (codecs.encode_state(state) for _, state in part)
             operations += map(Create, paths_of_part, encoded)
@@ -101,12 +119,18 @@ class StateZnodes:
         return dict(zip(states, results[len(parents) :], strict=True))
 
     async def update_states(
-        self, states: Mapping[TopicPartition, LeaderAndIsr]
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        *,
+        by_leaders: bool = False,
+        unclean: Collection[TopicPartition] = (),
     ) -> Mapping[TopicPartition, WriteResult]:
         """Write state znodes, each on the condition that its version is ``partition_epoch``."""
         operations: list[Operation] = []
         pace, extras = Pace(), self._state_extras
         for part in sliced(list(states.items()), _SLICE):
+            if self._guard is not None:
+                self._guard.check_states(part, by_leaders=by_leaders, unclean=unclean)
             paths_of_part = paths.partition_states(tp for tp, _ in part)
             operations += [
                 SetData(path, codecs.encode_state(state, extras.get(tp) if extras else None), state.partition_epoch)

@@ -6,6 +6,7 @@ from typing import Final
 
 from controllerd.core.model import TopicImage
 from controllerd.errors import BadZnode
+from controllerd.ports import WriteGuard
 from controllerd.results import TopicsRead, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Delete, Node, SetData, ZooKeeper
@@ -23,6 +24,7 @@ class TopicZnodes:
 
     _zk: ZooKeeper
     _writer: FencedWriter
+    _guard: WriteGuard | None
 
     async def read_topic_names(self) -> frozenset[str]:
         """Children of ``/brokers/topics``."""
@@ -52,6 +54,8 @@ class TopicZnodes:
 
     async def write_topics(self, images: Mapping[str, TopicImage]) -> Mapping[str, WriteResult]:
         """Rewrite topic znodes; one of a format newer than ours fails, because we would lose what it says."""
+        if self._guard is not None:
+            await self._look_before_writing(self._guard, images)
         results: dict[str, WriteResult] = {}
         operations: dict[str, SetData] = {}
         for name, image in images.items():
@@ -62,12 +66,23 @@ class TopicZnodes:
         written = await self._writer.write(list(operations.values()))
         return results | dict(zip(operations, written, strict=True))
 
+    async def _look_before_writing(self, guard: WriteGuard, images: Mapping[str, TopicImage]) -> None:
+        """Compare with what ZooKeeper has: a write at another version loses anyway, so only those at its own count."""
+        names = list(images)
+        nodes = await self._zk.read([paths.topic(name) for name in names])
+        found = zip(map(images.__getitem__, names), nodes, strict=True)
+        guard.check_topics(
+            (image, codecs.decode_topic(image.name, node.data, version=node.version))
+            for image, node in found
+            if node is not None and node.version == image.znode_version
+        )
+
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
         """The partitions of these topics that have a folder."""
         wanted = sorted(set(topics))
         listed = await self._children([paths.topic_partitions(name) for name in wanted])
-        numbers = (frozenset(int(child) for child in children if child.isdecimal()) for children in listed)
-        return dict(zip(wanted, numbers, strict=True))
+        numbers = (map(paths.parse_partition_number, children) for children in listed)
+        return {name: frozenset(n for n in found if n is not None) for name, found in zip(wanted, numbers, strict=True)}
 
     async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
         """The subtrees, then the configurations, then the markers; each step for those that came through the last.
@@ -75,10 +90,12 @@ class TopicZnodes:
         Steps, because transactions are sent side by side: a marker must not go before what it stands for.
         """
         names = sorted(set(topics))
+        if self._guard is not None:
+            self._guard.check_deletions(names)
         results = await self._delete_subtrees(names)
-        gone = [name for name in names if isinstance(results[name], Written)]
-        await self._delete_each({name: paths.topic_config(name) for name in gone})
-        results.update(await self._delete_each({name: paths.delete_topic(name) for name in gone}))
+        for path_of in (paths.topic_config, paths.delete_topic):
+            gone = [name for name, result in results.items() if isinstance(result, Written)]
+            results.update(await self._delete_each({name: path_of(name) for name in gone}))
         return results
 
     async def _delete_each(self, doomed: Mapping[str, str]) -> Mapping[str, WriteResult]:

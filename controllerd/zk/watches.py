@@ -55,15 +55,15 @@ class Watches:
     """Turns watches into events, and keeps those on ``/admin`` armed whatever happens to the znode.
 
     Kafka's own controller consumes a change or a deletion of ``/admin/reassign_partitions`` without arming the watch
-    again, so that the next reassignment is not seen. Here every firing arms it anew, and a znode is announced when its
-    creating transaction is another than the last one announced.
+    again, so that the next reassignment is not seen. Here every firing arms it anew, and a znode is announced whenever
+    it says something else, so that a mended one is served. Our own changes are announced too; nothing comes of it.
     """
 
     def __init__(self, zk: ZooKeeper, put: Callable[[Event], None]) -> None:
         """``put`` takes events; it is called in the loop's thread."""
         self._zk = zk
         self._put = put
-        self._announced: dict[str, int] = {}
+        self._announced: dict[str, tuple[int, int]] = {}
 
     def fired(self, path: str, fired: Fired) -> None:
         """A watch fired, in the present session."""
@@ -84,7 +84,7 @@ class Watches:
             self._put(ADMIN_REQUESTS[path])
 
     def _is_news(self, path: str, node: Node | None) -> bool:
-        if node is None or self._announced.get(path) == node.czxid:
+        if node is None or self._announced.get(path) == (node.czxid, node.version):
             return False
-        self._announced[path] = node.czxid
+        self._announced[path] = (node.czxid, node.version)
         return True

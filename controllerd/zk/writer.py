@@ -11,6 +11,8 @@ from contextlib import closing
 from functools import lru_cache
 from typing import Final
 
+import structlog
+
 from controllerd.errors import ControllerMoved
 from controllerd.ports import AuditLog, Clock
 from controllerd.results import Conflict, WriteFailed, WriteResult, Written
@@ -32,6 +34,8 @@ from controllerd.zk.access import (
     code_name,
 )
 from controllerd.zk.journal import Journal
+
+log = structlog.get_logger(__name__)
 
 MAX_OPERATIONS: Final = 500
 MAX_BYTES: Final = 512 * 1024
@@ -118,19 +122,33 @@ class FencedWriter:
         self._zk = zk
         self._journal = Journal(zk, audit, clock)
         self._term: int | None = None
+        self._epoch: int | None = None
 
     @property
     def term(self) -> int | None:
         """The version of ``/controller_epoch`` that every write demands; None outside a term."""
         return self._term
 
-    def bind_term(self, epoch_zk_version: int) -> None:
+    def bind_term(self, epoch_zk_version: int, epoch: int | None = None) -> None:
         """From now on write in the term that this version of ``/controller_epoch`` stands for."""
-        self._term = epoch_zk_version
+        self._term, self._epoch = epoch_zk_version, epoch
 
     def unbind_term(self) -> None:
         """From now on every write raises ``ControllerMoved``."""
         self._term = None
+
+    async def heard_of(self, epoch: int) -> None:
+        """Something names this controller epoch: if it is later than ours, look at once whether we were deposed.
+
+        :raises ControllerMoved: we were.
+        """
+        if self._term is None or self._epoch is None or epoch <= self._epoch:
+            return
+        fence = self._fence()
+        (node,) = await self._zk.read([fence.path])
+        if node is None or node.version != fence.version:
+            raise ControllerMoved(f"{fence.path}: somebody wrote with controller epoch {epoch}, ours is {self._epoch}")
+        log.error("a controller epoch that nobody was elected with", named=epoch, ours=self._epoch)
 
     async def write(self, operations: Sequence[Operation]) -> list[WriteResult]:
         """Do independent operations, parents before children; one result each, in the same order.
@@ -199,10 +217,20 @@ class FencedWriter:
         with self._journal.settling(transactions, fence=fence):
             await self._zk.sync()
             seen = [await self._zk.read([operation.path for operation in each]) for each in transactions]
+            await self._still_ours(fence)
         for chunk, operations, nodes in zip(chunks, transactions, seen, strict=True):
             for index, operation, node in zip(chunk, operations, nodes, strict=True):
                 work.results[index] = effect_of(operation, node) or conflict_of(operation, node)
             self._journal.read_back(operations, [work.results[index] for index in chunk], fence)
+
+    async def _still_ours(self, fence: int) -> None:
+        """What looks like our write may be an equal one of the next controller, once there is one.
+
+        :raises ControllerMoved: there is.
+        """
+        (node,) = await self._zk.read([paths.CONTROLLER_EPOCH])
+        if node is None or node.version != fence:
+            raise ControllerMoved(f"{paths.CONTROLLER_EPOCH}: another controller has the role since an answer was lost")
 
 
 async def _all_of(senders: Iterable[Coroutine[None, None, None]]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from replay.fold import TERM_BEGINS
 from replay.records import (
+    AlarmRecord,
     BrokersRecord,
     DecisionRecord,
     EventBegin,
@@ -158,7 +159,9 @@ class NewcomersGetEverything(Rule):
         for joined in self._joined:
             broker = BrokerId(joined)
             shown, ordered = self._told["UpdateMetadata", joined], self._told["LeaderAndIsr", joined]
-            led = [(tp, known) for tp, known in entry.state.partitions() if known.leadership is not None]
+            doomed = entry.state.deletions  # whoever has just started need not forget them
+            everything = entry.state.partitions()
+            led = [(tp, p) for tp, p in everything if p.leadership is not None and tp.topic not in doomed]
             unseen = [tp for tp, _ in led if tp not in shown]
             idle = [
                 tp for tp, known in led if known.replica_states.get(broker) is ReplicaState.ONLINE and tp not in ordered
@@ -167,6 +170,18 @@ class NewcomersGetEverything(Rule):
                 yield f"broker {broker} joined and was not shown {len(unseen)} partitions, such as {unseen[0]}"
             if idle:
                 yield f"broker {broker} joined and has no orders for {len(idle)} replicas, such as {idle[0]}"
+
+
+class NothingHadToBeStopped(Rule):
+    """The daemon looks at its own writes and requests before they leave; what it stops is a defect all the same."""
+
+    id = "RT"
+    title = "the daemon found no breach of an invariant in what it was about to do"
+    kinds = frozenset({AlarmRecord})
+
+    def see(self, entry: Entry) -> Iterator[str]:
+        if isinstance(entry.record, AlarmRecord) and entry.record.what == "invariant broken":
+            yield entry.record.detail
 
 
 class OneReplyPerCall(Rule):

@@ -5,15 +5,31 @@ from collections.abc import Iterator
 import pytest
 from kio.schema.index import api_key_map, schema_name_map
 
-from controllerd.api.catalog import LATER, NATIVE, advertised
+from controllerd.api.catalog import ADMIN, LATER, NATIVE, advertised
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
-from events.admin import AllocateProducerIds, ControlledShutdown, ControlledShutdownReply, ProducerIdBlock
+from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
+from events.admin import (
+    AllocateProducerIds,
+    ControlledShutdown,
+    ControlledShutdownReply,
+    ProducerIdBlock,
+    UpdateFeatures,
+)
 from events.base import Event
+from events.elections import ReplicaLeaderElection
+from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
 from events.replicas import AlterPartitionReceived, AlterPartitionReply
-from tests.api.cluster import NODE_ID, TOPIC_UUID, new_snapshot, running
+from tests.api.cluster import NODE_ID, TOPIC_UUID, new_snapshot, replicas, running
 from wire.versions import ApiKey
 
+ADMIN_VALUES: dict[str, object] = {
+    "election_type": 0,
+    "topic_partitions": [{"topic": "orders", "partitions": (0, 1)}],
+    "topics": [
+        {"name": "orders", "partitions": [{"partition_index": 0, "replicas": (1, 2)}], "partition_indexes": (0,)}
+    ],
+    "feature_updates": [{"feature": "metadata.version", "max_version_level": 1, "allow_downgrade": False}],
+}
 STATE = LeaderAndIsr(BrokerId(1), 5, (BrokerId(1),), 3, 10, LeaderRecoveryState.RECOVERED)
 
 
@@ -23,6 +39,14 @@ def answer(event: Event) -> object:
             return ProducerIdBlock(KafkaError.NONE, 3000, 1000)
         case ControlledShutdown():
             return ControlledShutdownReply(KafkaError.NONE, frozenset({TopicPartition("orders", 1)}))
+        case ReplicaLeaderElection():
+            return {TopicPartition("orders", 0): BrokerId(1), TopicPartition("orders", 1): KafkaError.INVALID_REQUEST}
+        case ApiPartitionReassignment():
+            return dict.fromkeys(event.targets, KafkaError.NONE)
+        case ListPartitionReassignments():
+            return {TopicPartition("orders", 0): ReplicaAssignment(replicas(1, 2), replicas(2), replicas(1))}
+        case UpdateFeatures():
+            return dict.fromkeys(event.updates, KafkaError.INVALID_REQUEST)
         case AlterPartitionReceived():
             return AlterPartitionReply(KafkaError.NONE, {TopicPartition("orders", 0): STATE}, {})
         case _:
@@ -42,6 +66,8 @@ def values_for(api_key: ApiKey, version: int) -> dict[str, object]:
         isr = {"new_isr": (1,), "new_isr_with_epochs": [{"broker_id": 1}]}
         row = {"partition_index": 0, "leader_epoch": 5, "partition_epoch": 9, **isr}
         return {"topics": [{"topic_name": "orders", "topic_id": TOPIC_UUID, "partitions": [row]}]}
+    if api_key in ADMIN:
+        return ADMIN_VALUES
     own = {"resource_type": 4, "resource_name": str(NODE_ID), "configs": (), "configuration_keys": None}
     return {"resources": [own]} if "CONFIGS" in api_key.name else {}
 

@@ -2,8 +2,12 @@
 
 import asyncio
 
+from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from controllerd.core.model import TopicPartition as Partition
 from tests.api.cluster import NODE_ID, Cluster, running
 
 
@@ -38,3 +42,19 @@ async def test_librdkafka_describes_the_cluster() -> None:
 
         assert described.controller is not None
         assert described.controller.id == NODE_ID
+
+
+async def test_librdkafka_has_leaders_elected() -> None:
+    outcomes = {Partition("orders", 0): BrokerId(1), Partition("orders", 1): KafkaError.PREFERRED_LEADER_NOT_AVAILABLE}
+    async with running(handler=lambda _: outcomes) as cluster:
+        endpoint = cluster.server.advertised[0]
+        admin = AdminClient({"bootstrap.servers": f"{endpoint.host}:{endpoint.port}", "log_level": 0})
+        wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+        future = admin.elect_leaders(ElectionType.PREFERRED, wanted)
+
+        results = await asyncio.to_thread(future.result, 10)
+
+        by_partition = {tp.partition: error for tp, error in results.items()}
+        assert by_partition[0] is None
+        assert by_partition[1].code() == KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
+        assert "Failed to elect leader for partition orders-1" in by_partition[1].str()

@@ -50,6 +50,13 @@ ALTER = encode_request(
     ),
 )
 
+ELECT = encode_request(1, "test", new_request(43, 1, {"topic_partitions": [{"topic": "orders", "partitions": (0,)}]}))
+MOVE = encode_request(
+    1,
+    "test",
+    new_request(45, 0, {"topics": [{"name": "orders", "partitions": [{"partition_index": 0, "replicas": (1, 2)}]}]}),
+)
+
 
 async def is_served(cluster: Cluster) -> bool:
     client = await cluster.connect()
@@ -80,11 +87,15 @@ async def send_bytes(cluster: Cluster, data: bytes) -> Client:
         (struct.pack(">i", len(ALLOCATE) + 1) + ALLOCATE + b"\0", "malformed request"),
         (struct.pack(">i", len(ALTER) + 1) + ALTER + b"\0", "malformed request"),
         (struct.pack(">i", len(ALTER) - 3) + ALTER[:-3], "malformed request"),
+        (struct.pack(">i", len(ELECT) + 1) + ELECT + b"\0", "malformed request"),
+        (struct.pack(">i", len(MOVE) - 3) + MOVE[:-3], "malformed request"),
+        (struct.pack(">ihhi", 8, 45, 1, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 57, 2, 1), "unsupported version"),
         # A header that announces 2**31 tagged fields.
         (struct.pack(">ihhih", 15, 67, 0, 1, -1) + b"\xff\xff\xff\xff\x07", "malformed request"),
     ],
 )
-async def test_what_is_no_request_ends_its_connection_and_no_other(data: bytes, reason: str) -> None:
+async def test_what_is_no_request_ends_its_connection_and_no_other_input_31(data: bytes, reason: str) -> None:
     async with running() as cluster:
         client = await send_bytes(cluster, data)
 
@@ -187,12 +198,12 @@ async def test_a_closed_server_ends_its_connections_and_frees_its_port() -> None
 
 
 HEADS = st.tuples(
-    st.sampled_from([0, 3, 7, 10, 16, 18, 19, 20, 22, 32, 35, 44, 45, 56, 60, 66, 67]), st.integers(0, 13)
+    st.sampled_from([0, 3, 7, 10, 16, 18, 19, 20, 22, 32, 35, 43, 44, 45, 46, 56, 57, 60, 66, 67]), st.integers(0, 13)
 )
 FRAMES = st.one_of(
     st.binary(max_size=200),
     st.tuples(HEADS, st.binary(max_size=120)).map(lambda f: struct.pack(">hhih", *f[0], 1, -1) + f[1]),
-    st.tuples(st.sampled_from([ALTER, ALLOCATE]), st.integers(0, 60), st.integers(0, 255)).map(
+    st.tuples(st.sampled_from([ALTER, ALLOCATE, ELECT, MOVE]), st.integers(0, 60), st.integers(0, 255)).map(
         lambda f: f[0][: f[1]] + bytes([f[2]]) + f[0][f[1] + 1 :]
     ),
 )

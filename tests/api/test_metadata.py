@@ -8,7 +8,7 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, SecurityProtocol
-from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView
 from tests.api.cluster import NODE_ID, TOPIC_ID, TOPIC_UUID, new_snapshot, partition, put_topic, replicas, running
 from wire.kio_codec import decode_response
 
@@ -242,3 +242,56 @@ async def test_all_topics_as_librdkafka_misspells_them_are_understood(version: i
         entity: Any = decode_response(3, version, answer)[1]
         [topic] = entity.topics
         assert topic.topic_authorized_operations == 3576
+
+
+# -- topics that are being deleted -------------------------------------------------------------------------------------
+
+
+def doomed_snapshot() -> ClusterSnapshot:
+    """The topic orders is being deleted, others is not."""
+    snapshot = snapshot_of(1, 2)
+    snapshot.topics["orders"] = replace(snapshot.topics["orders"], deletion=DeletionView(False, None, ()))
+    put_topic(snapshot, "others", None, partition(0, 1, 1))
+    return snapshot
+
+
+@pytest.mark.parametrize("version", EVERY_VERSION)
+async def test_a_topic_whose_deletion_was_asked_for_is_not_listed(version: int) -> None:
+    async with running(doomed_snapshot()) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(3, version, **everything(version))
+
+        assert [topic.name for topic in entity.topics] == ["others"]
+
+
+async def test_a_topic_whose_deletion_was_asked_for_is_unknown_and_created_by_nobody() -> None:
+    async with running(doomed_snapshot()) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(3, 9, **by_name("orders", create=True))
+
+        [topic] = entity.topics
+        assert topic.error_code == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_the_id_of_a_topic_whose_deletion_was_asked_for_is_unknown() -> None:
+    async with running(doomed_snapshot()) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(3, 12, topics=[{"name": None, "topic_id": TOPIC_UUID}])
+
+        [topic] = entity.topics
+        assert topic.error_code == KafkaError.UNKNOWN_TOPIC_ID
+
+
+async def test_a_topic_whose_deletion_waits_for_a_reassignment_is_still_listed() -> None:
+    snapshot = snapshot_of(1, 2)
+    waiting = DeletionView(False, "waits for the reassignment of orders-0", (), is_hidden=False)
+    snapshot.topics["orders"] = replace(snapshot.topics["orders"], deletion=waiting)
+    async with running(snapshot) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(3, 9, **everything(9))
+
+        assert [topic.name for topic in entity.topics] == ["orders"]

@@ -233,6 +233,24 @@ def test_a_topic_queued_for_deletion_is_removed_from_the_brokers_metadata() -> N
     assert (sent.isr, sent.controller_epoch) == ((B1, B2, B3), 4)
 
 
+@pytest.mark.parametrize(("isr", "expected"), [((1, 2), 1), ((2,), -2)])
+def test_a_topic_whose_deletion_waits_for_a_reassignment_stays_in_the_brokers_metadata(
+    isr: tuple[int, ...], expected: int
+) -> None:
+    """A leader that knows nothing of the topic answers no fetch of it, so nobody would ever catch up.
+
+    Nobody waits for a reassignment that cannot end: here because the leader is gone.
+    """
+    context = cluster(live=(1, 2, 3) if expected == 1 else (2, 3))
+    context.set_assignment(T0, ReplicaAssignment((B3, B1, B2), (B3,), (B1,)))
+    context.set_leadership(T0, state(1, 1, isr))
+    context.queued_for_deletion.add("t")
+    filled = batch(context)
+    filled.add_update_metadata([B2], [T0])
+
+    assert update_metadata(filled.take(), B2).body.partitions[T0].state.leader == expected
+
+
 def test_a_role_for_a_topic_queued_for_deletion_still_names_its_leader() -> None:
     context = cluster()
     context.queued_for_deletion.add("t")

@@ -129,6 +129,15 @@ def test_a_dropped_queue_keeps_the_deletions_it_owes() -> None:
     assert kept == [[TopicPartition("t", 0)], [TopicPartition("u", 0)]]
 
 
+def test_a_dropped_queue_keeps_what_is_removed_from_the_metadata() -> None:
+    waiting = queue()
+    for request in (update_metadata(0, 1, leader=1), update_metadata(2, leader=-2), update_metadata(3, leader=1)):
+        waiting.append(request)
+
+    assert waiting.drop_all_but_deletions() == 2
+    assert list(only_update(waiting).body.partitions) == [TopicPartition("t", 2)]
+
+
 def test_the_size_follows_what_waits() -> None:
     waiting = behind()
     for request in (leader_and_isr(), update_metadata(0), update_metadata(1), stop_replica(delete=True)):

@@ -93,7 +93,7 @@ async def test_the_client_id_is_the_controller_id() -> None:
         assert (await stub.got_so_many(1))[0].header.client_id == str(CONTROLLER)
 
 
-async def test_only_one_request_is_in_flight() -> None:
+async def test_only_one_request_is_in_flight_kafka_4959() -> None:
     async with one_broker() as (desk, manager, stub):
         for epoch in range(20):
             manager.send(B1, leader_and_isr(epoch))
@@ -125,7 +125,7 @@ async def test_a_request_cut_off_is_repeated_unchanged_before_anything_else() ->
 
 
 @pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
-async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection(act: Act) -> None:
+async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection_kafka_3916(act: Act) -> None:
     settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
     async with one_broker(act, settings=settings) as (desk, manager, stub):
         manager.send(B1, leader_and_isr())
@@ -151,7 +151,7 @@ async def test_a_refused_connection_is_tried_until_the_broker_listens() -> None:
     assert desk.exchanges[0].response.error is KafkaError.NONE
 
 
-async def test_removing_a_broker_ends_its_retries() -> None:
+async def test_removing_a_broker_ends_its_retries_kafka_907() -> None:
     async with one_broker(gate=False) as (desk, manager, stub):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))

@@ -42,3 +42,15 @@ async def outcome_of(process: Process) -> Outcome:
 async def controllerctl(*arguments: str, **variables: str) -> Outcome:
     """The command from beginning to end, without a terminal."""
     return await outcome_of(await start(*arguments, env=variables))
+
+
+async def answering(typed: bytes, *arguments: str) -> Outcome:
+    """The command on a terminal where somebody types."""
+    ours, terminal = os.openpty()
+    try:
+        process = await start(*arguments, stdin=terminal)
+        os.write(ours, typed)
+        return await outcome_of(process)
+    finally:
+        os.close(ours)
+        os.close(terminal)

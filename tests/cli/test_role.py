@@ -1,27 +1,14 @@
 """``controllerctl takeover`` and ``resign``: they say what will happen, ask, and end with a telling code."""
 
 import asyncio
-import os
 import signal
 
 import pytest
 
 from controllerd.errors import CallFailed, RefusedToLead, StoreUnavailable
 from controllerd.snapshot import Role
-from tests.cli.running import Outcome, controllerctl, outcome_of, start
+from tests.cli.running import answering, controllerctl, outcome_of, start
 from tests.status.fake_controller import FakeController, serving
-
-
-async def answering(typed: bytes, *arguments: str) -> Outcome:
-    """The command on a terminal where somebody types."""
-    ours, terminal = os.openpty()
-    try:
-        process = await start(*arguments, stdin=terminal)
-        os.write(ours, typed)
-        return await outcome_of(process)
-    finally:
-        os.close(ours)
-        os.close(terminal)
 
 
 async def test_a_takeover_says_from_whom_and_which_epochs() -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cli.output import human_duration
+from controllerd.core.model import BrokerId
 from controllerd.status.schema import StatusResponse
 from controllerd.status.sources import AuditView, WorkerView
 from events.cluster import BrokerChange
@@ -54,6 +55,35 @@ async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> 
     assert "1 wait, the oldest for 5.0 s, TopicChange in work for 250 ms" in outcome.out
     assert "10 records, 2 lost, in trouble: no space left on device" in outcome.out
     assert "/brokers/topics/broken: not JSON" in outcome.out
+
+
+async def test_status_shows_what_each_deletion_waits_for_and_what_brokers_owe() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    controller.delete("audit", deleting=(1, 2))
+    controller.delete("orders", held_up_by="replicas on broker 3 cannot be deleted: not online")
+    controller.snapshot.debts = MappingProxyType({BrokerId(3): 7})
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "deleting       audit: waits for the answer of 1, 2" in outcome.out
+    assert "deleting       orders: replicas on broker 3 cannot be deleted: not online" in outcome.out
+    assert "owed           broker 3 is to delete 7 replicas" in outcome.out
+
+
+async def test_status_lists_ten_deletions_and_counts_the_others() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    for number in range(13):
+        controller.delete(f"t{number:02}")
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "t09: under way" in outcome.out
+    assert "t10" not in outcome.out
+    assert "and 3 more topics" in outcome.out
 
 
 async def test_json_is_the_schema_of_the_daemon() -> None:

@@ -490,3 +490,19 @@ def test_the_count_of_changes_only_grows() -> None:
         counts.append(context.change_count)
 
     assert counts == [0, 1, 1, 2, 2]
+
+
+def test_of_one_topic_those_wait_that_are_new_or_offline_unless_it_is_queued_for_deletion() -> None:
+    context = ControllerContext()
+    for name in ("t", "u"):
+        context.put_topic(TopicImage(name, dict.fromkeys(range(3), ReplicaAssignment((BrokerId(1),))), None, 0))
+    new, online = TopicPartition("t", 0), TopicPartition("t", 1)
+    context.set_partition_state(new, PartitionState.NEW)
+    context.set_partition_state(online, PartitionState.NEW)
+    context.set_partition_state(online, PartitionState.ONLINE)
+    context.set_partition_state(TopicPartition("u", 0), PartitionState.NEW)
+
+    assert context.waiting_partitions_of("t") == [new]
+    assert context.waiting_partitions_of("unknown") == []
+    context.queued_for_deletion.add("t")
+    assert context.waiting_partitions_of("t") == []

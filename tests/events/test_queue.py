@@ -10,7 +10,7 @@ from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Event
 from events.cluster import BrokerChange, Expire, Startup
 from events.queue import EventQueue
-from events.topics import TopicChange
+from events.topics import PartitionModifications, TopicChange
 
 
 class ManualClock:
@@ -129,3 +129,32 @@ async def test_the_age_is_that_of_the_oldest_event() -> None:
 
 async def test_an_empty_queue_has_no_age() -> None:
     assert EventQueue(ManualClock()).oldest_age_s() == 0.0
+
+
+async def test_an_event_that_says_where_to_look_waits_once_and_again_once_it_is_in_work_kafka_5502() -> None:
+    queue = EventQueue(ManualClock())
+    for _ in range(3):
+        queue.put(BrokerChange())
+        queue.put(PartitionModifications("a"))
+        queue.put(PartitionModifications("b"))
+    assert [(await queue.take()).event for _ in range(2)] == [BrokerChange(), PartitionModifications("a")]
+
+    queue.put(BrokerChange())
+    queue.put(PartitionModifications("b"))
+
+    assert await taken(queue) == [PartitionModifications("b"), BrokerChange()]
+
+
+async def test_what_was_preempted_may_come_again() -> None:
+    queue = EventQueue(ManualClock())
+    queue.put(BrokerChange())
+    queue.clear_and_put(Expire())
+    queue.put(BrokerChange())
+    assert await taken(queue) == [Expire(), BrokerChange()]
+
+
+async def test_any_other_event_waits_as_often_as_it_came() -> None:
+    queue = EventQueue(ManualClock())
+    queue.put(Startup())
+    queue.put(Startup())
+    assert await taken(queue) == [Startup(), Startup()]

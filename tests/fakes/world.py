@@ -45,10 +45,12 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.wall_offset = 0.0
+        """How far the wall clock is from where it began, in seconds: somebody set it."""
 
     def now_ms(self) -> int:
         """Wall clock."""
-        return int(self.now * 1000)
+        return int((self.now + self.wall_offset) * 1000)
 
     def monotonic(self) -> float:
         """Monotonic clock."""
@@ -98,9 +100,10 @@ class ManualTimers:
         if event not in [kept for _, kept in self.later]:
             self.later.append((delay_s, event))
 
-    def fire(self) -> list[Event]:
-        """Everything that was put for later; it is not kept any more."""
-        fired, self.later = [event for _, event in self.later], []
+    def fire(self, within_s: float = float("inf")) -> list[Event]:
+        """Everything that was put for later, at most so many seconds later; it is not kept any more."""
+        fired = [event for delay_s, event in self.later if delay_s <= within_s]
+        self.later = [kept for kept in self.later if kept[0] > within_s]
         return fired
 
     def clear(self) -> None:

@@ -30,8 +30,11 @@ from controllerd.zk.access import (
     Transaction,
     operation_name,
 )
+from controllerd.zk.multiread import UNREADABLE_VERSION
 
 NOT_EMPTY = -111
+NO_AUTH = -102
+READ_CHUNK = 500
 Undo = list[Callable[[], None]]
 
 
@@ -167,8 +170,14 @@ class FakeZooKeeper:
         """What happens just after it."""
         self.lose_reply_of: set[int] = set()
         """The answers of these transactions (counted from 1) are lost after they were applied."""
+        self.round_trips = 0
+        """Requests that a real session would have sent."""
         self.secured: set[str] = set()
         """Znodes whose ACL does not give everybody every right."""
+        self.forbidden: set[str] = set()
+        """Znodes that this session may not read."""
+        self.read_only: set[str] = set()
+        """Znodes that this session may not write."""
         self.is_lost = False
         self._data_watches: set[str] = set()
         self._child_watches: set[str] = set()
@@ -206,7 +215,12 @@ class FakeZooKeeper:
     async def read(self, paths: Sequence[str]) -> list[Node | None]:
         """Read many."""
         self._alive()
-        return [self.tree.nodes.get(path) for path in paths]
+        self.round_trips += -(-len(paths) // READ_CHUNK)
+        nodes = [self.tree.nodes.get(path) for path in paths]
+        if self.forbidden:
+            found = zip(paths, nodes, strict=True)
+            return [node if path not in self.forbidden else Node(None, UNREADABLE_VERSION, 0) for path, node in found]
+        return nodes
 
     async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
         """Read many and watch them."""
@@ -217,6 +231,7 @@ class FakeZooKeeper:
     async def children(self, path: str, *, watch: bool = False) -> list[str] | None:
         """Names below."""
         self._alive()
+        self.round_trips += 1
         names = self.tree.children(path)
         if watch and names is not None:
             self._child_watches.add(path)
@@ -229,8 +244,12 @@ class FakeZooKeeper:
     def _commit(self, transaction: Transaction) -> Outcome:
         self._alive()
         self.transactions.append(transaction)
+        self.round_trips += 1
         number = len(self.transactions)
         self.before_transaction.pop(number, lambda: None)()
+        denied = [index for index, operation in enumerate(transaction) if operation.path in self.read_only]
+        if denied:
+            return Aborted(self.tree.zxid, denied[0], NO_AUTH)
         outcome = self.tree.apply(transaction, self._session_id)
         if isinstance(outcome, Committed):
             self.writes += [

@@ -1,6 +1,7 @@
 """Brokers die, bounce, return and change their registration."""
 
 from controllerd.core.model import PartitionState
+from events.cluster import QuarantineCheck
 from replay.records import AlarmRecord, PartitionStateRecord
 from tests.fakes.world import World, registration, tp
 
@@ -176,8 +177,8 @@ async def test_a_state_znode_that_was_mended_is_found_and_served_again(world: Wo
     await world.settle()
     world.tree.put(path, b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1,2]}')
 
-    for event in world.timers.fire():
-        world.queue.put(event)
+    assert QuarantineCheck() in world.timers.fire()
+    world.queue.put(QuarantineCheck())
     await world.settle()
 
     assert world.state("t")[:3] == (2, 4, [2])

@@ -2,7 +2,8 @@
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.loop import detail_of
+from controllerd.loop import detail_of, summary_of
+from events.admin import ControlledShutdownReply
 from events.responses import LeaderAndIsrResponseReceived
 
 
@@ -11,3 +12,17 @@ def test_the_partitions_of_an_answer_are_counted_and_not_written_out() -> None:
     event = LeaderAndIsrResponseReceived(BrokerId(1), 7, 3, KafkaError.NONE, {}, request.keys())  # as ``event_of`` does
 
     assert detail_of(event)["partitions"] == 100_000
+
+
+def test_a_small_reply_is_given_as_it_is() -> None:
+    assert summary_of({"a": KafkaError.NONE}) == "{'a': <KafkaError.NONE: 0>}"
+    assert summary_of(None) == "None"
+
+
+def test_of_a_large_reply_only_the_size_is_given() -> None:
+    many = frozenset(TopicPartition("orders", number) for number in range(100_000))
+
+    assert summary_of(dict.fromkeys(many, KafkaError.NONE)) == "<100000>"
+    assert summary_of(ControlledShutdownReply(KafkaError.NONE, many)) == (
+        "ControlledShutdownReply(error=0, remaining=<100000>)"
+    )

@@ -12,7 +12,7 @@ from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController, NotServed
 from controllerd.snapshot import Role
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
-from events.admin import AllocateProducerIds, UpdateFeatures
+from events.admin import AllocateProducerIds, DeleteTopics
 from events.cluster import (
     BrokerChange,
     Expire,
@@ -23,7 +23,6 @@ from events.cluster import (
     ShutdownEventThread,
     Takeover,
 )
-from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
 from tests.fakes.world import NODE_ID, World, registration, tp
 from tests.fakes.zookeeper import Tree
@@ -193,9 +192,7 @@ async def test_a_standby_has_nothing_to_resign() -> None:
 
 async def test_an_event_of_a_later_version_answers_that_it_is_not_served(world: World) -> None:
     with pytest.raises(NotServed):
-        await world.call(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT))
-    with pytest.raises(NotServed):
-        await world.call(UpdateFeatures({}))
+        await world.call(DeleteTopics(frozenset({"t"})))
 
     assert world.snapshot.role is Role.ACTIVE
 

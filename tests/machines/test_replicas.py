@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllerd.core.model import Replica, ReplicaState
+from controllerd.core.model import Replica, ReplicaAssignment, ReplicaState
 from replay.records import RefusedRecord
 from tests.fakes.world import World, ids, tp
 
@@ -45,6 +45,7 @@ async def test_the_last_member_stays_in_the_isr(world: World) -> None:
 
 
 async def test_deletion_goes_through_its_states_and_removes_the_replica(world: World) -> None:
+    world.context.set_assignment(tp("t"), ReplicaAssignment(ids(1, 2, 3), removing=ids(3)))
     for state in (ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL):
         await world.c.replicas.handle([FOLLOWER], state)
     await world.c.replicas.handle([FOLLOWER], ReplicaState.NON_EXISTENT)

@@ -86,6 +86,10 @@ def assert_same_picture(state: ClusterState, context: ControllerContext) -> None
     assert state.shutting_down == context.shutting_down
     assert state.offline_dirs == context.offline_dirs
     assert state.quarantine == context.quarantine
+    assert state.debts == {broker: dict(context.debts.of(broker)) for broker in context.debts.brokers()}
+    assert {name for name, deletion in state.deletions.items() if deletion.is_started} == context.deletions.started
+    assert {name: d.halted for name, d in state.deletions.items() if d.halted} == context.deletions.halted
+    assert state.deletions.keys() == context.deletions.queued
     assert state.topic_ids() == {name: topic.topic_id for name, topic in context.topics.items()}
     assert {name: topic.znode_version for name, topic in state.topics.items()} == {
         name: topic.znode_version for name, topic in context.topics.items()
@@ -161,3 +165,24 @@ def test_differences_from_zookeeper_are_sentences() -> None:
     assert first == "topic b has the id None in ZooKeeper and none in the log"
     assert second.startswith("partition a-0 has the assignment ReplicaAssignment(replicas=(1, 2)")
     assert third.endswith("in the log and none in ZooKeeper")
+
+
+def test_deletions_and_debts_are_folded_as_the_context_has_them() -> None:
+    context = ControllerContext()
+    for name in TOPICS:
+        context.put_topic(TopicImage(name, {0: ReplicaAssignment((BrokerId(1),))}, None, 0))
+        context.deletions.queue(name)
+    context.deletions.begin("a")
+    context.deletions.halt("a", "waits")
+    context.deletions.halt("b", "waits")
+    context.deletions.resume("b")
+    context.remove_topic("c")
+    many = {TopicPartition("c", number): "id-1" for number in range(12_000)}
+    context.debts.set(BrokerId(1), many)
+    context.debts.set(BrokerId(2), {TopicPartition("c", 0): None})
+    context.debts.set(BrokerId(2), {})
+
+    state = fold(list(journal_records(context.take_changes())))
+
+    assert_same_picture(state, context)
+    assert sorted(state.deletions) == ["a", "b"]

@@ -9,14 +9,19 @@ import pytest
 from replay.invariants import RULES, TITLES, check
 from replay.records import (
     AlarmRecord,
+    AssignmentRecord,
+    BrokerRow,
     BrokersRecord,
+    DebtRecord,
     DecisionRecord,
+    DeletionRecord,
     EventBegin,
     EventEnd,
     GapRecord,
     LeadershipRecord,
     PartitionStateRecord,
     QuarantineRecord,
+    ReassignmentRecord,
     Record,
     ReplicaStateRecord,
     ReplyRecord,
@@ -89,6 +94,34 @@ def in_doubt() -> list[Record]:
     return [ZkWriteRecord(12, 0, 1.0, ["setData"], [STATE], [10], ["unknown"], [-1], ambiguous=True)]
 
 
+def moved(step: str, replicas: list[int], adding: list[int], removing: list[int]) -> list[Record]:
+    """An event in which a reassignment of the partition takes a step."""
+    return event(
+        "ApiPartitionReassignment",
+        ReassignmentRecord(step, ["a"], [0]),
+        AssignmentRecord(["a"], [0], [replicas], [adding], [removing]),
+    )
+
+
+def delete_on(broker: int) -> RequestRecord:
+    """A broker is told to delete its replica."""
+    epoch = {1: 111, 2: 102, 3: 103}[broker]
+    return RequestRecord("StopReplica", 7, [broker], [epoch], ["a"], [0], [], [5], [], delete=[True])
+
+
+def gone(path: str) -> ZkWriteRecord:
+    """A znode is deleted."""
+    return ZkWriteRecord(12, 5020, 1.0, ["delete"], [path], [-1], ["ok"], [-1])
+
+
+JOINED: Final = [
+    BrokersRecord(live=[BrokerRow(3, 103, [], None)]),
+    RequestRecord("UpdateMetadata", 7, [1, 2, 3], [111, 102, 103], ["a"], [0], [2], [4], [10], [1, 2, 3]),
+]
+MOVING: Final[list[Record]] = [*event("BrokerChange", *JOINED), *moved("begun", [3, 2, 1], [3], [1])]
+"""Broker 3 joins, and the partition is on its way from 1,2 to 3,2."""
+SYNCED: Final = event("AlterPartitionReceived", *write(11, 2, 4, [2, 1, 3]))
+STARTED: Final[list[Record]] = [DeletionRecord(["a", "a"], ["queued", "started"], [None, None])]
 OFFLINE: Final = PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["OfflinePartition"])
 
 
@@ -171,10 +204,32 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-15", more(*event("BrokerChange", decision("Offline", 2, [2, 1])))),
     ("I-15", more(*event("ControlledShutdown", decision("ControlledShutdown", 2, [2, 1])))),
     ("I-15", more(*event("AutoPreferredReplicaLeaderElection", decision("Preferred", 2, [2, 1])))),
+    ("I-16", more(*moved("begun", [2, 1, 3], [], []))),
+    ("I-16", more(*moved("begun", [3, 2], [3], []))),
+    ("I-16", more(*MOVING, *moved("overridden", [4, 2], [4], []))),
+    ("I-16", more(*MOVING, *moved("cancelled", [2], [], []))),
+    ("I-16", more(*MOVING, *moved("completing", [3], [], []))),
+    ("I-16", more(*MOVING, *moved("completing", [3, 2], [], []))),
+    ("I-16", more(*MOVING, *SYNCED, *moved("completing", [3], [], []))),
+    (
+        "I-17",
+        more(
+            *event(
+                "ZkPartitionReassignment",
+                ZkWriteRecord(12, 5009, 1.0, ["setData"], ["/brokers/topics/a"], [0], ["ok"], [1]),
+                AssignmentRecord(["a"], [0], [[2, 1]], [[]], [[]]),
+            )
+        ),
+    ),
     ("I-18", more(ReplicaStateRecord(["a"], [0], [1], ["OnlineReplica"], ["ReplicaDeletionStarted"]))),
     ("I-18", more(ReplicaStateRecord(["a"], [0], [3], ["NonExistentReplica"], ["OnlineReplica"]))),
     ("I-19", more(PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["NonExistentPartition"]))),
     ("I-19", more(PartitionStateRecord(["a"], [1], ["NonExistentPartition"], ["OnlinePartition"]))),
+    ("I-20", more(*MOVING, *SYNCED, *moved("completing", [3, 2], [], []), delete_on(1))),
+    ("I-21", more(DeletionRecord(["a"], ["queued"], [None]), *event("X", *write(11, 2, 5, [2])), delete_on(1))),
+    ("I-22", more(*event("X", DeletionRecord(["a"], ["queued"], [None]), gone("/brokers/topics/a")))),
+    ("I-22", more(*event("X", *STARTED, gone("/admin/delete_topics/a")))),
+    ("I-22", more(*event("X", *STARTED, gone("/brokers/topics/a/partitions/0/state")))),
     (
         "I-23",
         more(
@@ -195,6 +250,9 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-29", more(ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-29", more(ResponseRecord(3, 103, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-30", changed(SnapshotEnd, partitions=2)),
+    ("I-31", more(DeletionRecord(["a", "a"], ["queued", "queued"], [None, None]))),
+    ("I-31", more(DeletionRecord(["b"], ["started"], [None]))),
+    ("I-31", more(DeletionRecord(["a", "a"], ["queued", "resumed"], [None, None]))),
     ("I-32", changed(EventBegin, 3, detail={"broker": 1})),
     ("I-32", more(*event("AlterPartitionReceived", *write(11, 1, 4, [2, 1])))),
     ("I-33", more(*event("BrokerChange", *write(11, 2, 5, [2, 1], recovery=1)))),
@@ -215,6 +273,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-38", more(*event("BrokerChange", *in_doubt(), told([2], live=[1, 2], partition_epoch=10)))),
     ("I-40", lost_line),
     ("I-40", clock_that_goes_back),
+    ("RT", more(AlarmRecord("invariant broken", "TopicChange: InvariantBroken: I-06: a-0 would have an empty ISR"))),
 ]
 
 
@@ -297,6 +356,54 @@ def test_an_unclean_election_that_was_decided_on_is_no_violation() -> None:
         *event("AlterPartitionReceived", *write(13, 1, 6, [1])),
     )
     assert list(check(log)) == []
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [*SYNCED, *event("X", *write(12, 2, 5, [2, 3])), *moved("completing", [3, 2], [], []), delete_on(1)],
+        [*moved("cancelled", [2, 1], [], []), delete_on(3)],
+        [*moved("overridden", [1, 2], [], []), *moved("begun", [2, 1], [], [])],
+        [
+            *event(
+                "X",
+                *write(11, 2, 4, [2, 3]),
+                ReassignmentRecord("completing", ["a"], [0]),
+                AssignmentRecord(["a"], [0], [[3, 2]], [[]], [[]]),
+                AssignmentRecord(["a"], [0], [[3, 2, 1]], [[3]], [[1]]),
+            )
+        ],
+    ],
+)
+def test_a_reassignment_may_end_be_cancelled_be_overridden_and_be_held_back(steps: list[Record]) -> None:
+    violations = {violation.id for violation in check(with_more(good_log(), *MOVING, *steps))}
+    assert not violations & {"I-16", "I-17", "I-20", "I-21"}
+
+
+def test_a_topic_whose_replicas_are_deleted_or_owed_may_go() -> None:
+    log = with_more(
+        good_log(),
+        *event(
+            "TopicDeletion",
+            *STARTED,
+            delete_on(2),
+            ReplicaStateRecord(["a"], [0], [2], ["ReplicaDeletionStarted"], ["ReplicaDeletionSuccessful"]),
+            DebtRecord(1, ["a"], [0], [None]),
+            gone("/brokers/topics/a/partitions/0/state"),
+            gone("/brokers/topics/a"),
+            gone("/admin/delete_topics/a"),
+            gone("/admin/delete_topics/unknown"),
+            TopicsForgotten(["a"]),
+        ),
+    )
+    assert list(check(log)) == []
+
+
+def test_a_change_that_somebody_else_made_is_not_held_against_us() -> None:
+    written = ZkWriteRecord(12, 5009, 1.0, ["setData"], ["/brokers/topics/a"], [0], ["ok"], [1])
+    said = AlarmRecord("assignment changed by somebody else", "a-0: this -> that")
+    changes = AssignmentRecord(["a"], [0], [[2, 1]], [[]], [[]])
+    assert list(check(with_more(good_log(), *event("PartitionModifications", written, said, changes)))) == []
 
 
 def test_what_is_unknown_is_cleared_up_by_a_new_term() -> None:

@@ -15,9 +15,10 @@ from controllerd.core.model import (
     ReplicaAssignment,
 )
 from controllerd.errors import ControllerdError, NotController
-from controllerd.snapshot import ClusterSnapshot, Holder, PartitionView, Role, TopicView
+from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
 from events.queue import EventQueue
 
@@ -89,6 +90,11 @@ class FakeController:
         self.snapshot.topics[name] = TopicView(name, None, partitions)
         self.snapshot.version += 1
 
+    def delete(self, topic: str, *, held_up_by: str | None = None, deleting: tuple[int, ...] = ()) -> None:
+        """The deletion of a topic was asked for."""
+        self.snapshot.deletions[topic] = DeletionView(held_up_by is None, held_up_by, tuple(map(BrokerId, deleting)))
+        self.snapshot.version += 1
+
     def sources(self) -> StatusSources:
         """What the server asks."""
         return StatusSources(
@@ -114,11 +120,14 @@ class FakeController:
             except ControllerdError as error:
                 queued.fail(error)
 
-    def _handle(self, event: object) -> TakeoverResult | None:
-        assert isinstance(event, Takeover | Resign)
+    def _handle(self, event: object) -> TakeoverResult | Forgotten | None:
+        assert isinstance(event, Takeover | Resign | ForgetBroker)
         self.reasons.append(event.reason)
         if self.refusal is not None:
             raise self.refusal
+        if isinstance(event, ForgetBroker):
+            doomed = tuple(sorted(self.snapshot.deletions))
+            return Forgotten(doomed, 3 * len(doomed))
         if isinstance(event, Resign):
             if not self.snapshot.is_active:
                 raise NotController("this instance is not the active controller")

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestServer
 
-from controllerd.errors import CallFailed, ControllerMoved, NotServed, RefusedToLead, StoreUnavailable
+from controllerd.core.model import BrokerId
+from controllerd.errors import (
+    CallFailed,
+    CallRefused,
+    ControllerdError,
+    ControllerMoved,
+    NotServed,
+    RefusedToLead,
+    StoreUnavailable,
+)
 from controllerd.snapshot import Role
 from controllerd.status.admin import is_loopback
 from controllerd.status.schema import Health, StatusResponse
@@ -190,6 +199,28 @@ async def test_status_names_what_is_quarantined(http: aiohttp.ClientSession, con
     assert answer["status"]["quarantined"] == [{"path": "/brokers/topics/broken", "reason": "not JSON"}]
 
 
+async def test_status_names_what_is_deleted_and_what_each_deletion_waits_for(
+    http: aiohttp.ClientSession, controller: FakeController
+) -> None:
+    controller.delete("orders", held_up_by="replicas on broker 3 cannot be deleted: not online")
+    controller.delete("audit", deleting=(1, 2))
+    controller.snapshot.debts = MappingProxyType({BrokerId(3): 7})
+
+    async with serving(controller) as url, http.get(f"{url}/v1/status") as response:
+        status = (await response.json())["status"]
+
+    assert status["deletions"] == [
+        {"topic": "audit", "has_begun": True, "held_up_by": None, "deleting": [1, 2]},
+        {
+            "topic": "orders",
+            "has_begun": False,
+            "held_up_by": "replicas on broker 3 cannot be deleted: not online",
+            "deleting": [],
+        },
+    ]
+    assert status["debts"] == [{"broker": 3, "replicas": 7}]
+
+
 async def test_answers_are_never_cached(http: aiohttp.ClientSession, controller: FakeController) -> None:
     async with serving(controller) as url, http.get(f"{url}/v1/status") as response:
         assert response.headers["Cache-Control"] == "no-store"
@@ -220,6 +251,47 @@ async def test_a_resignation_makes_the_instance_stand_by(
     assert controller.snapshot.role is Role.STANDBY
 
 
+async def test_a_broker_is_forgotten_through_the_queue_when_its_id_is_repeated(
+    http: aiohttp.ClientSession, controller: FakeController
+) -> None:
+    controller.delete("orders", held_up_by="replicas on broker 7 cannot be deleted: not online")
+
+    async with (
+        serving(controller) as url,
+        http.post(f"{url}/v1/brokers/7/forget", json={"reason": "burnt down", "confirm": 7}) as response,
+    ):
+        answer = await response.json()
+
+    assert controller.reasons == ["burnt down"]
+    assert (answer["kind"], answer["broker"], answer["topics"], answer["replicas"]) == (
+        "BrokerForgotten",
+        7,
+        ["orders"],
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"reason": "burnt down"}, {"reason": "burnt down", "confirm": 8}, {"reason": "", "confirm": 7}]
+)
+async def test_no_broker_is_forgotten_without_a_reason_and_its_id_once_more(
+    http: aiohttp.ClientSession, controller: FakeController, body: dict[str, object]
+) -> None:
+    async with serving(controller) as url, http.post(f"{url}/v1/brokers/7/forget", json=body) as response:
+        answer = await response.json(content_type=None)
+
+    assert (response.status, answer["code"], controller.reasons) == (400, "not_confirmed", [])
+    assert '"confirm": 7' in answer["hint"]
+
+
+@pytest.mark.parametrize("broker", ["-1", "seven", "99999999999", ""])
+async def test_what_is_no_broker_id_cannot_be_forgotten(
+    http: aiohttp.ClientSession, controller: FakeController, broker: str
+) -> None:
+    async with serving(controller) as url, http.post(f"{url}/v1/brokers/{broker}/forget", json={}) as response:
+        assert response.status == 404
+
+
 async def test_the_reason_may_be_left_out(http: aiohttp.ClientSession, controller: FakeController) -> None:
     headers = {"Content-Type": "application/json"}
     async with serving(controller) as url, http.post(f"{url}/v1/takeover", headers=headers) as response:
@@ -242,6 +314,7 @@ async def test_what_a_standby_cannot_resign_is_a_problem_with_a_hint(
     [
         (ControllerMoved("epoch 9"), 409, "fenced"),
         (RefusedToLead("secured znodes"), 409, "refused_to_lead"),
+        (CallRefused("broker 3 is registered"), 409, "refused"),
         (StoreUnavailable("session lost"), 503, "zookeeper_unavailable"),
         (NotServed("later"), 501, "not_served"),
         (CallFailed("see the log"), 500, "failed"),
@@ -250,7 +323,7 @@ async def test_what_a_standby_cannot_resign_is_a_problem_with_a_hint(
 async def test_every_failure_has_a_status_and_a_code(
     http: aiohttp.ClientSession, controller: FakeController, refusal: Exception, status: int, code: str
 ) -> None:
-    assert isinstance(refusal, ControllerMoved | RefusedToLead | StoreUnavailable | NotServed | CallFailed)
+    assert isinstance(refusal, ControllerdError)
     controller.refusal = refusal
 
     async with serving(controller) as url, http.post(f"{url}/v1/takeover", json={}) as response:

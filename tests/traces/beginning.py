@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from controllerd.core.model import NO_LEADER
+from controllerd.core.policy import Policy
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData
 from controllerd.zk.paths import PERSISTENT_PATHS
-from tests.traces.format import Json, Op, Trace
+from tests.traces.format import Json, Op, Trace, Znode
 from tests.traces.observe import EPOCH_PATH, raw_data
 from tests.traces.symbols import Symbols
 
@@ -26,18 +28,61 @@ def symbols_of(trace: Trace, node_id: int) -> Symbols:
     return Symbols(trace, node_id, epoch, trace.initial[EPOCH_PATH].version)
 
 
+def policy_of(trace: Trace) -> Policy:
+    """How the controller was told to behave; the imbalance of leaders is looked at as often as it can be."""
+    is_balanced = trace.config.get("auto.leader.rebalance.enable") != "false"
+    return Policy(auto_leader_rebalance_enable=is_balanced, leader_imbalance_check_interval_s=1.0)
+
+
 def beginning(trace: Trace, symbols: Symbols) -> list[Operation]:
     """What makes an empty ZooKeeper look like the beginning of the trace, but for registrations and ``/controller``.
 
-    If it is our controller that leads at the beginning, its election brings ``/controller_epoch`` to its version.
+    If it is our controller that leads at the beginning, its election brings ``/controller_epoch`` to its version; and
+    a reassignment that is under way is resumed then, with the next leader epoch.
     """
     wanted: dict[str, tuple[Json, int]] = {path: (data, 0) for path, data in _BY_FIRST_BROKER.items()}
     for path, znode in trace.initial.items():
         if not path.startswith((IDS, "/controller")):
             wanted[path] = (znode.data, znode.version)
+    for path in _states_under_reassignment(trace):
+        state, version = wanted[path]
+        wanted[path] = ({**state, "leader_epoch": state["leader_epoch"] - 1}, version - 1)
+    wanted.update(_when_still_led(trace))
     version = trace.initial[EPOCH_PATH].version
     wanted[EPOCH_PATH] = (str(FIRST_EPOCH), version if trace.starts_deposed else version - 1)
     return list(_operations(wanted, symbols))
+
+
+def dying(trace: Trace) -> tuple[int, ...]:
+    """Brokers that died under the controller before the trace begins, and left partitions without leader.
+
+    A controller that is elected after the death would take the dead out of their ISRs once more.
+    """
+    return tuple(sorted({znode.data["isr"][0] for znode in _leaderless(trace).values()}))
+
+
+def _leaderless(trace: Trace) -> Mapping[str, Znode]:
+    states = {path: znode for path, znode in trace.initial.items() if path.endswith("/state")}
+    return {path: znode for path, znode in states.items() if znode.data["leader"] == NO_LEADER}
+
+
+def _when_still_led(trace: Trace) -> dict[str, tuple[Json, int]]:
+    """The states of partitions without leader before their leaders died."""
+    return {
+        path: (data | {"leader": data["isr"][0], "leader_epoch": data["leader_epoch"] - 1}, version - 1)
+        for path, (data, version) in ((path, (found.data, found.version)) for path, found in _leaderless(trace).items())
+    }
+
+
+def _states_under_reassignment(trace: Trace) -> list[str]:
+    if trace.starts_deposed:
+        return []
+    return [
+        f"{path}/partitions/{partition}/state"
+        for path, znode in trace.initial.items()
+        if isinstance(znode.data, dict)
+        for partition in {**znode.data.get("adding_replicas", {}), **znode.data.get("removing_replicas", {})}
+    ]
 
 
 def _operations(wanted: Mapping[str, tuple[Json, int]], symbols: Symbols) -> Iterator[Operation]:

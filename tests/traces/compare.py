@@ -8,11 +8,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Final
 
 from controllerd.zk.access import ANY_VERSION
-from tests.traces.format import CLOSED, Json, Op, RequestLine, Trace, ZkLine, Znode
+from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Trace, ZkLine, Znode
 from tests.traces.observe import EPOCH_PATH, Observed
 
 _COMPARED: Final = (
@@ -154,7 +154,7 @@ def _requests(trace: Trace, observed: Observed, with_repeats: bool) -> list[Diff
     found = []
     for broker in trace.brokers:
         expected = [line for line in trace.requests_to(broker) if with_repeats or line.answer != CLOSED]
-        for theirs, mine in zip_longest(expected, observed.requests_to(broker)):
+        for theirs, mine in _paired(expected, observed.requests_to(broker)):
             if theirs is None:
                 found.append(Difference((), "extra request", f"to broker {broker}: {_show_request(mine)}"))
             elif mine is None:
@@ -163,6 +163,19 @@ def _requests(trace: Trace, observed: Observed, with_repeats: bool) -> list[Diff
                 text = _diff(_show_request(theirs), _show_request(mine))
                 found.append(Difference((theirs.number,), "request", text))
     return found
+
+
+def _paired(
+    expected: Sequence[RequestLine], ours: Sequence[RequestLine]
+) -> Iterable[tuple[RequestLine | None, RequestLine | None]]:
+    """Each request with its counterpart. One that is missing in the middle does not shift all that follow."""
+    if len(expected) == len(ours):
+        return zip(expected, ours, strict=True)
+    texts, own_texts = ([json.dumps(_key(line), sort_keys=True) for line in lines] for lines in (expected, ours))
+    aligned = difflib.SequenceMatcher(None, texts, own_texts, autojunk=False).get_opcodes()
+    return chain.from_iterable(
+        zip_longest(expected[start:end], ours[own_start:own_end]) for _, start, end, own_start, own_end in aligned
+    )
 
 
 def _key(line: RequestLine) -> tuple[str, int, str, Json]:
@@ -182,10 +195,28 @@ def _replies(trace: Trace, observed: Observed) -> list[Difference]:
         if theirs is None or mine is None:
             number = () if theirs is None else (theirs.number,)
             found.append(Difference(number, "missing reply" if mine is None else "extra reply", str(theirs or mine)))
-        elif (theirs.to, theirs.api, theirs.version, theirs.body) != (mine.to, mine.api, mine.version, mine.body):
+        elif _reply(theirs) != _reply(mine):
             text = _diff(json.dumps(theirs.body, indent=1), json.dumps(mine.body, indent=1))
             found.append(Difference((theirs.number,), "reply", text))
     return found
+
+
+def _reply(line: ReplyLine) -> tuple[str, str, int, Json]:
+    return line.to, line.api, line.version, _comparable(line.body)
+
+
+def _comparable(body: Json) -> Json:
+    """Without the words of errors, which are for people, and the order of topics, which means nothing."""
+    if isinstance(body, list):
+        rows = [_comparable(row) for row in body]
+        return sorted(rows, key=_topic_of) if rows and _topic_of(rows[0]) else rows
+    if isinstance(body, dict):
+        return {key: _comparable(value) for key, value in body.items() if key != "error_message"}
+    return body
+
+
+def _topic_of(row: Json) -> str:
+    return str(row.get("topic") or row.get("name") or "") if isinstance(row, dict) else ""
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

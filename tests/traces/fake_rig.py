@@ -6,6 +6,8 @@ from typing import Final
 
 from channel_manager.manager import event_of
 from channel_manager.observer import Exchange
+from controllerd.api.admin_calls import AdminCalls
+from controllerd.api.asking import Asker
 from controllerd.api.calls import BrokerCalls
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
@@ -27,7 +29,7 @@ from controllerd.zk.access import (
 from tests.fakes.world import NODE_ID, World
 from tests.fakes.zookeeper import Tree
 from tests.traces import wire_form
-from tests.traces.beginning import IDS, beginning, operation_of, symbols_of, unlike_beginning
+from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
 from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TriggerLine, ZkLine, Znode
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
 from wire import hot
@@ -36,6 +38,8 @@ from wire.framing import peek_request
 from wire.kio_codec import decode_entity, decode_response, encode_request, request_type
 from wire.versions import ApiKey, VersionRange, choose_control
 
+_PAUSE_S: Final = 10.0
+"""Longer than the recorded controller had between two triggers: what comes later than that is not in a trace."""
 CONTROLLER: Final = 1
 """Session id of our controller."""
 OUTSIDER: Final = 77
@@ -68,9 +72,12 @@ class FakeRun:
         self.trace = trace
         self.tree = RecordingTree()
         self.symbols = symbols_of(trace, NODE_ID)
-        self.world = World(tree=self.tree, session_id=CONTROLLER)
-        self.calls = BrokerCalls(self.world.queue, self.world.snapshot, 10.0)
+        self.world = World(tree=self.tree, session_id=CONTROLLER, policy=policy_of(trace))
+        asker = Asker(self.world.queue, self.world.snapshot, 10.0)
+        self.calls = BrokerCalls(asker, self.world.snapshot)
+        self.admin = AdminCalls(asker, self.world.snapshot)
         self._answered = 0
+        self._has_begun = False
         self._replies: list[ReplyLine] = []
 
     async def play(self) -> Observed:
@@ -82,7 +89,14 @@ class FakeRun:
             if step.trigger.api is not None:
                 self._replies.append(await self._ask(step.trigger))
             await self._settle()
+            await self._let_time_pass()
         return self._observed()
+
+    async def _let_time_pass(self) -> None:
+        """The leader imbalance is looked at, if that is done at all."""
+        for event in self.world.timers.fire(within_s=_PAUSE_S):
+            self.world.queue.put(event)
+        await self._settle()
 
     # -- the beginning -------------------------------------------------------------------------------------------------
 
@@ -96,13 +110,19 @@ class FakeRun:
         if self.trace.starts_deposed:
             holder = raw_data(self.trace.initial["/controller"].data, self.symbols)
             self.tree.apply([Create("/controller", holder, ephemeral=True)], HOLDER)
+        for broker in dying(self.trace):
+            self.world.register(broker)
         await self.world.start()
         await self._settle()
+        for broker in dying(self.trace):
+            self.world.die(broker)
+            await self._settle()
         assert self.world.c.is_active is not self.trace.starts_deposed
         assert not unlike_beginning(self.trace, self._znodes())
         self.world.forget()
         self.tree.tried.clear()
         self._answered = 0
+        self._has_begun = True
 
     def _ports(self) -> None:
         self.symbols.bind_port("port(CTRL)", 7)
@@ -136,6 +156,9 @@ class FakeRun:
             "AlterPartition": self.calls.alter_partition,
             "ControlledShutdown": self.calls.controlled_shutdown,
             "AllocateProducerIds": self.calls.allocate_producer_ids,
+            "ElectLeaders": self.admin.elect_leaders,
+            "AlterPartitionReassignments": self.admin.alter_reassignments,
+            "ListPartitionReassignments": self.admin.list_reassignments,
         }[trigger.api]
         answer = asyncio.create_task(serve(Request(peek_request(frame), frame), None))
         while not answer.done():
@@ -163,7 +186,8 @@ class FakeRun:
     def _response(self, broker: BrokerId, request: ControlRequest) -> ControlResponse:
         """What the stub of the trace answered to the request in this place."""
         place = sum(1 for to, _ in self.world.channels.sent[: self._answered] if to == broker) - 1
-        script = [line.answer for line in self.trace.requests_to(broker) if isinstance(line.answer, dict | str)]
+        recorded = self.trace.requests_to(broker) if self._has_begun else ()
+        script = [line.answer for line in recorded if isinstance(line.answer, dict | str)]
         answer = script[place] if place < len(script) else "NONE"
         if not isinstance(answer, dict):
             return ControlResponse(name_of(request), KafkaError.NONE, {})

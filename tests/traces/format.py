@@ -112,6 +112,8 @@ class Trace:
     initial: Mapping[str, Znode]
     steps: tuple[Step, ...]
     final: Mapping[str, Znode] | None
+    config: Mapping[str, str]
+    """Broker settings that were not the defaults."""
 
     @property
     def writes(self) -> tuple[ZkLine, ...]:
@@ -147,6 +149,7 @@ def load(scenario: str, *, before: int | None = None) -> Trace:
         initial=_znodes(header["initial"]),
         steps=tuple(_step(lines[start:end]) for start, end in zip(starts, ends, strict=True)),
         final=_znodes(final["znodes"]) if final["t"] == "final" else None,
+        config=header["config"],
     )
 
 

@@ -15,7 +15,7 @@ from controllerd.clock import LoopTimers, SystemClock
 from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId
-from controllerd.core.policy import KAFKAS_DEFAULTS
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.sanitizer import our_rack
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
@@ -50,7 +50,7 @@ class RunningNode:
 
 
 @asynccontextmanager
-async def running(connect: str) -> AsyncIterator[RunningNode]:
+async def running(connect: str, policy: Policy = KAFKAS_DEFAULTS) -> AsyncIterator[RunningNode]:
     """A node on this ZooKeeper, chroot included; everything of it has ended when the block ends."""
     clock, audit, defects = SystemClock(), RecordingAudit(), list[Exception]()
     queue, watch = EventQueue(clock.monotonic), WriteWatch(audit)
@@ -73,7 +73,7 @@ async def running(connect: str) -> AsyncIterator[RunningNode]:
         settings = ChannelSettings(coalesce=False)
         channel_manager = ChannelManager(NODE_ID, LISTENER, queue.put, alarms, clock=clock.monotonic, settings=settings)
         async with channel_manager as channels:
-            controller = _controller(client, queue, watch, channels, clock, snapshot, server)
+            controller = _controller(client, queue, watch, channels, clock, snapshot, server, policy)
             loop = EventLoop(controller, watch, CountedMetrics())
             task = asyncio.create_task(loop.run(), name="event loop")
             queue.put(Startup())
@@ -99,6 +99,7 @@ def _controller(
     clock: SystemClock,
     snapshot: ClusterSnapshot,
     server: KafkaServer,
+    policy: Policy,
 ) -> Controller:
     def new_batch(context: ControllerContext) -> RequestBatch:
         entry = Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
@@ -107,7 +108,7 @@ def _controller(
     context = ControllerContext()
     outbox = Outbox(context, channels, watch, new_batch)
     configs = FixedConfigs()
-    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), KAFKAS_DEFAULTS)
+    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), policy)
     return Controller(
         node_id=NODE_ID,
         context=context,
@@ -118,6 +119,7 @@ def _controller(
         outbox=outbox,
         machines=machines,
         configs=configs,
+        policy=policy,
         audit=watch,
         timers=LoopTimers(queue.put),
         clock=clock,

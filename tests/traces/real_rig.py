@@ -12,11 +12,12 @@ from itertools import accumulate
 from typing import Final
 
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create
 from tests.fakes.stub_broker import HOST, Answer, Got, StubBroker
-from tests.fakes.world import NODE_ID
+from tests.fakes.world import NODE_ID, registration
 from tests.traces import wire_form
-from tests.traces.beginning import IDS, beginning, operation_of, symbols_of, unlike_beginning
+from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
 from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Step, Trace, TriggerLine, ZkLine, Znode
 from tests.traces.node import RunningNode, running
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
@@ -59,7 +60,8 @@ class RealRun:
         """Build the beginning, apply every trigger, and tell what the controller did."""
         async with AsyncExitStack() as stack:
             await self._prepare(stack)
-            self._node = await stack.enter_async_context(running(self._server.address + self._chroot))
+            node = running(self._server.address + self._chroot, policy_of(self.trace))
+            self._node = await stack.enter_async_context(node)
             self.symbols.bind_port("port(CTRL)", self._node.server.advertised[0].port)
             await self._begin(self._node)
             for step, requests, writes in zip(self.trace.steps, *self._expected(), strict=True):
@@ -81,6 +83,9 @@ class RealRun:
         await self._outsiders.act("test", beginning(self.trace, self.symbols))
         for broker in self.trace.live:
             await self._create(f"stub {broker}", f"{IDS}{broker}")
+        for broker in dying(self.trace):
+            data = registration(broker, self._stubs[broker].ports[0])
+            await self._outsiders.act(f"stub {broker}", [Create(f"{IDS}{broker}", data, ephemeral=True)], anew=True)
         if self.trace.starts_deposed:
             await self._create(HOLDER, "/controller")
 
@@ -99,6 +104,9 @@ class RealRun:
             await self._settle(lambda: snapshot.holder is not None)
         else:
             await self._settle(lambda: snapshot.is_active)
+        for broker in dying(self.trace):
+            await self._outsiders.end_oldest(f"stub {broker}")
+            await self._settle(partial(_lacks, snapshot, broker))
         assert snapshot.is_active is not self.trace.starts_deposed
         assert not unlike_beginning(self.trace, await self._znodes())
         self._logged.clear()
@@ -194,6 +202,10 @@ class RealRun:
     async def _znodes(self) -> dict[str, Znode]:
         nodes = await self._outsiders.read_all()
         return {path: Znode(normal_data(path, node.data, self.symbols), node.version) for path, node in nodes.items()}
+
+
+def _lacks(snapshot: ClusterSnapshot, broker: int) -> bool:
+    return broker not in snapshot.brokers
 
 
 def _request_line(broker: int, got: Got) -> RequestLine:

@@ -105,9 +105,11 @@ class Symbols:
 def _registrations(broker: int, is_live: bool, text: str) -> list[str]:
     """The names of a broker's epochs in the order of its registrations in the trace.
 
-    One that is dead at the start was registered before the recording, which may have counted that.
+    One that is dead at the start was registered before the recording, which may have counted that. One that lives may
+    have been registered twice before.
     """
     first, second = f"be({broker})", f"be({broker})#2"
-    if is_live or not re.search(re.escape(second), text):
-        return [first, second]
-    return [second]
+    registers_later = f"op='create', path='/brokers/ids/{broker}'" in text
+    if second in text and not (is_live and registers_later):
+        return [second]
+    return [first, second]

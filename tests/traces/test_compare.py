@@ -127,6 +127,17 @@ def test_what_differs_is_found(change: Callable[[Observed], None], kind: str) ->
     assert set(kinds(trace, observed)) == {kind}
 
 
+def test_a_request_that_is_missing_in_the_middle_is_one_difference() -> None:
+    trace = load("C2")
+    observed = as_recorded(trace)
+    first = next(index for index, line in enumerate(observed.requests) if line.to == 2)
+    missing = observed.requests.pop(first)
+
+    (difference,) = differences(trace, observed)
+
+    assert (difference.lines, difference.kind) == ((missing.number,), "missing request")
+
+
 def test_another_reply_is_found() -> None:
     trace = load("N1")
     observed = as_recorded(trace)

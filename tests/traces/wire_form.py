@@ -5,10 +5,11 @@ kio on purpose: our own encoders are what is under test.
 
 import base64
 import dataclasses
+import datetime as dt
 import uuid
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from kio.static.protocol import Payload, RequestPayload, ResponsePayload
 
@@ -23,6 +24,9 @@ _NAMES: Final = {
     ApiKey.ALTER_PARTITION: "AlterPartition",
     ApiKey.CONTROLLED_SHUTDOWN: "ControlledShutdown",
     ApiKey.ALLOCATE_PRODUCER_IDS: "AllocateProducerIds",
+    ApiKey.ELECT_LEADERS: "ElectLeaders",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "AlterPartitionReassignments",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "ListPartitionReassignments",
 }
 _KEYS: Final = {name: key for key, name in _NAMES.items()}
 _ZERO: Final = uuid.UUID(int=0)
@@ -93,7 +97,10 @@ def _entity(kind: type[E], form: Json) -> E:
 def _typed(hint: Any, name: str, value: Json) -> Any:
     if name == "topic_id":
         return uuid.UUID(bytes=base64.urlsafe_b64decode(value + "=="))
+    if name == "timeout":
+        return dt.timedelta(milliseconds=value)
     if isinstance(value, list):
-        inner = get_args(hint)[0]
+        tuples = [each for each in (hint, *get_args(hint)) if get_origin(each) is tuple]  # it may be optional
+        inner = get_args(tuples[0])[0]
         return tuple(_entity(inner, item) if isinstance(item, dict) else item for item in value)
     return value

@@ -74,7 +74,7 @@ async def test_a_takeover_leaves_no_moment_without_a_controller(world: World) ->
     assert holder.instance == OURS.instance
 
 
-async def test_our_own_znode_of_an_earlier_run_is_replaced_at_once(world: World) -> None:
+async def test_our_own_znode_of_an_earlier_run_is_replaced_at_once_kafka_1387_and_kafka_992(world: World) -> None:
     await world.theirs.lead()
 
     won = await contending(world.ours, THEIRS).elect()
@@ -150,7 +150,7 @@ async def test_a_term_that_was_lost_cannot_be_renewed(world: World) -> None:
     assert await world.theirs.elector.is_ours()
 
 
-async def test_a_term_whose_epoch_somebody_else_raised_cannot_be_renewed(world: World) -> None:
+async def test_a_term_whose_epoch_somebody_else_raised_cannot_be_renewed_kafka_1096(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.CONTROLLER_EPOCH, b"9")
     with pytest.raises(ControllerMoved):

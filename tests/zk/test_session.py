@@ -250,7 +250,9 @@ async def test_what_was_in_flight_when_the_session_was_lost_is_recorded_as_unkno
     assert set(record.results) == {"unknown"}
 
 
-async def test_watches_of_an_earlier_generation_are_dropped(brief: Peer, theirs: Peer, proxy: ZooKeeperProxy) -> None:
+async def test_watches_of_an_earlier_generation_are_dropped_kafka_1578(
+    brief: Peer, theirs: Peer, proxy: ZooKeeperProxy
+) -> None:
     await brief.store.read_topic_names()
     isolate(proxy)
     await brief.saw(Expire(1))
@@ -337,7 +339,7 @@ async def test_a_secured_cluster_is_not_led(connect: str) -> None:
             await peer.elector.elect()
 
 
-async def test_the_session_outlives_a_restart_of_the_server(tmp_path: Path) -> None:
+async def test_the_session_outlives_a_restart_of_the_server_kafka_5473(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path) as server, connected(server.connect + "/kafka", timeout_ms=60_000) as peer:
         await peer.lead()
         await peer.add_topic("t", [[1, 2]])

@@ -206,7 +206,7 @@ async def test_two_thousand_partitions_take_few_transactions(world: World) -> No
     assert len(world.ours.transactions()) - between == 4
 
 
-async def test_one_write_beyond_the_size_of_a_request_fails_alone(world: World) -> None:
+async def test_one_write_beyond_the_size_of_a_request_fails_alone_kafka_13270(world: World) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1]])
     await world.theirs.add_topic("u", [[1]])
@@ -389,3 +389,32 @@ async def test_a_state_keeps_the_order_of_its_isr(world: World) -> None:
     state = LeaderAndIsr(BrokerId(3), 0, (BrokerId(3), BrokerId(1), BrokerId(2)), 1, 0)
     await world.ours.store.create_states({T0: state})
     assert (await world.ours.store.read_states([T0])).states[T0] == state
+
+
+LATER = b'{"controller_epoch":9,"leader":2,"version":1,"leader_epoch":5,"isr":[2]%s}'
+
+
+@pytest.mark.parametrize("more", [b"", b',"colour":"red"'])
+async def test_input_13_a_state_of_a_later_controller_ends_our_term_at_once(world: World, more: bytes) -> None:
+    await world.ours.lead()
+    await world.theirs.add_topic("t", [[1, 2]] * 2)
+    await world.ours.store.create_states(states_of("t", 2))
+    await world.theirs.lead()
+    await world.theirs.put(paths.partition_state(T0), LATER % more)
+    before = len(world.ours.transactions())
+
+    with pytest.raises(ControllerMoved):
+        await world.ours.store.read_states(states_of("t", 2))
+
+    assert len(world.ours.transactions()) == before
+
+
+async def test_input_13_a_state_that_names_a_later_controller_that_was_never_elected_is_read(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.add_topic("t", [[1, 2]] * 2)
+    await world.ours.store.create_states(states_of("t", 2))
+    await world.theirs.put(paths.partition_state(T0), LATER % b"")
+
+    read = await world.ours.store.read_states(states_of("t", 2))
+
+    assert read.states[T0].controller_epoch == 9

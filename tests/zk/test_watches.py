@@ -99,14 +99,22 @@ async def test_requests_that_are_there_already_are_told_and_not_announced(world:
     assert world.ours.events.all == []
 
 
-async def test_every_creation_of_a_request_is_announced_even_after_edits_and_deletions(world: World) -> None:
+async def test_every_creation_of_a_request_is_announced_even_after_deletions(world: World) -> None:
     await world.ours.store.ensure_paths()
     await world.ours.store.arm_admin_watches()
     for times in (1, 2, 3):
         await world.theirs.put(paths.REASSIGN_PARTITIONS, b"{}")
         await world.ours.saw(ZkPartitionReassignment(), times=times)
-        await world.theirs.put(paths.REASSIGN_PARTITIONS, b"[]")
         await world.theirs.remove(paths.REASSIGN_PARTITIONS)
+    assert world.ours.events.all == [ZkPartitionReassignment()] * 3
+
+
+async def test_a_request_that_is_mended_is_announced_again(world: World) -> None:
+    await world.ours.store.ensure_paths()
+    await world.ours.store.arm_admin_watches()
+    for times, says in enumerate((b"rubbish", b"{}", b"[]"), 1):
+        await world.theirs.put(paths.REASSIGN_PARTITIONS, says)
+        await world.ours.saw(ZkPartitionReassignment(), times=times)
     assert world.ours.events.all == [ZkPartitionReassignment()] * 3
 
 

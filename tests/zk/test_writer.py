@@ -4,7 +4,7 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
-from controllerd.results import Conflict, Written
+from controllerd.results import Conflict, ProducerIds, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, SetData
 from controllerd.zk.writer import conflict_of, effect_of
@@ -89,6 +89,24 @@ async def test_our_own_write_with_a_lost_answer_that_others_wrote_over_is_a_conf
 
     assert isinstance(results[T0], Conflict)
     assert results[TopicPartition("t", 1)] == Written(1)
+
+
+async def test_an_equal_write_of_the_next_controller_is_not_taken_for_our_own_with_a_lost_answer(
+    store: FakeStore,
+) -> None:
+    """Two controllers give the same broker the same next block of producer ids: it must be given once."""
+    block = ProducerIds(BrokerId(1), 0, 999, -1)
+
+    def the_next_controller() -> None:
+        store.depose()
+        data = codecs.encode_producer_id_block(codecs.ProducerIdBlock(BrokerId(1), 0, 999))
+        store.tree.put(paths.LATEST_PRODUCER_ID_BLOCK, data)
+
+    store.before_write(1, the_next_controller)
+    store.zk.lose_reply_of.add(1)
+
+    with pytest.raises(ControllerMoved):
+        await store.write_producer_ids(block)
 
 
 async def test_each_transaction_is_recorded_as_soon_as_it_is_answered(store: FakeStore) -> None:

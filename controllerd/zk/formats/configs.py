@@ -11,7 +11,7 @@ from controllerd.zk.formats.fields import (
     VersionInt,
     check_version,
     convert,
-    decode_json,
+    decode_format,
     decode_object,
     encode_json,
     unknown_fields,
@@ -55,8 +55,7 @@ def encode_config(config: Mapping[str, str], extra: Mapping[str, object] | None 
 def decode_config_change(child: str, data: bytes | None) -> str:
     """Decode a child of ``/config/changes``: the entity below ``/config`` that changed, such as ``topics/orders``."""
     path = paths.config_change(child)
-    found = decode_json(path, data, _CONFIG_CHANGE)
-    check_version(path, found.version, (1, 2))
+    found = decode_format(path, data, _CONFIG_CHANGE, (1, 2))
     if found.version == 1 and found.entity_type and found.entity_name:
         return f"{found.entity_type}/{found.entity_name}"
     if found.version == 1 or not found.entity_path:

@@ -1,13 +1,13 @@
 """Our own znodes: which replicas an absent broker must delete when it is back."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.zk import paths
-from controllerd.zk.formats.fields import MAX_INT32, VersionInt, check_version, convert, decode_object, encode_json
+from controllerd.zk.formats.fields import MAX_INT32, VersionInt, decode_format, encode_json
 
 _PartitionInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
 
@@ -23,11 +23,12 @@ class _Debt(msgspec.Struct):
     owed: list[_Topic]
 
 
+_DEBT: Final = msgspec.json.Decoder(_Debt)
+
+
 def decode_debt(broker: BrokerId, data: bytes | None) -> dict[TopicPartition, str | None]:
     """Decode a child of ``/controllerd/owed_deletions``: each partition with the id of its topic."""
-    path = paths.debt(broker)
-    found = convert(path, decode_object(path, data), _Debt)
-    check_version(path, found.version, (1,))
+    found = decode_format(paths.debt(broker), data, _DEBT, (1,))
     return {TopicPartition(t.topic, partition): t.topic_id for t in found.owed for partition in t.partitions}
 
 

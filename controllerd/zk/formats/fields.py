@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -10,6 +10,18 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode, NewerZnode
 
 T = TypeVar("T")
+
+
+class HasVersion(Protocol):
+    """A decoded znode."""
+
+    @property
+    def version(self) -> int:
+        """Of its format."""
+        ...
+
+
+Formatted = TypeVar("Formatted", bound=HasVersion)
 
 MAX_INT32: Final = 2**31 - 1
 BrokerInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
@@ -68,6 +80,34 @@ def check_version(path: str, version: int, known: Collection[int]) -> None:
         raise NewerZnode(path, f"format version {version} is newer than {max(known)}")
     if version not in known:
         raise BadZnode(path, f"format version {version} does not exist")
+
+
+class _Versioned(msgspec.Struct):
+    version: VersionInt
+
+
+_VERSIONED: Final = msgspec.json.Decoder(_Versioned)
+
+
+def decode_format(
+    path: str, data: bytes | None, decoder: "msgspec.json.Decoder[Formatted]", known: Collection[int]
+) -> Formatted:
+    """As ``decode_json`` and ``check_version``; what cannot be understood because it is newer is a ``NewerZnode``."""
+    try:
+        found = decode_json(path, data, decoder)
+    except BadZnode:
+        check_version(path, _version_of(path, data, known), known)
+        raise
+    check_version(path, found.version, known)
+    return found
+
+
+def _version_of(path: str, data: bytes | None, known: Collection[int]) -> int:
+    """The version of something that cannot be understood; if it says none, one that we know."""
+    try:
+        return decode_json(path, data, _VERSIONED).version
+    except BadZnode:
+        return max(known)
 
 
 def decode_number(path: str, data: bytes | None) -> int:

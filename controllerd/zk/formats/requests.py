@@ -7,7 +7,7 @@ import msgspec
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.zk import paths
-from controllerd.zk.formats.fields import MAX_INT32, BrokerInt, VersionInt, check_version, decode_json, encode_json
+from controllerd.zk.formats.fields import MAX_INT32, BrokerInt, VersionInt, decode_format, encode_json
 
 LOG_DIR_FAILURE: Final = 1
 DELETE_MARKER: Final = b""
@@ -49,8 +49,7 @@ _MOVES: Final = msgspec.json.Decoder(_Moves)
 
 
 def _decode_partitions(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
-    found = decode_json(path, data, _PARTITIONS)
-    check_version(path, found.version, (1,))
+    found = decode_format(path, data, _PARTITIONS, (1,))
     return tuple(TopicPartition(entry.topic, entry.partition) for entry in found.partitions)
 
 
@@ -74,8 +73,7 @@ def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
 def decode_log_dir_event(child: str, data: bytes | None) -> BrokerId:
     """Decode a child of ``/log_dir_event_notification``: the broker that lost a log directory (KIP-112)."""
     path = paths.log_dir_event(child)
-    found = decode_json(path, data, _LOG_DIR_EVENT)
-    check_version(path, found.version, (1,))
+    found = decode_format(path, data, _LOG_DIR_EVENT, (1,))
     return BrokerId(found.broker)
 
 
@@ -100,8 +98,7 @@ def decode_reassignments(data: bytes | None) -> dict[TopicPartition, tuple[Broke
     Any unknown field is an error, as it is for Kafka. Broker and partition numbers are not judged: a wrong one costs
     its own entry, not the file.
     """
-    found = decode_json(paths.REASSIGN_PARTITIONS, data, _MOVES)
-    check_version(paths.REASSIGN_PARTITIONS, found.version, (1,))
+    found = decode_format(paths.REASSIGN_PARTITIONS, data, _MOVES, (1,))
     return {
         TopicPartition(move.topic, move.partition): tuple(map(BrokerId, move.replicas)) for move in found.partitions
     }

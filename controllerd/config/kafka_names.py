@@ -1,0 +1,37 @@
+"""The names under which operators know what a key means: those of Kafka's ``server.properties``."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "zookeeper.connect": "zookeeper.connect",
+        "zookeeper.session_timeout_ms": "zookeeper.session.timeout.ms",
+        "zookeeper.connection_timeout_ms": "zookeeper.connection.timeout.ms",
+        "kafka.inter_broker_listener_name": "inter.broker.listener.name",
+        "kafka.inter_broker_protocol_version": "inter.broker.protocol.version",
+        "kafka.unclean_leader_election_enable": "unclean.leader.election.enable",
+        "kafka.delete_topic_enable": "delete.topic.enable",
+        "kafka.auto_leader_rebalance_enable": "auto.leader.rebalance.enable",
+        "kafka.leader_imbalance_per_broker_percentage": "leader.imbalance.per.broker.percentage",
+        "kafka.leader_imbalance_check_interval_seconds": "leader.imbalance.check.interval.seconds",
+        "kafka.num_partitions": "num.partitions",
+        "kafka.default_replication_factor": "default.replication.factor",
+        "kafka.request_timeout_ms": "request.timeout.ms",
+        "kafka.controller_socket_timeout_ms": "controller.socket.timeout.ms",
+    }
+)
+"""Our key to Kafka's name, for every key that has one. Listeners are missing: a broker's are those of the broker."""
+
+KEYS: Final[Mapping[str, str]] = MappingProxyType({kafka: key for key, kafka in KAFKA_NAMES.items()})
+"""The reverse."""
+
+
+def named(key: str, origin: str | None = None) -> str:
+    """A key as problems name it, with Kafka's name where that is another, and where the value came from."""
+    kafka = KAFKA_NAMES.get(key, key)
+    notes = [] if origin is None else [origin]
+    if kafka != key:
+        notes.append(f"Kafka's {kafka}")
+    return f"{key} ({', '.join(notes)})" if notes else key

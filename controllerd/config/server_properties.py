@@ -1,0 +1,123 @@
+"""What a broker's ``server.properties`` says that concerns a controller as well, and what must not be ignored in it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import javaproperties
+
+from controllerd.config.kafka_names import KEYS
+
+_LISTENER_NAME: Final = "inter.broker.listener.name"
+_CONTROL_PLANE: Final = "control.plane.listener.name"
+_PROTOCOL: Final = "security.inter.broker.protocol"
+_PROTOCOL_MAP: Final = "listener.security.protocol.map"
+_ZOOKEEPER_TLS: Final = "zookeeper.ssl."
+_ABOUT_LISTENERS: Final = frozenset(
+    {"listeners", "advertised.listeners", _LISTENER_NAME, _CONTROL_PLANE, _PROTOCOL, _PROTOCOL_MAP}
+)
+_NOT_SUPPORTED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+_WITHOUT_MINOR: Final = 2
+
+_MUST_BE_FALSE: Final = {
+    "zookeeper.set.acl": "znodes with ACLs are not supported: controllerd would create open ones beside them",
+    "zookeeper.metadata.migration.enable": "a cluster that migrates to KRaft is led by the built-in controller only",
+}
+_MUST_BE_ABSENT: Final = {
+    "authorizer.class.name": "ACLs are not enforced: whoever reaches controllerd's listeners could change the cluster",
+    "process.roles": "this is the file of a KRaft node, and controllerd leads ZooKeeper-mode clusters",
+}
+
+
+class ServerProperties(NamedTuple):
+    """The part of a file that is for us."""
+
+    values: Mapping[str, str]
+    """By our keys, as text."""
+    ignored: tuple[str, ...] = ()
+    """Names in the file that mean nothing to a controller."""
+    control_plane: str | None = None
+    """The listener on which brokers look for their controller, if it is one of its own."""
+    problems: Sequence[str] = ()
+    is_readable: bool = True
+    """Whether anything can be said about what the file gives."""
+
+
+NOTHING: Final = ServerProperties({})
+
+
+def read_server_properties(file: Path) -> ServerProperties:
+    """What the file says, and everything that is wrong with it. Bytes are Latin-1, as Java reads them."""
+    try:
+        text = file.read_text(encoding="latin-1")
+        given = {name: value.strip() for name, value in javaproperties.loads(text).items()}
+    except OSError as error:
+        return ServerProperties({}, problems=[f"cannot read {file}: {error.strerror}"], is_readable=False)
+    except javaproperties.InvalidUEscapeError as error:
+        return ServerProperties({}, problems=[f"{file} is not a properties file: {error}"], is_readable=False)
+    listener, control_plane = _inter_broker_listener(given), given.get(_CONTROL_PLANE)
+    values = {KEYS[name]: value for name, value in given.items() if name in KEYS}
+    _shorten_version(values)
+    if given.keys() & _ABOUT_LISTENERS:
+        values["kafka.inter_broker_listener_name"] = control_plane or listener
+    return ServerProperties(
+        values,
+        tuple(sorted(given.keys() - KEYS.keys() - _ABOUT_LISTENERS)),
+        control_plane.upper() if control_plane else None,
+        [f"{name} ({file}): {problem}" for name, problem in (*_refusals(given), *_listener_problems(given, listener))],
+    )
+
+
+def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What would mean something else to us than to a broker, or nothing where it means safety."""
+    for name, value in given.items():
+        if name in _MUST_BE_FALSE and value.lower() != "false":
+            yield name, _MUST_BE_FALSE[name]
+        elif name in _MUST_BE_ABSENT and value:
+            yield name, _MUST_BE_ABSENT[name]
+        elif name.startswith(_ZOOKEEPER_TLS) and (name, value.lower()) != (f"{_ZOOKEEPER_TLS}client.enable", "false"):
+            yield name, "TLS to ZooKeeper is not supported"
+
+
+def _shorten_version(values: dict[str, str]) -> None:
+    """Kafka takes 3.9.1 for 3.9: only the first two numbers of a version say something about the protocol."""
+    key = "kafka.inter_broker_protocol_version"
+    parts = values.get(key, "").split(".")
+    if len(parts) > _WITHOUT_MINOR and parts[0] != "0":
+        values[key] = ".".join(parts[:_WITHOUT_MINOR])
+
+
+# -- the listener ------------------------------------------------------------------------------------------------------
+
+
+def _inter_broker_listener(given: Mapping[str, str]) -> str:
+    """Its own name, or that of the security protocol between brokers."""
+    return given.get(_LISTENER_NAME) or given.get(_PROTOCOL) or "PLAINTEXT"
+
+
+def _listener_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[tuple[str, str]]:
+    """A listener over which brokers talk to their controller that we cannot serve, or that no broker could have."""
+    if _LISTENER_NAME in given and _PROTOCOL in given:
+        yield _LISTENER_NAME, f"a broker takes either this or {_PROTOCOL}"
+    protocols = _protocols(given.get(_PROTOCOL_MAP, ""))
+    declared = _declared(given.get("advertised.listeners") or given.get("listeners", ""))
+    said_by = _LISTENER_NAME if _LISTENER_NAME in given else _PROTOCOL
+    for key, listener in ((said_by, inter_broker), (_CONTROL_PLANE, given.get(_CONTROL_PLANE, inter_broker))):
+        name = listener.upper()
+        protocol = protocols.get(name, name)
+        if key == _CONTROL_PLANE and listener == inter_broker:
+            continue
+        if protocol in _NOT_SUPPORTED:
+            yield key, f"listener {name} uses {protocol}, which is not supported yet; only PLAINTEXT is"
+        if declared and name not in declared:
+            yield key, f"listener {name} is not among the broker's listeners: {', '.join(sorted(declared))}"
+
+
+def _protocols(text: str) -> dict[str, str]:
+    """``NAME:PROTOCOL,...`` by name; names without entry have the protocol's name, as in Kafka's default."""
+    pairs = (item.partition(":") for item in text.split(","))
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+
+def _declared(text: str) -> set[str]:
+    return {item.partition("://")[0].strip().upper() for item in text.split(",") if item.strip()}

@@ -1,0 +1,136 @@
+"""How far the deletion of a topic is, and what it waits for: computed from the context, never remembered.
+
+PURE. The peer remembers which topics are not eligible for deletion, and forgets in places to take them out again.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.core.records import PartitionRecord
+
+_NAMED: Final = 3
+"""Partitions that a reason names; of the others it gives the number."""
+
+
+class DeletionProgress(NamedTuple):
+    """The brokers that still have replicas of a topic, by what they do about it; a broker may be in several sets."""
+
+    deleting: frozenset[BrokerId]
+    """Were told to delete theirs and have not answered."""
+    ready: frozenset[BrokerId]
+    """Can be told to."""
+    offline: frozenset[BrokerId]
+    """Are not registered, or their log directory failed: nobody can be told."""
+    has_ineligible: bool
+    """Some replica could not be deleted and was not stopped since."""
+
+    @property
+    def is_done(self) -> bool:
+        """No replica is left; also true of a topic without partitions."""
+        return not (self.deleting or self.ready or self.offline)
+
+
+def deletion_progress(context: ControllerContext, topic: str) -> DeletionProgress:
+    """How far the deletion of a known topic is."""
+    deleting, ready, offline = set[BrokerId](), set[BrokerId](), set[BrokerId]()
+    has_ineligible = False
+    for record in _different(context, topic):
+        for broker in record.assignment.replicas:
+            state = record.replica_states[broker]
+            has_ineligible = has_ineligible or state is ReplicaState.DELETION_INELIGIBLE
+            if state is ReplicaState.DELETION_SUCCESSFUL or is_given_up(context, record.tp, broker):
+                continue
+            if state is ReplicaState.DELETION_STARTED:
+                deleting.add(broker)
+            elif can_delete(context, record.tp, broker):
+                ready.add(broker)
+            else:
+                offline.add(broker)
+    return DeletionProgress(frozenset(deleting), frozenset(ready), frozenset(offline), has_ineligible)
+
+
+def _different(context: ControllerContext, topic: str) -> Iterable[PartitionRecord]:
+    """The partitions of a topic, one for each judgement: few of very many differ in replicas and their states."""
+    records = context.topics[topic].partitions.values()
+    if context.offline_dirs or context.debts.brokers():
+        return records
+    return {(record.assignment.replicas, record.replica_states): record for record in records}.values()
+
+
+def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
+    """Whether a broker can be told to delete a replica; a broker that is shutting down still listens."""
+    return context.is_online(broker, tp, include_shutting_down=True)
+
+
+def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
+    """Whether the topic must be left alone, because nobody understands its znode."""
+    return f"/brokers/topics/{topic}" in context.quarantine
+
+
+def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
+    """Whether the replica is left to a broker that is away, to be deleted should it ever return (KAFKA-10548)."""
+    return broker not in context.brokers and tp in context.debts.of(broker)
+
+
+def is_hidden(context: ControllerContext, topic: str) -> bool:
+    """Whether brokers are told that the topic is gone.
+
+    Not while its deletion waits for a reassignment: a leader answers no fetch of a topic that is gone, so a new replica
+    would never catch up, and both would wait for ever.
+    """
+    book = context.deletions
+    if topic not in book.queued:
+        return False
+    return topic in book.started or topic not in context.topics or not reassignments_to_wait_for(context, topic)
+
+
+# -- reassignments -----------------------------------------------------------------------------------------------------
+
+
+def reassignments_to_wait_for(context: ControllerContext, topic: str) -> list[TopicPartition]:
+    """The partitions of a topic whose reassignment ends first, because it can."""
+    if not context.being_reassigned:
+        return []
+    return [tp for tp in _being_reassigned(context, topic) if _can_end(context, context.record(tp))]
+
+
+def _being_reassigned(context: ControllerContext, topic: str) -> Iterator[TopicPartition]:
+    for record in context.topics[topic].partitions.values():
+        if record.tp in context.being_reassigned:
+            yield record.tp
+
+
+def _can_end(context: ControllerContext, record: PartitionRecord) -> bool:
+    """Whether a reassignment can make progress: somebody leads, and whoever has to catch up is there."""
+    leadership, target = record.leadership, record.assignment.target
+    if leadership is None or not context.is_online(leadership.leader, record.tp):
+        return False
+    online = [broker for broker in target if context.is_online(broker, record.tp)]
+    return bool(online) and all(broker in leadership.isr for broker in target if broker not in online)
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def hold_up(context: ControllerContext, topic: str, progress: DeletionProgress) -> str | None:
+    """Why the deletion of a queued topic cannot go on or not end now; None while it is under way."""
+    book, reasons = context.deletions, []
+    if is_in_quarantine(context, topic):
+        reasons.append("its znode cannot be understood")
+    if topic not in book.started and (waiting := reassignments_to_wait_for(context, topic)):
+        named = ", ".join(map(str, sorted(waiting)[:_NAMED]))
+        more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+        reasons.append(f"waits for the reassignment of {named}{more}")
+    if topic in book.refused:
+        reasons.append(book.refused[topic])
+    if progress.offline:
+        reasons.append(f"replicas on {names_of(progress.offline)} cannot be deleted: not online")
+    return "; ".join(reasons) or None
+
+
+def names_of(brokers: Iterable[BrokerId]) -> str:
+    """Brokers as people call them."""
+    names = [str(broker) for broker in sorted(brokers)]
+    return f"broker {names[0]}" if len(names) == 1 else f"brokers {', '.join(names)}"

@@ -1,0 +1,89 @@
+"""The algebra of reassignments: which replicas a partition has on its way to a target, and who may be let go (KIP-455).
+
+PURE. An assignment in progress is ``(replicas, adding, removing)``. Its origin is what it had before (replicas without
+adding), its target what it will have (replicas without removing); both follow from the three lists, so that a change of
+mind in the middle keeps the origin.
+"""
+
+from collections.abc import Collection, Container, Sequence
+from collections.abc import Set as AbstractSet
+
+from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssignment
+
+
+def reassign_to(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment:
+    """The assignment on the way from the origin of ``current`` to ``target``: the target first, then what will go.
+
+    The same replicas in another order, and the origin itself, need no way: nothing is added or removed then.
+    """
+    origin = current.origin
+    replicas = tuple(dict.fromkeys((*target, *origin)))
+    adding = tuple(broker for broker in replicas if broker not in origin)
+    removing = tuple(broker for broker in replicas if broker not in target)
+    return ReplicaAssignment(replicas, adding, removing)
+
+
+def cancelled(current: ReplicaAssignment) -> ReplicaAssignment:
+    """Back to the origin. Its order may be lost: [1,2] on its way to [2,3] is [2,3,1], and goes back to [2,1]."""
+    return reassign_to(current, current.origin)
+
+
+def dropped(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
+    """The replicas that a change of mind takes away at once, in their order."""
+    return tuple(broker for broker in before.replicas if broker not in after.replicas)
+
+
+def is_caught_up(assignment: ReplicaAssignment, isr: Collection[BrokerId]) -> bool:
+    """Whether the whole target is in sync; others may be in the ISR, too."""
+    return set(assignment.target) <= set(isr)
+
+
+def may_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId], online: Container[BrokerId]) -> bool:
+    """Whether the replicas that go may go now.
+
+    The peer completes as soon as the target is in sync, and leaves the partition without leader if nobody of the target
+    is online. Here it waits: as long as somebody else leads, that costs nothing. Where nothing is added or removed
+    there is nothing to wait for.
+    """
+    if not assignment.is_being_reassigned:
+        return True
+    return is_caught_up(assignment, isr) and any(broker in online for broker in assignment.target)
+
+
+def target_problem(target: Sequence[BrokerId]) -> str | None:
+    """Why these can never be the replicas of a partition (error 39), or None."""
+    if not target:
+        return "the list of replicas is empty"
+    if len(set(target)) < len(target):
+        return "a broker is named twice"
+    if min(target) < 0:
+        return "a broker id is negative"
+    if any(broker in OUR_IDS for broker in target):
+        return "controllerd itself has no replicas"
+    return None
+
+
+def not_live(current: ReplicaAssignment, target: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> list[BrokerId]:
+    """The brokers of the target that are neither replicas already nor live: they could not begin to catch up."""
+    return [broker for broker in target if broker not in current.replicas and broker not in live]
+
+
+def loss_by_dropping(
+    gone: Collection[BrokerId],
+    after: ReplicaAssignment,
+    state: LeaderAndIsr,
+    online: Container[BrokerId],
+) -> str | None:
+    """Why ``gone`` must not be taken away from a partition in this state, or None (KAFKA-14808).
+
+    An adding replica may lead, or be all that is in sync. Somebody in sync must remain, and if the leader goes,
+    somebody who can lead at once. ``online`` are the live replicas of the partition, those that go included.
+    """
+    if set(gone).isdisjoint(state.isr):
+        return None
+    heirs = [broker for broker in state.isr if broker in after.replicas]
+    if not heirs:
+        return f"nobody who is in sync would remain: the ISR is {list(state.isr)}"
+    if state.leader in gone and state.leader in online and not any(heir in online for heir in heirs):
+        return f"leader {state.leader} would go, and of those in sync that remain, {heirs}, nobody is online"
+    return None

@@ -1,0 +1,72 @@
+"""Replicas that brokers must still delete, kept in ZooKeeper before anybody forgets that they have them.
+
+Written before an assignment loses a replica, whether its broker is live or not, and crossed out when the broker answers
+that it deleted it: a controller that ends in between leaves no data behind, and a broker that is away learns of it when
+it is back. The peer counts a replica as deleted when it has sent the request.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
+from controllerd.errors import BadZnode
+from controllerd.machines.passes import paced
+from controllerd.pace import Pace
+from controllerd.ports import AdminStore, AuditLog
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+Owed = Mapping[TopicPartition, str | None]
+
+
+class Debts:
+    """The book of debts in the context, and its copy in ZooKeeper."""
+
+    def __init__(self, context: ControllerContext, store: AdminStore, audit: AuditLog, pace: Pace) -> None:
+        self._context = context
+        self._store = store
+        self._audit = audit
+        self._pace = pace
+
+    async def owe(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
+        """These brokers have to delete these replicas."""
+        changed: dict[BrokerId, Owed] = {}
+        for broker, partitions in replicas.items():
+            if broker in OUR_IDS:
+                continue  # assigned by mistake: controllerd has no disk to delete anything from
+            owed = self._context.debts.of(broker)
+            more = {tp: self._context.topic_id(tp.topic) async for tp in paced(partitions, self._pace)}
+            if not more.items() <= owed.items():
+                changed[broker] = {**owed, **more}
+        await self._write(changed)
+
+    async def settle(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """The broker owes these no longer: it deleted them, or is to have them."""
+        await self.settle_all({broker: partitions})
+
+    async def settle_all(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
+        """The same for many brokers."""
+        changed: dict[BrokerId, Owed] = {}
+        for broker, partitions in replicas.items():
+            owed = self._context.debts.of(broker)
+            if not owed:
+                continue
+            settled = owed.keys() & set(partitions)
+            if settled:
+                changed[broker] = {tp: topic_id for tp, topic_id in owed.items() if tp not in settled}
+        await self._write(changed)
+
+    async def _write(self, changed: Mapping[BrokerId, Owed]) -> None:
+        """A debt that ZooKeeper refuses is known to us as long as we lead: data on a disk is no reason to stop."""
+        if not changed:
+            return
+        try:
+            await self._store.write_debts(changed)
+        except BadZnode as bad:
+            log.error("owed deletions were not written", path=bad.path, reason=bad.reason)
+            self._audit.record(AlarmRecord("owed deletions were not written", str(bad)))
+        for broker, owed in changed.items():
+            self._context.debts.set(broker, owed)

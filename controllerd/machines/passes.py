@@ -1,0 +1,30 @@
+"""Passes over many partitions that give the event loop a turn now and then, written like any other loop."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TypeVar
+
+from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import Pace, sliced
+
+T = TypeVar("T")
+
+
+async def paced(items: Iterable[T], pace: Pace) -> AsyncIterator[T]:
+    """The items as they are now, with a turn for the loop after a slice of them when it is due."""
+    these: Sequence[T] = list(items)
+    for part in sliced(these, SLICE):
+        for item in part:
+            yield item
+        await pace.breathe()
+
+
+async def by_broker(
+    rows: AsyncIterator[tuple[TopicPartition, Iterable[BrokerId]]],
+) -> dict[BrokerId, list[TopicPartition]]:
+    """Partitions with brokers, as brokers with partitions."""
+    found: dict[BrokerId, list[TopicPartition]] = {}
+    async for tp, brokers in rows:
+        for broker in brokers:
+            found.setdefault(broker, []).append(tp)
+    return found

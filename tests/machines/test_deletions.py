@@ -1,0 +1,290 @@
+"""The topic deletion manager over a whole controller: many topics at once, and a controller that ends at any point."""
+
+import json
+
+import pytest
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, ReplicaState
+from controllerd.core.requests import StopReplicaRequest, UpdateMetadataRequest
+from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
+from controllerd.zk.writer import MAX_OPERATIONS
+from events.admin import ForgetBroker
+from events.topics import TopicDeletion, TopicDeletionRetry
+from replay.invariants import check
+from replay.records import RefusedRecord
+from tests.fakes.disks import Disks, successor
+from tests.fakes.world import World, topic_id_of, tp
+from tests.replay.logs import stamped_log
+
+CONFIG = b'{"version":1,"config":{}}'
+
+
+def mark(world: World, *topics: str) -> None:
+    """Ask for the deletion of many topics at once."""
+    world.tree.outsider(*(Create(f"/admin/delete_topics/{topic}", None) for topic in topics))
+
+
+def left_over(world: World, topic: str) -> list[str]:
+    """The znodes of a topic."""
+    roots = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
+    return [path for path in world.tree.nodes if path.startswith(roots)]
+
+
+async def cluster(topics: int = 1, partitions: int = 1, replicas: tuple[int, ...] = (1, 2, 3)) -> Disks:
+    """Three brokers, and topics t0, t1 ... on them."""
+    disks = Disks(World())
+    for broker in (1, 2, 3):
+        disks.world.register(broker)
+    for number in range(topics):
+        disks.world.put_topic(f"t{number}", dict.fromkeys(range(partitions), replicas))
+        disks.world.tree.put(f"/config/topics/t{number}", CONFIG)
+    await disks.start()
+    disks.forget()
+    return disks
+
+
+# -- many --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hundred_topics_of_a_hundred_partitions_cost_few_requests_and_few_transactions() -> None:
+    disks = await cluster(topics=100, partitions=100)
+    mark(disks.world, *(f"t{number}" for number in range(100)))
+
+    await disks.settle()
+
+    world = disks.world
+    assert world.context.topics == {}
+    assert not any(map(left_over, [world] * 100, [f"t{number}" for number in range(100)]))
+    for broker in (1, 2, 3):
+        kinds = [type(request) for request in world.channels.to(broker)]
+        assert kinds == [UpdateMetadataRequest, StopReplicaRequest, StopReplicaRequest]
+    isr_writes, znodes = 3 * 10_000, 100 * (2 * 100 + 2)
+    full = (isr_writes + znodes) / MAX_OPERATIONS
+    assert len(world.zk.transactions) <= 1.1 * full + 10
+
+
+async def test_topics_that_are_asked_for_one_after_the_other_do_not_look_at_all_the_others_each_time() -> None:
+    disks = await cluster(topics=30, partitions=1)
+    disks.silent = {3}
+    looked_at = 0
+
+    def count(*_: object) -> None:
+        nonlocal looked_at
+        looked_at += 1
+
+    mark(disks.world, *(f"t{number}" for number in range(30)))
+    await disks.settle()
+    advance = disks.world.c.deletions._sort
+
+    async def sort(topics: object) -> object:
+        names = list(topics)  # type: ignore[call-overload]
+        for _ in names:
+            count()
+        return await advance(names)
+
+    disks.world.c.deletions._sort = sort  # type: ignore[method-assign,assignment]
+    disks.silent = set()
+    for number in range(30):
+        await disks.world.c.deletions.complete(BrokerId(3), [tp(f"t{number}")])
+
+    assert looked_at == 30
+    assert disks.world.context.topics == {}
+
+
+async def test_one_topic_that_zookeeper_refuses_to_delete_leaves_the_others_alone() -> None:
+    disks = await cluster(topics=3)
+    apply, code = disks.world.tree.apply, -102  # NOAUTH
+
+    def refuse(operations: Transaction, session_id: int) -> Outcome:
+        for index, operation in enumerate(operations):
+            if operation.path == "/brokers/topics/t1" and not isinstance(operation, Create | SetData):
+                return Aborted(disks.world.tree.zxid, index, code)
+        return apply(operations, session_id)
+
+    disks.world.tree.apply = refuse  # type: ignore[method-assign]
+    mark(disks.world, "t0", "t1", "t2")
+
+    await disks.settle()
+
+    assert disks.world.context.topics.keys() == {"t1"}
+    assert "/admin/delete_topics/t1" in disks.world.tree.nodes
+    assert disks.world.context.deletions.halted["t1"].startswith("ZooKeeper did not delete it")
+
+
+async def test_the_end_of_one_topic_refuses_no_transition() -> None:
+    disks = await cluster()
+    mark(disks.world, "t0")
+
+    await disks.settle()
+
+    assert not [record for record in disks.world.audit.records if isinstance(record, RefusedRecord)]
+
+
+async def test_a_topic_whose_deletion_is_halted_goes_on_where_it_stopped() -> None:
+    disks = await cluster()
+    disks.world.die(3)
+    mark(disks.world, "t0")
+    await disks.settle()
+    disks.forget()
+
+    disks.world.register(3)
+    await disks.settle()
+
+    assert not [request for request in disks.world.brief(1) if request.startswith("StopReplica")]
+    assert disks.world.context.topics == {}
+
+
+async def test_replicas_on_a_dead_broker_are_ineligible_until_the_others_are_deleted() -> None:
+    disks = await cluster()
+    disks.world.die(3)
+    await disks.settle()
+    disks.silent = {1, 2}
+    mark(disks.world, "t0")
+
+    await disks.settle()
+
+    states = dict(disks.world.context.record(tp("t0")).replica_states.items())
+    assert states == {
+        1: ReplicaState.DELETION_STARTED,
+        2: ReplicaState.DELETION_STARTED,
+        3: ReplicaState.DELETION_INELIGIBLE,
+    }
+
+
+async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_leaders_along() -> None:
+    disks = await cluster(replicas=(1, 2))
+    world = disks.world
+    body = {
+        "version": 3,
+        "topic_id": topic_id_of("t0"),
+        "partitions": {"0": [2, 3, 1]},
+        "adding_replicas": {"0": [3]},
+        "removing_replicas": {"0": [1]},
+    }
+    world.tree.put("/brokers/topics/t0", json.dumps(body).encode())
+    after = successor(disks, 2)
+    world.zk.expire()
+    await after.start()
+    mark(after.world, "t0")
+    await after.settle()
+    assert after.world.context.deletions.started == set()
+
+    after.world.die(1)
+    await after.settle()
+
+    assert after.world.context.deletions.started == {"t0"}
+    assert after.world.state("t0")[0] == -1
+
+
+# -- a controller that ends in the middle ------------------------------------------------------------------------------
+
+WRITES = 6
+"""Transactions of a deletion: three ISRs shrink, the topic goes, its configuration, its marker."""
+
+
+async def test_a_deletion_takes_as_many_transactions_as_are_interrupted_below() -> None:
+    disks = await cluster(partitions=2)
+    mark(disks.world, "t0")
+
+    await disks.settle()
+
+    assert len(disks.world.zk.transactions) == WRITES
+
+
+@pytest.mark.parametrize("number", range(1, WRITES + 1))
+@pytest.mark.parametrize("end", ["deposed before", "session lost after", "answer lost and deposed"])
+async def test_the_next_controller_ends_a_deletion_wherever_the_last_one_stopped(number: int, end: str) -> None:
+    disks = await cluster(partitions=2)
+    world = disks.world
+
+    def depose() -> None:
+        world.tree.outsider(SetData("/controller_epoch", b"7", -1))
+
+    if end == "deposed before":
+        world.zk.before_transaction[number] = depose
+    elif end == "session lost after":
+        world.zk.after_transaction[number] = world.zk.expire
+    else:
+        world.zk.lose_reply_of.add(number)
+        world.zk.after_transaction[number] = depose
+    mark(world, "t0")
+    await disks.settle()
+    after = successor(disks, 2)
+    if not world.zk.is_lost:
+        world.zk.expire()
+
+    await after.start()
+
+    assert left_over(after.world, "t0") == []
+    assert after.world.context.topics == {}
+    assert after.logs == {1: set(), 2: set(), 3: set()}
+    assert not any(after.metadata.values())
+
+
+@pytest.mark.parametrize("answers", range(4))
+async def test_the_next_controller_ends_a_deletion_however_many_brokers_had_answered(answers: int) -> None:
+    disks = await cluster()
+    disks.silent = {1, 2, 3} - set(range(1, 1 + answers))
+    mark(disks.world, "t0")
+    await disks.settle()
+    after = successor(disks, 2)
+    after.silent.clear()
+    disks.world.zk.expire()
+
+    await after.start()
+
+    assert left_over(after.world, "t0") == []
+    assert after.logs == {1: set(), 2: set(), 3: set()}
+
+
+async def test_a_resync_in_the_middle_changes_nothing() -> None:
+    disks = await cluster()
+    disks.silent = {3}
+    mark(disks.world, "t0")
+    await disks.settle()
+    disks.forget()
+
+    disks.world.queue.put(TopicDeletion())
+    await disks.settle()
+
+    assert disks.world.channels.sent == []
+
+
+# -- what the audit log says -------------------------------------------------------------------------------------------
+
+
+async def test_the_log_of_deletions_of_every_kind_breaks_no_invariant() -> None:
+    disks = Disks(World())
+    world = disks.world
+    for broker in (1, 2, 3):
+        world.register(broker)
+    await disks.start()
+    for name in ("plain", "away", "refused", "forgotten", "again"):
+        world.put_topic(name, dict.fromkeys(range(2), (1, 2, 3)))
+    await disks.settle()
+    mark(world, "plain", "again")
+    await disks.settle()
+    world.put_topic("again", {0: [2, 1]}, topic_id=topic_id_of("the second"))
+    await disks.settle()
+    disks.refusing[2] = KafkaError.KAFKA_STORAGE_ERROR
+    mark(world, "refused")
+    await disks.settle()
+    disks.refusing.clear()
+    world.queue.put(TopicDeletionRetry())
+    await disks.settle()
+    world.die(3)
+    mark(world, "away")
+    await disks.settle()
+    world.register(3)
+    await disks.settle()
+    world.die(3)
+    mark(world, "forgotten")
+    await disks.settle()
+    await world.call(ForgetBroker(BrokerId(3), "burnt down"))
+    world.register(3)
+    await disks.settle()
+
+    assert world.context.topics.keys() == {"again"}
+    assert not any(logs - {tp("again")} for logs in disks.logs.values())
+    assert [f"{found.id}: {found.evidence}" for found in check(stamped_log(world.audit.records))] == []

@@ -1,0 +1,70 @@
+"""A broker leaves the ISRs of its partitions; where it leads, nobody or another follows."""
+
+import json
+
+import pytest
+
+from controllerd.core.model import BrokerId, LeaderAndIsr
+from controllerd.machines.isr_removal import IsrRemoval
+from controllerd.pace import Pace
+from replay.records import DecisionRecord, RefusedRecord
+from tests.fakes.world import World, tp
+
+
+def removal(world: World, broker: int, *, hand_over: bool) -> IsrRemoval:
+    return IsrRemoval(BrokerId(broker), world.context, world.c.store, world.audit, Pace(), hand_over=hand_over)
+
+
+@pytest.mark.parametrize(("hand_over", "leader"), [(False, -1), (True, 2)])
+async def test_a_leader_that_is_removed_is_followed_by_another_only_if_that_is_wanted(
+    world: World, hand_over: bool, leader: int
+) -> None:
+    record = world.context.record(tp("t"))
+
+    assert await removal(world, 1, hand_over=hand_over).run([record]) == [record]
+
+    assert world.state("t")[:3] == (leader, 1, [2, 3])
+    assert len(world.audit.of(DecisionRecord)) == hand_over
+
+
+async def test_who_follows_is_online_assigned_and_in_sync(world: World) -> None:
+    world.context.mark_shutting_down(BrokerId(2))
+
+    await removal(world, 1, hand_over=True).run([world.context.record(tp("t"))])
+
+    assert world.state("t")[:3] == (3, 1, [2, 3])
+
+
+async def test_where_nobody_can_follow_nobody_does(world: World) -> None:
+    for broker in (2, 3):
+        world.context.mark_shutting_down(BrokerId(broker))
+
+    await removal(world, 1, hand_over=True).run([world.context.record(tp("t"))])
+
+    assert world.state("t")[:3] == (-1, 1, [2, 3])
+
+
+async def test_a_follower_that_is_removed_leaves_the_leader_alone(world: World) -> None:
+    await removal(world, 3, hand_over=True).run([world.context.record(tp("t"))])
+
+    assert world.state("t")[:3] == (1, 1, [1, 2])
+    assert world.audit.of(DecisionRecord) == []
+
+
+async def test_a_state_that_moved_meanwhile_is_read_and_decided_anew(world: World) -> None:
+    record, path = world.context.record(tp("t")), tp("t").state_path
+    state = json.loads(world.tree.nodes[path].data or b"")
+    world.tree.put(path, json.dumps({**state, "isr": [3]}).encode())
+
+    assert await removal(world, 1, hand_over=False).run([record]) == [record]
+
+    assert world.state("t") == (1, 0, [3], 1)
+    assert record.leadership == LeaderAndIsr(BrokerId(1), 0, (BrokerId(3),), 1, 1)
+
+
+async def test_a_state_that_cannot_be_understood_is_refused_and_left(world: World) -> None:
+    world.context.put_in_quarantine(tp("t").state_path, "not JSON")
+
+    assert await removal(world, 1, hand_over=False).run([world.context.record(tp("t"))]) == []
+
+    assert [record.reasons for record in world.audit.of(RefusedRecord)] == [["in quarantine: not JSON"]]
