@@ -29,7 +29,7 @@ GET_DATA = 4
 IN_FLIGHT = 100
 
 
-async def test_a13_an_expired_controller_clears_its_queue_and_contends_in_a_new_session(rig: Rig) -> None:
+async def test_a13_an_expired_controller_clears_its_queue_and_contends_in_a_new_session_kafka_4447(rig: Rig) -> None:
     async with rig.brokers(1, 2) as stubs, rig.node() as node:
         await rig.peer.add_topic("before", [[1, 2]])
         await rig.led_by("before", 1)
@@ -56,7 +56,7 @@ async def test_a13_an_expired_controller_clears_its_queue_and_contends_in_a_new_
         assert set(told) <= {2}
 
 
-async def test_a14_no_new_session_is_opened_after_the_close(rig: Rig) -> None:
+async def test_a14_no_new_session_is_opened_after_the_close_kafka_8121(rig: Rig) -> None:
     before = connecting()
     async with rig.node() as node:
         session, held = session_of(node), asyncio.Event()
@@ -87,7 +87,9 @@ async def _expire_while_it_stops(rig: Rig, node: Node) -> None:
     await expire(session_of(node), rig.server)
 
 
-async def test_a15_a_server_that_asks_for_authentication_for_a_while_is_led_again_afterwards(tmp_path: Path) -> None:
+async def test_a15_a_server_that_asks_for_authentication_for_a_while_is_led_again_afterwards_kafka_13461(
+    tmp_path: Path,
+) -> None:
     """The server refuses every request of a client without authentication; the watches must come back later."""
     directory = tmp_path / "zookeeper"
     async with (
@@ -220,7 +222,7 @@ async def idle(node: Node) -> None:
     await until(lambda: len(node.instance.queue) == 0 and loop.current is None)
 
 
-async def test_a15_after_a_reconnect_every_watch_works_again(rig: Rig) -> None:
+async def test_a15_after_a_reconnect_every_watch_works_again_kafka_7987(rig: Rig) -> None:
     events = await after_a_reconnect(rig, later=SEEN)
 
     assert set(SEEN.values()) - set(events) == set()

@@ -49,7 +49,7 @@ async def test_a3_every_start_raises_the_epoch_by_exactly_one(rig: Rig) -> None:
             assert (await rig.epoch(), node.snapshot.controller_epoch) == (epoch, epoch)
 
 
-async def test_a8_an_event_that_fails_half_way_begins_a_new_term_in_which_nothing_of_the_old_one_is_left(
+async def test_a8_an_event_that_fails_half_way_begins_a_new_term_in_which_nothing_of_the_old_one_is_left_history_60(
     rig: Rig,
 ) -> None:
     async with rig.brokers(1, 2), rig.node() as node:

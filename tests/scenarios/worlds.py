@@ -1,0 +1,88 @@
+"""Controllers over a ZooKeeper in memory for scenarios: what brokers believe, and a real socket in front of one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from broker.metadata_cache import MetadataCache
+from controllerd.api.listener import Listener
+from controllerd.api.server import KafkaServer
+from controllerd.core.model import BrokerId, Features
+from controllerd.core.requests import ControlRequest, UpdateMetadataPartition, UpdateMetadataRequest
+from tests.api.cluster import Client
+from tests.fakes.world import NODE_ID, World
+
+
+async def world_of(*brokers: int, features: Features | None = None) -> World:
+    """These brokers, and a controller that leads; what it did until then is forgotten."""
+    world = World(features=features)
+    for broker in brokers:
+        world.register(broker)
+    await world.start()
+    world.forget()
+    return world
+
+
+async def with_topic(world: World, *replicas: int, name: str = "t") -> World:
+    """A topic of one partition that is online; what was sent until then is forgotten."""
+    world.put_topic(name, {0: list(replicas)})
+    await world.settle()
+    world.forget()
+    return world
+
+
+class Brokers:
+    """What brokers believe: the embedded broker's own metadata cache, fed with what was sent to each.
+
+    A broker that starts knows nothing: only requests of its present epoch count. Look from the start of the world on,
+    and do not let it forget.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def cache(self, broker: int) -> MetadataCache:
+        """The metadata of a live broker."""
+        cache = MetadataCache()
+        for request in self.requests(broker):
+            if isinstance(request, UpdateMetadataRequest):
+                listed = {tp.topic: request.body.topic_ids.get(tp.topic) for tp in request.body.partitions}
+                cache.update(request, listed, carries_ids=True)
+        return cache
+
+    def requests(self, broker: int) -> list[ControlRequest]:
+        """Everything that this life of the broker was sent."""
+        epoch = self._world.context.epochs()[BrokerId(broker)]
+        return [request for request in self._world.channels.to(broker) if request.broker_epoch == epoch]
+
+    def partition(self, broker: int, topic: str, partition: int = 0) -> UpdateMetadataPartition:
+        """What a broker tells clients about a partition."""
+        return self.cache(broker).topics[topic][partition]
+
+    def live(self, broker: int) -> list[int]:
+        """The brokers that a broker tells clients about, the controller left out."""
+        return sorted(other for other in self.cache(broker).brokers if other != NODE_ID)
+
+
+@asynccontextmanager
+async def served(world: World) -> AsyncIterator[Client]:
+    """A client of the world's controller, over a real socket; its events are handled while the block runs."""
+    server = KafkaServer(
+        [Listener("PLAINTEXT", "127.0.0.1", 0)], world.queue, world.snapshot, NODE_ID, audit=world.audit
+    )
+    await server.start()
+    loop = asyncio.create_task(_handle_events(world))
+    endpoint = server.advertised[0]
+    client = Client(*await asyncio.open_connection(endpoint.host, endpoint.port))
+    try:
+        yield client
+    finally:
+        await client.close()
+        await server.close()
+        loop.cancel()
+        await asyncio.gather(loop, return_exceptions=True)
+
+
+async def _handle_events(world: World) -> None:
+    while True:
+        await world.loop.handle(await world.queue.take())
