@@ -141,10 +141,16 @@ class RequestBatch:
         self.add_metadata(record for record in records if record is not None)
 
     def add_metadata(self, records: Iterable[PartitionRecord]) -> None:
-        """Tell whoever is told metadata by this batch that of these partitions, too, if they have leadership."""
+        """Tell whoever is told metadata by this batch that of these partitions, too, if they have leadership.
+
+        Or if they go while nobody understands their state: brokers may know them from an earlier controller, and
+        forget them only when they are told.
+        """
         for record in records:
             if record.leadership is not None:
                 self._add_metadata(record, record.leadership)
+            elif record.tp.state_path in self._context.quarantine and self._is_hidden(record.tp.topic):
+                self._add_metadata(record, _unknown(self._context.epoch))
 
     def _add_metadata(self, record: PartitionRecord, state: LeaderAndIsr) -> None:
         if self._context.queued_for_deletion and self._is_hidden(record.tp.topic):
@@ -238,6 +244,11 @@ class RequestBatch:
 
 def _broker(item: tuple[BrokerId, object]) -> BrokerId:
     return item[0]
+
+
+def _unknown(controller_epoch: int) -> LeaderAndIsr:
+    """For the metadata of a partition that goes; of what nobody understood only this term can be named."""
+    return LeaderAndIsr(LEADER_DURING_DELETE, INITIAL_LEADER_EPOCH, (), controller_epoch, _PARTITION_EPOCH_DURING_DELETE)
 
 
 def _during_delete(state: LeaderAndIsr) -> LeaderAndIsr:

@@ -26,7 +26,10 @@ async def on_log_dir_event(_event: LogDirEventNotification, c: Controller) -> No
     known = sorted(broker for broker in notes.brokers if broker in c.context.brokers)
     if known:
         log.warning("log directories failed", brokers=known)
-    await c.replicas.handle_on({broker: await _in_question(broker, c) for broker in known}, ReplicaState.ONLINE)
+    asked = {broker: await _in_question(broker, c) for broker in known}
+    new = {broker: [tp for tp in those if _is_new(broker, tp, c)] for broker, those in asked.items()}
+    await c.replicas.handle_on(asked, ReplicaState.ONLINE)
+    await c.replicas.handle_on(new, ReplicaState.ONLINE)  # who was new is told nothing when it becomes online
     await c.store.delete_log_dir_notifications(notes.names)
 
 
@@ -38,3 +41,7 @@ async def _in_question(broker: BrokerId, c: Controller) -> list[TopicPartition]:
         found += [tp for tp in part if tp not in offline and tp.topic not in queued]
         await c.outbox.pace.breathe()
     return found
+
+
+def _is_new(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
+    return c.context.record(tp).replica_states[broker] is ReplicaState.NEW

@@ -198,8 +198,8 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
     """
     found: dict[TopicPartition, ReplicaAssignment] = {}
     async for name, image in paced(images.items(), c.outbox.pace):
-        if name in c.context.queued_for_deletion:
-            continue
+        if name in c.context.deletions.started:
+            continue  # a deletion that waits for a reassignment must see it end
         for partition, assignment in image.assignments.items():
             record = c.context.find(TopicPartition(name, partition))
             if record is None or record.assignment == assignment or assignment_flaw(assignment) is not None:
@@ -209,6 +209,7 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
     if found:
         await c.reassigner.adopt(found)
         await _conclude(c)
+        await c.deletions.resume_for({tp.topic for tp in found})  # what waits for one that nobody can follow
 
 
 async def end_requests_of(topic: str, c: Controller) -> None:

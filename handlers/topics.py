@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Final
 
 import structlog
 
@@ -28,9 +29,11 @@ from events.reassignments import ZkPartitionReassignment
 from events.topics import PartitionModifications, TopicDeletion
 from handlers.late_partitions import drop_late_partitions
 from handlers.preparation import known_id, prepare_topics, quarantine
-from handlers.reassignments import end_requests_of, follow_topic_znodes
+from handlers.reassignments import end_requests_of, expect_completion, follow_topic_znodes
 
 log = structlog.get_logger(__name__)
+
+_TOPICS: Final = "/brokers/topics"
 
 
 async def on_topic_change(_event: Event, c: Controller) -> None:
@@ -57,7 +60,7 @@ def _forget(topic: str, c: Controller) -> None:
 
 
 def _release_gone(c: Controller, names: AbstractSet[str]) -> None:
-    for path in [path for path in c.context.quarantine if path.startswith("/brokers/topics/")]:
+    for path in [path for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")]:
         if path.split("/")[3] not in names:
             c.context.release(path)
 
@@ -88,6 +91,7 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
 async def _take_in(read: TopicsRead, c: Controller) -> None:
     """Remember what was read and start the partitions that are new."""
     quarantine(c, read.broken)
+    doubtful = _doubtful_topics(c) & read.topics.keys()
     mended = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
     for name in mended:
         c.context.release(f"/brokers/topics/{name}")
@@ -104,8 +108,15 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
     await follow_topic_znodes(images, c)
+    for name in doubtful:  # reassignments that caught up meanwhile were left as they were
+        expect_completion(c.context.partitions_of(name), c)
     if any(name in c.context.topics for name in mended):
         c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
+
+
+def _doubtful_topics(c: Controller) -> set[str]:
+    """The topics of which something is in quarantine."""
+    return {path.split("/")[3] for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")}
 
 
 def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:

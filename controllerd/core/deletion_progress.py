@@ -103,7 +103,12 @@ def _being_reassigned(context: ControllerContext, topic: str) -> Iterator[TopicP
 
 
 def _can_end(context: ControllerContext, record: PartitionRecord) -> bool:
-    """Whether a reassignment can make progress: somebody leads, and whoever has to catch up is there."""
+    """Whether a reassignment can make progress: somebody leads, and whoever has to catch up is there.
+
+    One that somebody else changed into what cannot be followed is in quarantine, and may never end.
+    """
+    if f"/brokers/topics/{record.tp.topic}/partitions/{record.tp.partition}" in context.quarantine:
+        return False
     leadership, target = record.leadership, record.assignment.target
     if leadership is None or not context.is_online(leadership.leader, record.tp):
         return False

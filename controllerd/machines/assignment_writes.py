@@ -11,6 +11,7 @@ from typing import Final
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.records import PartitionRecord
 from controllerd.core.soundness import assignment_flaw
 from controllerd.machines.passes import paced
 from controllerd.pace import Pace
@@ -32,14 +33,25 @@ class AssignmentWrites:
         self._pace = pace
 
     async def read(self, partitions: Iterable[TopicPartition]) -> Images:
-        """The znodes of their topics, without those that are gone, created anew, or cannot be understood."""
+        """The znodes of their topics, without those that are gone, created anew, or cannot be understood.
+
+        Those in quarantine are left out until the event that takes them out, even if they were mended by now.
+        """
         read = await self._store.read_topics({tp.topic for tp in partitions})
         for bad in read.broken:
             self._context.put_in_quarantine(bad.path, bad.reason)
-        known = self._context.topics
+        known, quarantine = self._context.topics, self._context.quarantine
         return {
-            name: image for name, image in read.topics.items() if name in known and known[name].czxid == image.czxid
+            name: image
+            for name, image in read.topics.items()
+            if name in known and known[name].czxid == image.czxid and f"/brokers/topics/{name}" not in quarantine
         }
+
+    @staticmethod
+    def is_as_known(images: Images, record: PartitionRecord) -> bool:
+        """Whether the znode says of the partition what we know: nobody changed, broke or removed its entry."""
+        image = images.get(record.tp.topic)
+        return image is not None and image.assignments.get(record.tp.partition) == record.assignment
 
     async def foreign(
         self, images: Images, partitions: Iterable[TopicPartition]

@@ -78,7 +78,7 @@ class PartitionStateMachine:
         return PartitionState.ONLINE if sound and online else PartitionState.OFFLINE
 
     def _is_quarantined(self, tp: TopicPartition) -> bool:
-        return f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" in self._context.quarantine
+        return bool(self._context.quarantine) and tp.state_path in self._context.quarantine
 
     async def trigger_online(self, topic: str | None = None) -> Elections:
         """Try to bring every New and Offline partition online, or only those of one topic."""
@@ -138,38 +138,51 @@ class PartitionStateMachine:
     # -- new partitions ----------------------------------------------------------------------------------------------
 
     async def _initialise(self, records: Those, batch: RequestBatch) -> Those:
-        """Create state znodes; returns the partitions whose znode existed already, for an election instead."""
+        """Create state znodes; returns the partitions whose znode existed already, for an election instead.
+
+        One that nobody can lead may have a state as well: its topic was in quarantine when we loaded.
+        """
         wanted: dict[TopicPartition, LeaderAndIsr] = {}
         refused: dict[TopicPartition, str] = {}
+        existing: list[TopicPartition] = []
         pace = self._outbox.pace
         for part in sliced(records, SLICE):
-            self._decide_initial(part, wanted, refused)
+            existing += self._decide_initial(part, wanted, refused)
             await pace.breathe()
         results = await self._store.create_states(wanted) if wanted else {}
-        existing: list[TopicPartition] = []
         for results_part in sliced(list(results.items()), SLICE):
             existing += self._take_created(results_part, wanted, refused, batch)
             await pace.breathe()
+        adopted = await self._adopt(existing, batch)
+        for record in adopted:
+            refused.pop(record.tp, None)
         refuse(self._audit, "initial leadership", refused.items())
-        return await self._adopt(existing)
+        return adopted
 
     def _decide_initial(
         self,
         part: Collection[PartitionRecord],
         wanted: dict[TopicPartition, LeaderAndIsr],
         refused: dict[TopicPartition, str],
-    ) -> None:
+    ) -> list[TopicPartition]:
+        """Returns the partitions without a live replica."""
+        leaderless = []
         for record in part:
             assignment, tp = record.assignment, record.tp
             if names_us(assignment):
                 refused[tp] = "waits for a live broker to replace a replica assigned to controllerd"
                 continue
+            if self._is_quarantined(tp):
+                refused[tp] = "its state znode is in quarantine"
+                continue
             online = self._context.liveness.online(record)
             state = initial_leadership(assignment.replicas, online, self._context.epoch)
             if state is None:
                 refused[tp] = "no assigned replica is live"
+                leaderless.append(tp)
             else:
                 wanted[tp] = state
+        return leaderless
 
     def _take_created(
         self,
@@ -193,15 +206,24 @@ class PartitionStateMachine:
         batch.add_leaderships(((record, leadership.isr) for record, leadership in created), is_new=True)
         return existing
 
-    async def _adopt(self, existing: list[TopicPartition]) -> Those:
-        """The state znode of a new partition exists already (a write of an earlier term): take it over."""
+    async def _adopt(self, existing: list[TopicPartition], batch: RequestBatch) -> Those:
+        """Take over states of new partitions that exist already (a write of an earlier term), as a failover does.
+
+        Everybody is told, even if nobody can be elected: brokers would hide the partition, or never forget it when its
+        topic is deleted.
+        """
         if not existing:
             return []
         read = await self._store.read_states(existing)
         self._quarantine(read)
         adopted = [(self._context.record(tp), leadership) for tp, leadership in read.states.items()]
+        records = [record for record, _ in adopted]
         self._context.set_leaderships(adopted)
-        return [record for record, _ in adopted]
+        self._context.move_partitions(records, PartitionState.OFFLINE)
+        if records:
+            batch.add_update_metadata(self._context.live_or_shutting_down)
+            batch.add_metadata(records)
+        return records
 
     def _quarantine(self, read: StatesRead) -> None:
         for bad in read.broken.values():

@@ -115,13 +115,12 @@ class ReassignmentPhases:
     async def complete(self, records: Those) -> list[TopicPartition]:
         """Let the old replicas go; returns what is complete now.
 
-        What somebody else changed in its topic znode is left to the event that this caused.
+        What somebody else changed in its topic znode is left to the event that this caused, and what nobody understands
+        to whoever mends it: the replicas that go are gone before the znode says so.
         """
-        pace = self._outbox.pace
+        pace, is_as_known = self._outbox.pace, self._writes.is_as_known
         images = await self._writes.read([record.tp for record in records])
-        changed = await self._writes.foreign(images, [record.tp for record in records])
-        all_of = paced(records, pace)
-        those: Those = [each async for each in all_of if each.tp.topic in images and each.tp not in changed]
+        those: Those = [each async for each in paced(records, pace) if is_as_known(images, each)]
         before = {record.tp: record.assignment for record in those}
         self.record("completing", before)
         adding = await by_broker((tp, assignment.adding) async for tp, assignment in paced(before.items(), pace))
@@ -129,7 +128,7 @@ class ReassignmentPhases:
         async for record in paced(those, pace):
             self._context.set_assignment(record.tp, ReplicaAssignment(record.assignment.target))
         await self._lead_from_targets(those)
-        those, held = await self._split(those, before, lambda each: not _is_in_hands_of_target(each))
+        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each))
         removing = await by_broker((each.tp, before[each.tp].removing) async for each in paced(those, pace))
         await self._debts.owe(removing)
         await self.stop(removing)
@@ -164,6 +163,13 @@ class ReassignmentPhases:
                 await pace.breathe()
         await self._partitions.handle(others, PartitionState.ONLINE, Reassign())
 
+    def _is_in_hands_of_target(self, record: PartitionRecord) -> bool:
+        """Whether one of the replicas that stay leads and is online, and all of them are in sync."""
+        leadership, replicas = record.leadership, record.assignment.replicas
+        if leadership is None or leadership.leader not in self._context.liveness.online(record):
+            return False
+        return set(replicas) <= set(leadership.isr)
+
     async def _split(
         self, those: Those, before: Assignments, must_wait: Callable[[PartitionRecord], bool]
     ) -> tuple[Those, Those]:
@@ -184,7 +190,11 @@ class ReassignmentPhases:
         await self.bring_up(held)
 
     async def _finalise(self, records: Those, images: Images, before: Assignments) -> Those:
-        """The topic znodes forget the old replicas; returns the partitions for which that was written."""
+        """The topic znodes forget the old replicas; returns the partitions for which that was written.
+
+        An entry that somebody else changed meanwhile is not written over: the event that this caused begins with what
+        is true by now, that only the target has replicas.
+        """
         pending = {record.tp: record.assignment for record in records}
         done: set[TopicPartition] = set()
         refused: dict[str, str] = {}
@@ -196,17 +206,13 @@ class ReassignmentPhases:
                 elif not isinstance(result, Conflict):
                     refused[tp.topic] = result.reason
                     self._context.set_assignment(tp, before[tp])
-            pending = {tp: pending[tp] for tp, result in results.items() if isinstance(result, Conflict)}
-            images = await self._writes.read(pending) if pending else {}
+            lost = [tp for tp, result in results.items() if isinstance(result, Conflict)]
+            images = await self._writes.read(lost) if lost else {}
+            entries = {tp: images[tp.topic].assignments.get(tp.partition) for tp in lost if tp.topic in images}
+            pending = {tp: pending[tp] for tp, entry in entries.items() if entry in (before[tp], pending[tp])}
         for topic, reason in refused.items():
             self._audit.record(AlarmRecord("topic znode was not written", f"{topic}: {reason}"))
         return [record for record in records if record.tp in done]
-
-
-def _is_in_hands_of_target(record: PartitionRecord) -> bool:
-    """Whether one of the replicas that stay leads, and all of them are in sync."""
-    leadership, replicas = record.leadership, record.assignment.replicas
-    return leadership is not None and leadership.leader in replicas and set(replicas) <= set(leadership.isr)
 
 
 def _is_in_isr(record: PartitionRecord, brokers: Iterable[BrokerId]) -> bool:

@@ -103,12 +103,11 @@ class Reassigner:
             images = await self._writes.read(remaining)
             await self.adopt(await self._writes.foreign(images, remaining))
             planned = await self._plan(remaining, images, refused)
-            lost = await self._begin(planned, images, refused)
+            lost = await self._begin(planned, wanted, images, refused)
             begun = paced(planned.items(), self._pace)
             moves += [move async for tp, move in begun if tp not in lost and tp not in refused]
             remaining = {tp: wanted[tp] for tp in lost}
         refuse(self._audit, "reassignment", ((tp, reason) for tp, (_, reason) in refused.items()))
-        await self._record_steps(moves, wanted)
         await self._carry_on(moves)
         return {tp: refused[tp][0] if tp in refused else KafkaError.NONE for tp in wanted}
 
@@ -152,13 +151,21 @@ class Reassigner:
         return loss_by_dropping(gone, after, record.leadership, self._context.liveness.online(record))
 
     async def _begin(
-        self, planned: Mapping[TopicPartition, Move], images: Images, refused: Refused
+        self,
+        planned: Mapping[TopicPartition, Move],
+        wanted: Mapping[TopicPartition, Wish],
+        images: Images,
+        refused: Refused,
     ) -> set[TopicPartition]:
-        """Write what changes; returns the partitions whose topic was changed by somebody else meanwhile."""
+        """Write what changes; returns the partitions whose topic was changed by somebody else meanwhile.
+
+        What was written is in the audit log before anything else can fail, for nobody undoes it.
+        """
         changing = [move async for move in paced(planned.values(), self._pace) if move.after != move.before]
         going = await by_broker((each.record.tp, each.dropped) async for each in paced(changing, self._pace))
         await self._debts.owe(going)
         results = await self._writes.write(images, {move.record.tp: move.after for move in changing})
+        await self._record_steps([each for each in planned.values() if _is_in_zookeeper(each, results)], wanted)
         lost: set[TopicPartition] = set()
         async for move in paced(changing, self._pace):
             if isinstance(self._take(move, results[move.record.tp], refused), Conflict):
@@ -340,6 +347,11 @@ class Reassigner:
                 removal = IsrRemoval(broker, self._context, self._store, self._audit, self._pace, hand_over=True)
                 told = await removal.run(records)
                 batch.add_leaderships([(each, each.assignment.replicas) for each in told], is_new=False)
+
+
+def _is_in_zookeeper(move: Move, results: Mapping[TopicPartition, WriteResult]) -> bool:
+    """Whether the topic znode says what the partition is to have: since these writes, or already before them."""
+    return move.after == move.before or isinstance(results[move.record.tp], Written)
 
 
 def _called_off(move: Move) -> list[BrokerId]:

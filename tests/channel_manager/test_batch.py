@@ -233,6 +233,20 @@ def test_a_topic_queued_for_deletion_is_removed_from_the_brokers_metadata() -> N
     assert (sent.isr, sent.controller_epoch) == ((B1, B2, B3), 4)
 
 
+def test_brokers_forget_a_partition_of_a_deleted_topic_though_nobody_understands_its_state() -> None:
+    """They may know it from an earlier controller, and nobody could tell them later."""
+    context = cluster()
+    context.put_in_quarantine(T1.state_path, "not JSON")
+    context.queued_for_deletion.add("t")
+    filled = batch(context)
+    filled.add_update_metadata([B1], [T1])
+
+    sent = update_metadata(filled.take()).body
+
+    assert sent.partitions[T1].state == LeaderAndIsr(BrokerId(-2), 0, (), controller_epoch=5, partition_epoch=0)
+    assert sent.topic_ids == {"t": T_ID}
+
+
 @pytest.mark.parametrize(("isr", "expected"), [((1, 2), 1), ((2,), -2)])
 def test_a_topic_whose_deletion_waits_for_a_reassignment_stays_in_the_brokers_metadata(
     isr: tuple[int, ...], expected: int

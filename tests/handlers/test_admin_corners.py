@@ -1,16 +1,12 @@
-"""Reassignments and elections beside znodes that somebody broke, changed or mended: nothing is lost, nothing waits."""
+"""Reassignments beside znodes that somebody broke, changed or mended: nothing is lost, nothing waits."""
 
 import json
+from collections.abc import Callable
 
-from controllerd.core.kafka_error import KafkaError
 from controllerd.core.requests import LeaderAndIsrRequest
-from controllerd.zk.access import SetData
-from events.elections import TopicUncleanLeaderElectionEnable
 from replay.records import AlarmRecord
 from tests.fakes.reassigning import assigned, change_isr, deleted_on, reassign
 from tests.fakes.world import World, tp
-from tests.scenarios.acts import UNCLEAN, alter_isr, cluster, configure, kill, leader, write_config
-from tests.scenarios.acts import with_topic as a_topic
 
 TOPIC = "/brokers/topics/t"
 
@@ -36,6 +32,20 @@ def write_before_the_watch(world: World, data: bytes) -> None:
     fired, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.tree.put(TOPIC, data)
     world.zk.on_watch = fired
+
+
+async def at_the_end(world: World, act: Callable[[], None]) -> None:
+    """Do this just before the topic znode is written at the end of the reassignment; a rehearsal tells when that is."""
+    rehearsal = World()
+    for broker in (1, 2, 3):
+        rehearsal.register(broker)
+    await with_topic(await rehearsal.start(), 1)
+    await reassign(rehearsal, {tp("t"): [2]})
+    begun = len(rehearsal.zk.transactions)
+    await change_isr(rehearsal, "t", 1, 2)
+    steps = enumerate(rehearsal.zk.transactions[begun:], 1)
+    (last,) = [number for number, step in steps if any(operation.path == TOPIC for operation in step)]
+    world.zk.before_transaction[len(world.zk.transactions) + last] = act
 
 
 async def test_nothing_is_deleted_for_a_reassignment_whose_entry_nobody_understands(world: World) -> None:
@@ -121,6 +131,21 @@ async def test_a_deletion_does_not_wait_for_ever_for_a_reassignment_that_somebod
     assert world.context.deletions.started == {"t"}
 
 
+async def test_a_deletion_does_not_wait_for_a_reassignment_that_was_changed_into_what_nobody_can_follow(
+    world: World,
+) -> None:
+    await with_topic(world, 1)
+    await reassign(world, {tp("t"): [2]})
+    world.tree.put("/admin/delete_topics/t")
+    await world.settle()
+    assert world.context.deletions.started == set()
+
+    world.tree.put(TOPIC, znode(world, partitions={"0": [3]}, adding_replicas={}, removing_replicas={}))
+    await world.settle()
+
+    assert world.context.deletions.started == {"t"}
+
+
 async def test_a_new_partition_beside_a_broken_state_is_not_created_again_and_again(world: World) -> None:
     world.tree.put("/brokers/topics/t/partitions/0/state", b"{")
     world.tree.put(TOPIC, json.dumps({"version": 3, "partitions": {"0": [1]}, "topic_id": None}).encode())
@@ -132,22 +157,6 @@ async def test_a_new_partition_beside_a_broken_state_is_not_created_again_and_ag
 
     assert "invariant broken" not in alarms(world)
     assert world.tree.nodes["/brokers/topics/t/partitions/0/state"].data == b"{"
-
-
-async def test_a_topic_that_does_not_forbid_unclean_elections_any_more_is_looked_at() -> None:
-    world = await cluster(1, 2)
-    world.configs.unclean = True
-    await write_config(world, "topics/t", {UNCLEAN: "false"}) if False else None
-    await a_topic(world, "t", 1, 2)
-    await configure(world, "topics/t", {UNCLEAN: "false"})
-    await alter_isr(world, "t", 1)
-    await kill(world, 1)
-    world.forget()
-
-    await configure(world, "topics/t", {})
-
-    assert TopicUncleanLeaderElectionEnable.__name__ in world.metrics.events
-    assert leader(world, "t")[0] == 2
 
 
 async def test_a_new_replica_is_asked_for_when_a_log_directory_of_its_broker_fails(world: World) -> None:
@@ -162,16 +171,26 @@ async def test_a_new_replica_is_asked_for_when_a_log_directory_of_its_broker_fai
     assert [set(request.partitions) for request in asked] == [{tp("t")}]
 
 
-async def test_an_assignment_that_changes_while_a_reassignment_ends_is_not_written_over(world: World) -> None:
+async def test_an_entry_that_somebody_changes_while_its_reassignment_ends_is_not_written_over(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     theirs = znode(world, partitions={"0": [3, 2, 1]}, adding_replicas={"0": [3, 2]}, removing_replicas={"0": [1]})
-    before = {write.path for write in world.zk.writes}
+    await at_the_end(world, lambda: world.tree.put(TOPIC, theirs))
 
-    def change() -> None:
-        world.tree.put(TOPIC, theirs)
+    await change_isr(world, "t", 1, 2)
 
-    assert before
-    world.zk.before_transaction_on(TOPIC, change) if hasattr(world.zk, "before_transaction_on") else None
-    assert SetData
-    assert KafkaError.NONE is KafkaError(0)
+    assert assigned(world, "t") == ([3, 2, 1], [3, 2], [1])
+    assert world.context.assignment(tp("t")).adding == (3, 2)
+    assert "invariant broken" not in alarms(world)
+
+
+async def test_a_partition_that_somebody_adds_while_a_reassignment_ends_stays(world: World) -> None:
+    await with_topic(world, 1)
+    await reassign(world, {tp("t"): [2]})
+    replicas = {"0": [2, 1], "1": [3]}
+    await at_the_end(world, lambda: world.tree.put(TOPIC, znode(world, partitions=replicas)))
+
+    await change_isr(world, "t", 1, 2)
+
+    assert assigned(world, "t") == ([2], [], [])
+    assert assigned(world, "t", 1) == ([3], [], [])

@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, ReplicaAssignment, TopicPartition
-from controllerd.errors import NotController
+from controllerd.errors import CallFailed, NotController
 from controllerd.zk.access import SetData
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.reassignments import (
@@ -32,6 +32,7 @@ from tests.fakes.reassigning import (
     successor,
 )
 from tests.fakes.world import World, ids, topic_id_of, tp
+from tests.handlers.test_faults import expire_before
 
 
 async def with_topic(world: World, *replicas: int, partitions: int = 1) -> World:
@@ -424,6 +425,21 @@ async def test_a_controller_that_leads_again_knows_nothing_of_its_earlier_life_k
     assert assigned(world, "t") == ([3], [], [])
     assert world.state("t")[:3] == (3, 9, [3])
     assert await world.call(ListPartitionReassignments(None)) == {}
+
+
+async def test_a_reassignment_that_was_written_is_recorded_though_the_session_ends_right_after(world: World) -> None:
+    await with_topic(world, 1)
+    await reassign(world, {tp("t"): [2]})
+    await change_isr(world, "t", 1, 2)
+    assert owed(world, 1) == ["t-0"]
+    world.forget()
+    expire_before(world, 2)  # which crosses out what broker 1 owes; the first one wrote the topic znode
+
+    with pytest.raises((CallFailed, NotController)):
+        await reassign(world, {tp("t"): [1]})
+
+    assert assigned(world, "t") == ([1, 2], [1], [2])
+    assert steps(world) == ["begun", "resumed"]
 
 
 async def test_pending_reassignments_are_written_down_once_more_when_they_are_resumed(world: World) -> None:

@@ -164,6 +164,21 @@ async def test_a_topic_in_quarantine_is_not_deleted_before_it_can_be_understood(
     assert is_gone(world, "bad")
 
 
+async def test_a_mended_topic_of_a_dead_broker_is_hidden_when_it_is_deleted(disks: Disks) -> None:
+    """Brokers forget a partition only when they are told that it goes: they may know it from an earlier controller."""
+    world = disks.world
+    world.tree.put("/brokers/topics/bad", b"not JSON")
+    state = b'{"controller_epoch":1,"leader":7,"version":1,"leader_epoch":0,"isr":[7]}'
+    world.tree.put("/brokers/topics/bad/partitions/0/state", state)
+    await disks.settle()
+    ask_for_deletion(world, "bad")
+
+    world.put_topic("bad", {0: [7]})
+    await disks.settle()
+
+    assert world.brief(1)[-1] == "UpdateMetadata(bad-0 -2/0 [7] offline [7])"
+
+
 async def test_a_topic_that_becomes_unreadable_during_its_deletion_waits(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
@@ -206,6 +221,7 @@ async def test_a_topic_with_an_unreadable_state_is_deleted(disks: Disks) -> None
 
     assert is_gone(after.world, "t")
     assert after.logs == {1: set(), 2: set(), 3: set()}
+    assert after.world.brief(1).count("UpdateMetadata(t-0 -2/0 [])") == 1
 
 
 # -- delete.topic.enable -----------------------------------------------------------------------------------------------

@@ -81,3 +81,31 @@ async def test_a_new_partition_whose_state_exists_already_is_elected_instead(wor
     await world.settle()
 
     assert world.state("t", 1) == (2, 1, [2, 3], 1)
+
+
+async def test_a_new_partition_whose_state_exists_already_and_whose_replicas_are_dead_is_known_and_told(
+    world: World,
+) -> None:
+    """As after a failover: otherwise brokers would hide a partition that is there."""
+    world.tree.put("/brokers/topics/t/partitions/1/state", state_of(leader=7))
+    world.put_topic("t", {0: [1, 2, 3], 1: [7]})
+
+    await world.settle()
+
+    assert world.context.partition_state(tp("t", 1)) is PartitionState.OFFLINE
+    assert world.context.leadership(tp("t", 1)) is not None
+    assert world.brief(1) == ["UpdateMetadata(t-1 7/0 [7] offline [7])"]
+
+
+async def test_a_new_partition_whose_isr_is_dead_is_offline(world: World) -> None:
+    world.tree.put("/brokers/topics/t/partitions/1/state", state_of(leader=7))
+    world.put_topic("t", {0: [1, 2, 3], 1: [7, 1]})
+
+    await world.settle()
+
+    assert world.context.partition_state(tp("t", 1)) is PartitionState.OFFLINE
+    assert world.brief(1) == ["UpdateMetadata(t-1 7/0 [7] offline [7])"]
+
+
+def state_of(leader: int) -> bytes:
+    return b'{"controller_epoch":1,"leader":%d,"version":1,"leader_epoch":0,"isr":[%d]}' % (leader, leader)

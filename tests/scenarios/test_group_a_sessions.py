@@ -201,17 +201,18 @@ async def after_a_reconnect(rig: Rig, *, meanwhile: Collection[str] = (), later:
         rig.proxy.cut()
         await until(lambda: session_of(node).state is SessionState.SUSPENDED)
         for path in meanwhile:
-            await rig.peer.put(path, TOPIC)
+            await rig.peer.put(path, LOG_DIR if "log_dir" in path else TOPIC)
         rig.proxy.is_open = True
         await until(lambda: overheard.begun()["Resync"] == 1)
         await idle(node)
         for path in later:
-            await rig.peer.put(path, TOPIC)
+            await rig.peer.put(path, LOG_DIR if "log_dir" in path else TOPIC)
             await until(lambda path=path: overheard.begun()[SEEN[path]] > 0, 10)  # type: ignore[misc]
             await idle(node)
         return overheard.begun()
 
 
+LOG_DIR = b'{"version":1,"broker":1,"event":1}'
 TOPIC = b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}'
 
 
