@@ -134,7 +134,7 @@ class RequestBatch:
         """Tell these brokers who is live, and the metadata of these partitions.
 
         Every broker of the batch is told about every partition of the batch. A partition without leadership is left
-        out; its brokers are not.
+        out, unless it goes and its state is in quarantine; its brokers are not.
         """
         self._metadata_brokers.update(broker for broker in brokers if broker >= 0)
         records = (self._context.find(tp) for tp in partitions)
@@ -248,7 +248,9 @@ def _broker(item: tuple[BrokerId, object]) -> BrokerId:
 
 def _unknown(controller_epoch: int) -> LeaderAndIsr:
     """For the metadata of a partition that goes; of what nobody understood only this term can be named."""
-    return LeaderAndIsr(LEADER_DURING_DELETE, INITIAL_LEADER_EPOCH, (), controller_epoch, _PARTITION_EPOCH_DURING_DELETE)
+    return LeaderAndIsr(
+        LEADER_DURING_DELETE, INITIAL_LEADER_EPOCH, (), controller_epoch, _PARTITION_EPOCH_DURING_DELETE
+    )
 
 
 def _during_delete(state: LeaderAndIsr) -> LeaderAndIsr:

@@ -165,7 +165,8 @@ class Reassigner:
         going = await by_broker((each.record.tp, each.dropped) async for each in paced(changing, self._pace))
         await self._debts.owe(going)
         results = await self._writes.write(images, {move.record.tp: move.after for move in changing})
-        await self._record_steps([each for each in planned.values() if _is_in_zookeeper(each, results)], wanted)
+        those = paced(planned.values(), self._pace)
+        await self._record_steps([each async for each in those if _is_in_zookeeper(each, results)], wanted)
         lost: set[TopicPartition] = set()
         async for move in paced(changing, self._pace):
             if isinstance(self._take(move, results[move.record.tp], refused), Conflict):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
 from events.admin import ProducerIdBlock
+from tests.sim.broker_dirs import LogDirs
 from tests.sim.broker_frames import SPOKEN, Key
 from tests.sim.broker_life import BrokerLife
 from tests.sim.broker_log import ReplicaLog
@@ -83,6 +84,7 @@ class SimBroker:
         """Knob: as a follower it fetches nothing."""
         self.offline: dict[Key, None] = {}
         """Replicas on a failed log directory; see ``fail_disk``."""
+        self.dirs: Final = LogDirs(self)
         self._rack = rack
         self._runs = 0
         self._owner = f"broker-{broker}/0"
@@ -156,7 +158,12 @@ class SimBroker:
             if replica.role is not Role.NONE and not replica.stopped
         }
         stuck = [key for key, replica in self.life.replicas.items() if replica.waits_in_vain]
-        return BrokerAtRest(self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas, stuck)
+        unusable = {**self.offline, **self.life.strange}
+        logs = [key for key in self.disk if key not in unusable]
+        return BrokerAtRest(
+            self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas, stuck,
+            logs, list(unusable), list(self.dirs.refused),
+        )  # fmt: skip
 
     # -- life and death ----------------------------------------------------------------------------------------------
 
@@ -176,6 +183,7 @@ class SimBroker:
             self.call_later(_REGISTER_AGAIN_S, self._boot, boot_s)
             return
         self._is_starting = False
+        self.offline = self.dirs.started()
         self.cluster.network.listen(self.address, self)
         self.life = BrokerLife(self, self._owner, self.cluster.server.nodes[self.path].czxid)
         self.cluster.trace(f"broker {self.id} registers with epoch {self.epoch}")
@@ -350,6 +358,7 @@ class SimBroker:
     def heal(self) -> None:
         """Undo every knob and forget every fault that has not come yet; starts and resumes nothing."""
         self._socket.injected.clear()
+        self.dirs.refusals = 0
         self.link_s, self.fetch_s, self.work_s = self.settings.link_s, self.settings.fetch_s, None
         self.is_silent = self.is_refusing = self.is_stuck = False
 

@@ -1,7 +1,9 @@
 """All simulated brokers together: how they reach each other, and what must hold of their data at the end."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import pairwise
 from random import Random
 from typing import Any, Final
@@ -11,7 +13,7 @@ from events.base import Call
 from tests.sim.broker import BrokerSettings, SimBroker
 from tests.sim.broker_frames import Key, SimRequest
 from tests.sim.broker_life import BrokerLife
-from tests.sim.broker_log import Ledger, Loss
+from tests.sim.broker_log import Ledger, LogKey, Loss
 from tests.sim.broker_replica import Role
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
@@ -52,6 +54,8 @@ class SimCluster:
         self.ledger = Ledger()
         self.on_request: list[OnRequest] = []
         self.on_asked_isr: list[Callable[[AskedIsr], None]] = []
+        self.on_bad_dirs: list[Callable[[int], None]] = []
+        """Called with the id of a broker that lost a log directory, before it tells anybody."""
         self.malformed: list[str] = []
         """Requests that no broker could have read; a test must find this empty."""
         self.blocks: list[tuple[int, int, int]] = []
@@ -144,12 +148,21 @@ class SimCluster:
     def _lost_at_last(self, *, excused: bool) -> list[Loss]:
         losses: list[Loss] = []
         for key in self.ledger.acknowledged:
-            leader = self.ledger.last_leader(key)
-            if leader is None or (key[0] in self.ledger.unclean_allowed) is not excused:
+            leader = self._keeper(key)
+            if leader is None or (key[0] in self.ledger.unclean_allowed) is not excused or key[0] in self.ledger.doomed:
                 continue
             log = self.brokers[leader].disk.get((key[0], key[2]))
             losses += self.ledger.check_last(key, log if log is None or log.topic_id == key[1] else None)
         return losses
+
+    def _keeper(self, key: LogKey) -> int | None:
+        """Whoever must have everything: the leader that ZooKeeper names, or who led last, or the last one in sync."""
+        node = self.server.nodes.get(f"/brokers/topics/{key[0]}/partitions/{key[2]}/state")
+        with suppress(ValueError, KeyError):
+            state = json.loads((node.data if node is not None else b"") or b"")
+            keeper = state["leader"] if state["leader"] in self.brokers else state["isr"][0]
+            return int(keeper) if keeper in self.brokers else None
+        return self.ledger.last_leader(key)
 
     def diverged(self) -> list[str]:
         """In-sync followers whose log differs from their leader's below the high watermark, and rival leaders."""
@@ -158,7 +171,7 @@ class SimCluster:
             if broker.life is None:
                 continue
             for key, replica in broker.life.replicas.items():
-                if replica.role is Role.LEADER:
+                if replica.role is Role.LEADER and key[0] not in self.ledger.doomed:
                     found += self._differing(broker.id, key)
         return found
 
@@ -168,6 +181,8 @@ class SimCluster:
         replica, found = life.replicas[key], []
         mark = replica.log.high_watermark
         for member in replica.isr:
+            if member in self.brokers and key in self.brokers[member].offline:
+                continue
             log = self.brokers[member].disk.get(key) if member in self.brokers else None
             if log is None or log.records[:mark] != replica.log.records[:mark]:
                 found.append(f"{key[0]}-{key[1]}: the log of {member} is not that of its leader {leader} up to {mark}")

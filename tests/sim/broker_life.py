@@ -45,6 +45,8 @@ class BrokerLife:
         self.gate.broker_epoch = broker_epoch
         self.metadata: Final = Metadata()
         self.replicas: Final[dict[Key, SimReplica]] = {}
+        self.strange: Final[dict[Key, None]] = {}
+        """Replicas that it cannot begin because it has those of an earlier topic of that name."""
         self._broker = broker
         self._id = broker.id
         self._cluster = broker.cluster
@@ -91,6 +93,7 @@ class BrokerLife:
         log = self._disk.get(key)
         known_id = None if log is None else log.topic_id
         if topic_id is not None and known_id is not None and topic_id != known_id:
+            self.strange[key] = None
             return KafkaError.INCONSISTENT_TOPIC_ID
         leader_epoch = -1 if replica is None else replica.leader_epoch
         if told.leader_epoch <= leader_epoch:
@@ -98,6 +101,10 @@ class BrokerLife:
         if self._id not in told.replicas:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
         if log is None:
+            if not self._broker.dirs.may_host(told):
+                self._broker.offline[key] = None
+                return KafkaError.KAFKA_STORAGE_ERROR
+            self._broker.dirs.place(key)
             log = self._disk[key] = ReplicaLog(topic_id)
         log.topic_id = topic_id or log.topic_id
         if replica is None:
@@ -133,6 +140,10 @@ class BrokerLife:
             replica.stop()
         if told.delete:
             self.replicas.pop(key, None)
+            if self._broker.dirs.refuses(key):
+                return KafkaError.KAFKA_STORAGE_ERROR
+            self._broker.dirs.deleted(key)
+            self.strange.pop(key, None)
             log = self._disk.pop(key, None)
             if log is not None and told.leader_epoch == _DELETES_TOPIC:
                 self._cluster.ledger.forget((told.topic, log.topic_id, told.partition))

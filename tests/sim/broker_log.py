@@ -103,6 +103,8 @@ class Ledger:
     """What must still be there; what was lost once is not reported again."""
     unclean_allowed: set[str] = field(default_factory=set)
     """Topics that may lose records: the story names them before it allows, or orders, an unclean election."""
+    doomed: set[str] = field(default_factory=set)
+    """Topics that are to be deleted: nothing of them is promised any more."""
     lost: list[Loss] = field(default_factory=list)
     """Losses that nothing excuses."""
     lost_uncleanly: list[Loss] = field(default_factory=list)
@@ -117,7 +119,7 @@ class Ledger:
         """A broker begins to lead: what leaders of lower epochs acknowledged must be in its log."""
         reigns = self._reigns.setdefault(key, [])
         rivals = [reign.leader for reign in reigns if reign.epoch == epoch and reign.leader != leader]
-        if rivals:
+        if rivals and key[0] not in self.doomed:
             self.double_leaders.append(f"{key[0]}-{key[2]}: {rivals[0]} and {leader} both lead in epoch {epoch}")
         reigns.append(_Reign(epoch, leader, tuple(log.records)))
         missing = [each for each in self.acknowledged.get(key, ()) if each.leader_epoch < epoch and not _has(log, each)]
@@ -139,12 +141,19 @@ class Ledger:
         self.acknowledged.pop(key, None)
         self._reigns.pop(key, None)
 
+    def forget_topic(self, topic: str) -> None:
+        """The topic is gone; one that gets its name is another one."""
+        for key in [key for key in {**self.acknowledged, **self._reigns} if key[0] == topic]:
+            self.forget(key)
+
     def last_leader(self, key: LogKey) -> int | None:
         """The broker that led in the highest epoch."""
         return self._last_reign(key).leader if key in self._reigns else None
 
     def check_last(self, key: LogKey, log: ReplicaLog | None) -> list[Loss]:
         """What the log of the last leader lacks (None: it has no log at all)."""
+        if key not in self._reigns:
+            return []
         reign = self._last_reign(key)
         promises = self.acknowledged.get(key, ())
         return [Loss(key, each, reign.leader, reign.epoch) for each in promises if log is None or not _has(log, each)]
@@ -154,6 +163,8 @@ class Ledger:
 
     def _lose(self, key: LogKey, promise: Acknowledged, leader: int, epoch: int) -> None:
         self.acknowledged[key].remove(promise)
+        if key[0] in self.doomed:
+            return
         losses = self.lost_uncleanly if key[0] in self.unclean_allowed else self.lost
         losses.append(Loss(key, promise, leader, epoch))
 

@@ -257,7 +257,7 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool, takes: bool) -> Config:
+def base_config(*, unclean: bool, takes: bool, deletes: bool = True) -> Config:
     """The configuration that all instances share but for the node id."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
@@ -266,6 +266,7 @@ def base_config(*, unclean: bool, takes: bool) -> Config:
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
         "kafka.unclean_leader_election_enable": str(unclean).lower(),
+        "kafka.delete_topic_enable": str(deletes).lower(),
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tests.sim.oracle_asked import Asked
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
 CONTROLLER: Final = "/controller"
@@ -65,6 +66,10 @@ class PartitionHistory:
     """When the assignment last changed."""
     former: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
     """Earlier assignments, and until when each held."""
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    targets: set[tuple[int, ...]] = field(default_factory=set)
+    """What the replicas are, or would be after a reassignment that was under way at some time."""
     state: State | None = None
     committed: dict[int, State] = field(default_factory=dict)
     """Every state that was committed in the present life of the znode, by version."""
@@ -73,6 +78,21 @@ class PartitionHistory:
     highest_epoch: int = -1
     is_foreign: bool = False
     """The present version was written by somebody without a session of ours: nobody need know its number."""
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after the reassignment that is under way, if any is."""
+        return tuple(replica for replica in self.replicas or () if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before it."""
+        return tuple(replica for replica in self.replicas or () if replica not in self.adding)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        """Whether replicas come or go."""
+        return bool(self.adding or self.removing)
 
     def was_assigned(self, broker: int, since: float) -> bool:
         """Whether the broker had a replica at any time since then."""
@@ -89,6 +109,8 @@ class BrokerHistory:
     """That of the present registration, 0 while there is none."""
     changed_at: float = NEVER
     """When it registered or went last."""
+    gone_at: int = 0
+    """The zxid at which it went last."""
     is_usable: bool = False
     is_leaving: bool = False
     """It asked for a controlled shutdown since it registered."""
@@ -115,6 +137,10 @@ class History:
         self.controller: dict[str, Any] = {}
         self.epoch = 0
         self.last_producer_id = -1
+        self.gone_at: dict[str, tuple[int, float]] = {}
+        """The zxid at which a topic was last deleted, and when."""
+        self.asked = Asked()
+        """What people asked the controller for."""
         self._unclean_default = unclean_by_default
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
@@ -168,12 +194,16 @@ class History:
 
     def is_unclean_allowed(self, topic: str, now: float) -> bool:
         """Whether the topic allowed unclean elections at any time within the window."""
-        if self._unclean.get(topic, self._unclean_default):
+        if self.allows_unclean_now(topic):
             return True
         since = self._clean_since.get(topic, NEVER)
         if topic not in self._unclean:
             since = max(since, self._clean_by_default_since)
         return since >= now - self.window
+
+    def allows_unclean_now(self, topic: str) -> bool:
+        """Whether the topic allows unclean elections."""
+        return self._unclean.get(topic, self._unclean_default)
 
     # -- announcements of the story ----------------------------------------------------------------------------------
 
@@ -204,10 +234,17 @@ class History:
             return
         if kind == "delete":
             self.nodes.pop(path, None)
+            if self.place(path).kind == "topic":
+                self.gone_at[self.place(path).topic] = transaction.zxid, transaction.time
+            elif self.place(path).kind == "broker":
+                self.brokers[self.place(path).number].gone_at = transaction.zxid
             self._take(operation, None, None, transaction)
         else:
             node = self.nodes[path] = self.node_after(operation, transaction)
             self._take(operation, operation.data, node, transaction)
+        if self.asked.concerns(path):
+            found = None if kind == "delete" else document_of(operation.data)
+            self.asked.take(path, found, transaction.time, exists=kind != "delete")
 
     def node_after(self, operation: Operation, transaction: Transaction) -> Node:
         """What a create or set makes of the znode."""
@@ -261,8 +298,15 @@ class History:
         else:
             self.documents[topic] = document
         after = assignments_of(document)
+        adding, removing = assignments_of(document, "adding_replicas"), assignments_of(document, "removing_replicas")
         for number in sorted(assignments_of(before).keys() | after.keys()):
-            self._assign(self.partition(topic, number), after.get(number), now)
+            partition = self.partition(topic, number)
+            lists = adding.get(number, ()), removing.get(number, ())
+            if (partition.adding, partition.removing) != lists:
+                (partition.adding, partition.removing), partition.moved_at = lists, now
+            self._assign(partition, after.get(number), now)
+            if partition.replicas:
+                partition.targets.add(partition.target)
 
     def _assign(self, partition: PartitionHistory, replicas: tuple[int, ...] | None, now: float) -> None:
         if partition.replicas == replicas:
@@ -343,9 +387,9 @@ def _state_of(data: bytes | None, node: Node) -> State | None:
     )
 
 
-def assignments_of(document: Mapping[str, Any] | None) -> dict[int, tuple[int, ...]]:
+def assignments_of(document: Mapping[str, Any] | None, field_name: str = "partitions") -> dict[int, tuple[int, ...]]:
     """The replicas of each partition; what cannot be understood is left out."""
-    partitions = document.get("partitions") if document is not None else None
+    partitions = document.get(field_name) if document is not None else None
     if not isinstance(partitions, dict):
         return {}
     return {

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from tests.sim.oracle_history import CONTROLLER, History, State
+from tests.sim import oracle_admin_rest
+from tests.sim.oracle_admin_rest import judge_requests
+from tests.sim.oracle_history import CONTROLLER, NEVER, History, State
 from tests.sim.oracle_seen import (
     NO_LEADER,
     OUR_IDS,
@@ -16,7 +18,7 @@ from tests.sim.oracle_seen import (
 )
 from tests.sim.oracle_zookeeper import ZooKeeperOracle
 
-RULES: Final = {
+_RULES: Final = {
     "Q-01": "exactly one instance leads, and it is the one that holds /controller",
     "Q-02": "a partition with a live ISR member has a live leader",
     "Q-03": "a partition that can be placed has a state",
@@ -33,6 +35,7 @@ RULES: Final = {
     "Q-14": "who is dead is in no ISR but as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
 }
+RULES: Final = {**_RULES, **oracle_admin_rest.RULES}
 Found = Iterator[tuple[str, str]]
 
 
@@ -40,6 +43,7 @@ def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bo
     """What does not hold at the end. ``isr_is_full``: brokers had the time to let every replica catch up."""
     judge = _Judge(zookeeper, end)
     found = [*judge.role(), *judge.partitions(isr_is_full=isr_is_full), *judge.brokers(), *judge.work()]
+    found += judge_requests(zookeeper.history, end)
     return [Violation(rule, end.time, evidence) for rule, evidence in found]
 
 
@@ -53,7 +57,9 @@ class _Judge:
             key: partition.state
             for key, partition in zookeeper.history.partitions.items()
             if partition.state is not None and partition.replicas is not None
-        }
+            and key[0] not in zookeeper.history.asked.markers
+        }  # fmt: skip
+        self._offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
 
     # -- the role ----------------------------------------------------------------------------------------------------
 
@@ -78,18 +84,21 @@ class _Judge:
         """Q-02, Q-03, Q-12 and Q-14."""
         for (topic, number), partition in sorted(self._history.partitions.items()):
             name, replicas, state = f"{topic}-{number}", partition.replicas, partition.state
-            if replicas is None:
+            if replicas is None or topic in self._history.asked.markers:
                 continue
             if state is None:
                 if self._can_be_placed(topic, number, replicas):
                     yield "Q-03", f"{name} has no state, assigned to {list(replicas)}, live are {sorted(self._live)}"
                 continue
-            if self._live & set(state.isr) and state.leader not in self._live:
+            able = {broker for broker in state.isr if (broker, (topic, number)) not in self._offline}
+            if self._live & able and (state.leader not in self._live or state.leader not in able):
                 yield "Q-02", f"{name} is led by {state.leader}, ISR {list(state.isr)}, live are {sorted(self._live)}"
             dead = set(state.isr) - self._live
             if dead and len(state.isr) > 1:
                 yield "Q-14", f"{name} has {sorted(dead)} in its ISR {list(state.isr)}, live are {sorted(self._live)}"
-            missing = self._live & set(replicas) - set(state.isr)
+            missing = {b for b in self._live & set(replicas) if (b, (topic, number)) not in self._offline} - set(
+                state.isr
+            )
             if isr_is_full and missing and state.leader in self._live:
                 yield "Q-12", f"{name}: {sorted(missing)} are not in the ISR {list(state.isr)}"
 
@@ -118,7 +127,7 @@ class _Judge:
                 yield "Q-05", f"broker {broker.id} believes {sorted(broker.live_brokers)} to be live"
             yield from self._metadata(broker)
             yield from self._replicas(broker)
-            for key in sorted(broker.stuck):
+            for key in sorted(key for key in broker.stuck if key[0] not in self._history.asked.markers):
                 yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
 
     def _metadata(self, broker: BrokerAtRest) -> Found:
@@ -127,8 +136,15 @@ class _Judge:
             if shown is None or not self._is_known(key, shown, state):
                 yield "Q-04", f"broker {broker.id} shows {_name(key)} as {shown}, ZooKeeper has {_shown(state)}"
         # What an operator deleted behind the controller's back stays in the brokers' metadata, as with the peer.
-        for key in sorted(broker.metadata.keys() - self._states.keys() - self._history.partitions.keys()):
-            yield "Q-04", f"broker {broker.id} shows {_name(key)}, which never was"
+        # So does a topic that went before the broker registered or the controller was elected: nobody knows of it.
+        asked, holder = self._history.asked, self._history.nodes.get(CONTROLLER)
+        registered = self._history.brokers[broker.id].changed_at if broker.id in self._history.brokers else NEVER
+        for key in sorted(broker.metadata.keys() - self._states.keys()):
+            is_known = key in self._history.partitions and not asked.was_deleted(key[0])
+            zxid, time = self._history.gone_at.get(key[0], (0, float("inf")))
+            is_late = (holder is not None and 0 < zxid < holder.czxid) or registered > time - self._history.window
+            if not is_known and key[0] not in asked.markers and not is_late:
+                yield "Q-04", f"broker {broker.id} shows {_name(key)}, which is not there"
 
     def _is_known(self, key: Key, shown: CachedPartition, state: State) -> bool:
         """What a broker shows; after a foreign write that changed nothing, the number of an older version will do."""
@@ -143,14 +159,19 @@ class _Judge:
         return epoch_is_known and set(told.isr) == set(state.isr)
 
     def _replicas(self, broker: BrokerAtRest) -> Found:
+        for key in sorted(broker.replicas.keys() - self._states.keys()):
+            if self._history.asked.was_deleted(key[0]) and key[0] not in self._history.documents:
+                yield "Q-07", f"broker {broker.id} hosts {_name(key)}, which was deleted"
         leaving = self._history.brokers[broker.id].is_leaving if broker.id in self._history.brokers else False
         for key in sorted(self._states):
             state, told = self._states[key], broker.replicas.get(key)
             if broker.id not in (self._history.partitions[key].replicas or ()):
                 if told is not None:
                     yield "Q-07", f"broker {broker.id} hosts {_name(key)}, which is not assigned to it"
+            elif state.leader == NO_LEADER:
+                continue  # a broker takes no orders that name no leader
             elif told is None:
-                if not leaving:
+                if not leaving and (broker.id, key) not in self._offline:
                     yield "Q-07", f"broker {broker.id} was not told of {_name(key)}"
             elif (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
                 yield "Q-07", f"broker {broker.id} has {_name(key)} as {told}, ZooKeeper has {_shown(state)}"

@@ -43,6 +43,9 @@ def context_differences(history: History, context: ControllerContext, epoch: int
             image.assignments(),
             {key: tuple(map(int, context.assignment(tp).replicas)) for key, tp in partitions.items()},
         ),
+        *_compare("reassignment", image.reassignments(), _reassignments(context, partitions)),
+        *_compare("deletion", image.deletions(), dict.fromkeys(context.deletions.queued, "asked for")),
+        *_compare("owed deletions", image.debts(), _debts(context)),
         *_compare(
             "leadership", image.leaderships(known), {key: _plain(state) for key, state in known.items() if state}
         ),
@@ -98,6 +101,22 @@ class _Image:
             if len(set(replicas)) == len(replicas)
         }
 
+    def reassignments(self) -> dict[Key, tuple[tuple[int, ...], tuple[int, ...]]]:
+        return {
+            key: (partition.adding, partition.removing)
+            for key, partition in self._history.partitions.items()
+            if partition.is_being_reassigned and key[0] in self._topics
+        }
+
+    def deletions(self) -> dict[str, str]:
+        return {topic: "asked for" for topic in self._history.asked.markers if topic in self._topics}
+
+    def debts(self) -> dict[int, set[Key]]:
+        return {broker: set(owed) for broker, owed in self._history.asked.debts.items() if owed}
+
+    def is_deleting(self, topic: str) -> bool:
+        return topic in self._history.asked.markers
+
     def leaderships(self, wanted: Iterable[Key]) -> dict[Key, tuple[Any, ...]]:
         found: dict[Key, tuple[Any, ...]] = {}
         for key in wanted:
@@ -118,6 +137,17 @@ class _Image:
         history = self._history.brokers.get(broker)
         return broker not in OUR_IDS and (history is None or not (history.is_leaving or history.has_bad_dirs))
 
+    def came_too_late(self, key: Key, broker: int) -> bool:
+        """Whether a broker was dead before the partition was there: its replica is taken for online at first."""
+        partition, history = self._history.partition(*key), self._history.brokers.get(broker)
+        state, gone_at = partition.state, history.gone_at if history is not None else 0
+        is_later = history is None or partition.moved_at > history.changed_at
+        return broker not in self._live and (is_later or (state is not None and state.life > gone_at))
+
+    def is_being_added(self, key: Key, broker: int) -> bool:
+        """Whether its replica is new until the reassignment is complete."""
+        return broker in self._history.partition(*key).adding
+
     def is_live(self, broker: int) -> bool:
         return broker in self._live
 
@@ -127,6 +157,8 @@ def _partition_states(
 ) -> Iterator[str]:
     for key, tp in sorted(partitions.items()):
         state = context.leadership(tp)
+        if image.is_deleting(tp.topic):
+            continue
         if _state_path(key) in context.quarantine or (state is not None and not image.is_plain_broker(state.leader)):
             continue
         yield from _compare(
@@ -138,13 +170,31 @@ def _replica_states(
     image: _Image, context: ControllerContext, partitions: Mapping[Key, TopicPartition]
 ) -> Iterator[str]:
     for key, tp in sorted(partitions.items()):
-        if _state_path(key) in context.quarantine or context.leadership(tp) is None:
+        if _state_path(key) in context.quarantine or context.leadership(tp) is None or image.is_deleting(tp.topic):
             continue
         for broker in context.assignment(tp).replicas:
-            if image.is_plain_broker(broker):
+            is_doubtful = image.came_too_late(key, broker) or image.is_being_added(key, broker)
+            if image.is_plain_broker(broker) and not is_doubtful:
                 wanted = "OnlineReplica" if image.is_live(broker) else "OfflineReplica"
                 actual = context.replica_state(Replica(tp, BrokerId(broker))).value
                 yield from _compare(f"state of replica {broker} of {tp}", {"": wanted}, {"": actual})
+
+
+def _reassignments(
+    context: ControllerContext, partitions: Mapping[Key, TopicPartition]
+) -> dict[Key, tuple[tuple[int, ...], tuple[int, ...]]]:
+    found = {key: context.assignment(tp) for key, tp in partitions.items()}
+    return {
+        key: (tuple(map(int, each.adding)), tuple(map(int, each.removing)))
+        for key, each in found.items()
+        if each.is_being_reassigned
+    }
+
+
+def _debts(context: ControllerContext) -> dict[int, set[Key]]:
+    return {
+        int(broker): {(tp.topic, tp.partition) for tp in context.debts.of(broker)} for broker in context.debts.brokers()
+    }
 
 
 def _plain(state: Any) -> tuple[Any, ...]:

@@ -19,8 +19,9 @@ RULES: Final = {
     "R-09": "after a pause nothing is sent before the epoch was validated again",
     "R-10": "accepted UpdateMetadata never go back per partition",
     "R-11": "live brokers are registered brokers and the sender, never another instance",
-    "R-12": "no replica is deleted that the topic znode assigns",
+    "R-12": "no replica is deleted that the topic znode assigns, but of a topic to be deleted or a replica that moved",
     "R-13": "no request is meant for an earlier life of a broker that registered anew long ago",
+    "R-14": "no topic is told to be gone that nobody wanted deleted",
 }
 UPDATE_METADATA: Final = "UpdateMetadata"
 LEADER_AND_ISR: Final = "LeaderAndIsr"
@@ -125,6 +126,7 @@ class RequestOracle:
         partitions = self._history.partitions
         for row in request.rows:
             if row.leader == _DURING_DELETE:
+                self._judge_gone(request, row)
                 continue
             partition = partitions.get((row.topic, row.partition))
             state = None if partition is None else partition.committed.get(row.partition_epoch)
@@ -137,7 +139,7 @@ class RequestOracle:
 
     def _judge_replicas(self, request: SeenRequest, row: SeenRow, partition: PartitionHistory) -> None:
         replicas = tuple(row.replicas)
-        if all(replicas != former for former, _ in partition.former):
+        if replicas not in partition.targets and all(replicas != former for former, _ in partition.former):
             what = f"{_brief(request)} assigns {row.topic}-{row.partition} to {list(replicas)}"
             self._say("R-05", request.time, f"{what}, the topic znode to {partition.replicas}")
 
@@ -146,9 +148,29 @@ class RequestOracle:
             partition = self._history.partitions.get((row.topic, row.partition))
             if partition is None or row.leader_epoch > partition.highest_epoch:
                 self._say("R-04", request.time, f"{_brief(request)} has the leader epoch {row.leader_epoch}")
-            elif row.delete and partition.replicas is not None and request.broker in partition.replicas:
-                what = f"{_brief(request)} deletes {row.topic}-{row.partition}"
-                self._say("R-12", request.time, f"{what}, assigned to {list(partition.replicas)}")
+            elif row.delete and request.error == 0:
+                self._judge_deleted(request, row, partition)
+
+    def _judge_gone(self, request: SeenRequest, row: SeenRow) -> None:
+        since, is_there = request.time - self._history.window, row.topic in self._history.documents
+        if is_there and not self._history.asked.may_be_deleted(row.topic, since):
+            self._say("R-14", request.time, f"{_brief(request)} says that {row.topic}-{row.partition} is gone")
+
+    def _judge_deleted(self, request: SeenRequest, row: SeenRow, partition: PartitionHistory) -> None:
+        """A replica is deleted: it moved elsewhere, or its topic goes. It may be wanted again since a moment."""
+        broker, replicas, state = request.broker, partition.replicas, partition.state
+        what = f"{_brief(request)} deletes {row.topic}-{row.partition}"
+        if replicas is None:
+            return
+        if row.topic in self._history.asked.markers:
+            return
+        if state is not None and broker in state.isr:
+            self._say("R-12", request.time, f"{what}, the ISR is {list(state.isr)}")
+        elif broker in partition.target and partition.moved_at < request.time - self._history.window:
+            # A request that waited is fine if the order to begin anew waits behind it, with a newer leader epoch.
+            told = self._told.get((LEADER_AND_ISR, (broker, request.broker_epoch)), {}).get((row.topic, row.partition))
+            if told is not None and told[2] >= row.leader_epoch:
+                self._say("R-12", request.time, f"{what}, assigned to {list(replicas)}")
 
     # -- the order in which they are accepted ------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from tests.sim.oracle_admin import DELETABLE
 from tests.sim.oracle_history import CONTROLLER, EPOCH, History, document_of, number_of
 from tests.sim.oracle_seen import ANY_VERSION, Operation, Report, Transaction
 
@@ -13,7 +14,7 @@ RULES: Final = {
     "Z-03": "nothing is written by an instance after somebody else was elected",
     "Z-04": "/controller is an ephemeral znode of the winner, and an instance deletes only its own",
     "Z-05": "an instance never takes the role from another one by itself, nor from a broker if it is to stand by",
-    "Z-23": "an instance deletes nothing but its /controller and notifications that it read",
+    "Z-23": "an instance deletes nothing but its /controller, notifications that it read, and what was asked for",
     "Z-24": "a compared write finds the version that it demands, and zxids rise",
 }
 _PARENTS: Final = frozenset({
@@ -91,7 +92,7 @@ class RoleJudge:
     def judge_deletion(self, operation: Operation, transaction: Transaction) -> None:
         """An instance deletes something."""
         path = operation.path
-        if path != CONTROLLER and not path.startswith(_NOTIFICATIONS):
+        if path != CONTROLLER and not path.startswith((*_NOTIFICATIONS, *DELETABLE)):
             self._say("Z-23", transaction, f"deleted {path}")
 
     # -- elections ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ announcements of the story (who asked for what, when a term ended).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 ANY_VERSION: Final = -1
@@ -172,6 +172,12 @@ class BrokerAtRest:
     """What it was last told about the replicas that it hosts; stopped ones are absent."""
     stuck: Collection[Key] = ()
     """Partitions that it leads and whose ISR it wants to change and cannot."""
+    logs: Collection[Key] = ()
+    """The replicas on its disks, those on failed log directories left out."""
+    offline: Collection[Key] = ()
+    """The replicas that it cannot use: a log directory failed, or it has those of an earlier topic of that name."""
+    refused: Collection[Key] = ()
+    """The replicas that it was to delete since it started, and could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,8 @@ class InstanceAtRest:
     """Where its folded audit log differs from ZooKeeper, as sentences (``oracle_rebuild.log_differences``)."""
     context_differences: Sequence[str] = ()
     """Where its context differs from one rebuilt from ZooKeeper, as sentences (``oracle_rebuild``)."""
+    halted: Mapping[str, str] = field(default_factory=dict)
+    """Topics that are to be deleted and wait, each with the reason that the status shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from tests.sim.oracle_admin import caught_up
 from tests.sim.oracle_history import History, PartitionHistory, Place, State
 from tests.sim.oracle_seen import ANY_VERSION, NO_LEADER, AskedIsr, Operation, Report, Transaction
 
@@ -20,6 +21,8 @@ RULES: Final = {
     "Z-17": "an unclean leader recovers, and only its own word ends that",
     "Z-21": "what cannot be understood is not overwritten",
     "Z-25": "an ISR loses nobody who is surely eligible",
+    "Z-34": "a live leader is not taken away where somebody in sync could follow at once (KAFKA-14808)",
+    "Z-35": "the deletion of a topic does not begin while a reassignment of it goes on that can end",
     "Z-26": "who was told to go ahead with its shutdown is neither elected nor taken into an ISR by the same term",
 }
 
@@ -154,12 +157,40 @@ class StateJudge:
             self._say("Z-12", write, f"{grown} came in by a decision of the controller")
         if after.recovery_state != before.recovery_state:
             self._say("Z-17", write)
-        dropped = [b for b in before.isr if b not in after.isr and self._is_surely_known(b, write)]
-        if dropped:
-            self._say("Z-25", write, f"{dropped} are live and well")
+        self._judge_dropped(write, [b for b in before.isr if b not in after.isr and self._is_surely_known(b, write)])
+        if after.leader == NO_LEADER:
+            self._judge_deposed(write, before)
         if after.leader not in {NO_LEADER, before.leader}:
             self._judge_elected(write)
             self._judge_order(write, before.isr)
+
+    def _judge_dropped(self, write: _Write, dropped: list[int]) -> None:
+        """Who is eligible leaves an ISR only with its topic, or because its replica moves elsewhere."""
+        partition = write.partition
+        if self._is_doomed(write):
+            return
+        moved = [broker for broker in dropped if broker in partition.removing]
+        if moved and not caught_up(partition):
+            self._say("Z-28", write, f"{moved} were removed, the target is {list(partition.target)}")
+        others = [broker for broker in dropped if broker in partition.target]
+        if others:
+            self._say("Z-25", write, f"{others} are live and well")
+
+    def _is_doomed(self, write: _Write) -> bool:
+        """Whether the topic may have been being deleted a moment ago."""
+        return self._history.asked.may_be_deleted(write.place.topic, write.now - self._history.window)
+
+    def _judge_deposed(self, write: _Write, before: State) -> None:
+        """A dead leader may leave the ISR before somebody is elected, as at the start of a term; a live one may not."""
+        if not self._history.is_surely_eligible(before.leader, write.now):
+            return
+        heirs = [broker for broker in write.after.isr if self._is_surely_known(broker, write)]
+        target, is_eligible = write.partition.target, self._history.is_surely_eligible
+        if not self._is_doomed(write):
+            if heirs:
+                self._say("Z-34", write, f"{before.leader} is live, and {heirs} could have followed")
+        elif write.partition.is_being_reassigned and all(is_eligible(broker, write.now) for broker in target):
+            self._say("Z-35", write, f"the topic goes, and could have moved to {list(target)} before")
 
     def _judge_elected(self, write: _Write) -> None:
         if not self._history.was_live(write.after.leader, write.now):
@@ -186,7 +217,7 @@ class StateJudge:
         better = [broker for broker in before.isr if self._is_surely_known(broker, write)]
         if better:
             self._say("Z-16", write, f"{better} of the ISR are eligible")
-        elif not self._history.is_unclean_allowed(write.place.topic, write.now):
+        elif not self._is_unclean_allowed(write):
             self._say("Z-16", write, "unclean elections are not allowed")
         if after.isr != (after.leader,):
             self._say("Z-12", write, "after an unclean election the leader alone is in sync")
@@ -194,6 +225,10 @@ class StateJudge:
         if after.recovery_state != expected:
             self._say("Z-17", write, "an unclean election")
         self._judge_elected(write)
+
+    def _is_unclean_allowed(self, write: _Write) -> bool:
+        key = (write.place.topic, write.place.number)
+        return key in self._history.asked.unclean or self._history.is_unclean_allowed(write.place.topic, write.now)
 
     def _is_surely_known(self, broker: int, write: _Write) -> bool:
         """Whether every controller must know that the broker is an eligible replica of this partition."""

@@ -2,14 +2,17 @@
 
 from typing import Final
 
-from tests.sim import oracle_role, oracle_states, oracle_topics
+from tests.sim import oracle_admin, oracle_role, oracle_states, oracle_topics
+from tests.sim.oracle_admin import AdminJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History
 from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
 from tests.sim.oracle_states import StateJudge
 from tests.sim.oracle_topics import TopicJudge
 
-RULES: Final = dict(sorted({**oracle_role.RULES, **oracle_states.RULES, **oracle_topics.RULES}.items()))
+RULES: Final = dict(
+    sorted({**oracle_role.RULES, **oracle_states.RULES, **oracle_topics.RULES, **oracle_admin.RULES}.items())
+)
 """What each rule says, by its id."""
 
 
@@ -35,7 +38,8 @@ class ZooKeeperOracle:
         self.history = History(window, unclean_by_default=unclean_by_default)
         self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
-        self._topics = TopicJudge(self.history, self.report)
+        self.admin = AdminJudge(self.history, self.report)
+        self._topics = TopicJudge(self.history, self.report, self.admin)
 
     def report(self, rule: str, time: float, evidence: str) -> None:
         """Something is broken."""
@@ -106,6 +110,7 @@ class ZooKeeperOracle:
     def _judge(self, operation: Operation, transaction: Transaction) -> None:
         if operation.kind == "delete":
             self._role.judge_deletion(operation, transaction)
+            self.admin.judge_deletion(operation, transaction)
             return
         place = self.history.place(operation.path)
         if place.kind == "state":
@@ -115,3 +120,5 @@ class ZooKeeperOracle:
             self._topics.judge_topic(operation, place.topic, transaction)
         elif operation.path == PRODUCER_IDS:
             self._topics.judge_block(operation, transaction)
+        else:
+            self.admin.judge_request(operation, transaction)

@@ -6,9 +6,11 @@ not change what the others do.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, NamedTuple
+
+from tests.sim.plan_admin import AdminOptions, admin_of
 
 STORY_S: Final = 60.0
 WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
@@ -87,13 +89,14 @@ class Options:
     """Who dies for good when all is well again: one of ``CURTAINS``."""
     takes: bool = False
     """Whether instances take the role from a broker (``when_broker_holds``)."""
+    admin: AdminOptions = field(default_factory=AdminOptions)
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes",
         )  # fmt: skip
-        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return ", ".join([*(f"{name}={getattr(self, name)}" for name in names), str(self.admin)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class Plan:
 
 
 def plan_of(seed: int, *, is_late: bool = True) -> Plan:
-    """What a seed expands to; without ``is_late`` what it expanded to before there was ``LATE``."""
+    """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests."""
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
     options = Options(
@@ -132,7 +135,8 @@ def plan_of(seed: int, *, is_late: bool = True) -> Plan:
     if is_late:
         late = Random(f"{seed}/late")
         options.takes = late.random() < 0.4
-        actions += _late_actions(late)
+        options.admin, requests = admin_of(seed, STORY_S)
+        actions += [*_late_actions(late), *(Action(*each) for each in requests)]
     return Plan(seed, options, sorted(actions))
 
 

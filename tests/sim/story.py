@@ -18,18 +18,20 @@ from tests.sim.loop import SimulationError, VirtualLoop
 from tests.sim.network import Range
 from tests.sim.oracle import Violation
 from tests.sim.plan import STORY_S, Action, Plan
+from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.world import SimWorld
 from tests.sim.zk_server import ServerDown
+from tests.sim.zk_tree import Txn
 from tests.sim.zk_wire import MULTI
 
 BEFORE_REVIVAL_S: Final = 2.0
 QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
-_ACTS: Final = {**RARE_ACTS, **LATE_ACTS}
 _SLOW: Final = Range(0.2, 3.0)
+_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS}
 
 
 class Ending(NamedTuple):
@@ -41,6 +43,10 @@ class Ending(NamedTuple):
     acknowledged: int
     elections: int
     transactions: int
+    moves: int = 0
+    """How often replicas of a partition changed."""
+    deletions: int = 0
+    """Topics that were deleted."""
 
 
 class Story:
@@ -52,6 +58,7 @@ class Story:
         self.world = SimWorld(loop, plan.options)
         self._judges_logs = judges_logs
         self._hidden: dict[str, bytes | None] = {}
+        self.world.server.observers.append(self._committed)
 
     async def run(self) -> Ending:
         """From the beginning to the judgement; ends at the first broken rule."""
@@ -95,7 +102,7 @@ class Story:
         return left
 
     def _ending(self, left: list[Violation]) -> Ending:
-        world = self.world
+        world, history = self.world, self.world.oracle.zookeeper.history
         return Ending(
             violations=[*world.oracle.violations, *left],
             trace_hash=self.loop.trace_hash(),
@@ -103,6 +110,8 @@ class Story:
             acknowledged=world.cluster.acknowledged,
             elections=len(world.oracle.zookeeper.terms),
             transactions=world.server.zxid,
+            moves=sum(len(each.targets) - 1 for each in history.partitions.values() if each.targets),
+            deletions=len(history.gone_at),
         )
 
     # -- actions -----------------------------------------------------------------------------------------------------
@@ -143,7 +152,8 @@ class Story:
         self.world.write_topic(name, [self._replicas(rng) for _ in range(rng.choice((1, 1, 2, 4)))], **fields)
 
     def _expand(self, rng: Random) -> None:
-        topics = [topic for topic in self.world.topics if f"/brokers/topics/{topic}" not in self._hidden]
+        znodes = self.world.server.nodes.keys() - self._hidden.keys()
+        topics = [topic for topic in self.world.topics if f"/brokers/topics/{topic}" in znodes]
         if topics:
             topic = rng.choice(topics)
             now = self.world.assignments(topic)
@@ -335,6 +345,11 @@ class Story:
         before = self.world.server.nodes[path].data
         self.world.server.outsider(SetData(path, data, -1))
         self._hidden[path] = before
+
+    def _committed(self, txn: Txn) -> None:
+        for change in txn.changes:
+            if change.op == "delete":  # with its topic: what it said is worth nothing any more
+                self._hidden.pop(change.path, None)
 
     def _give_back(self, path: str) -> None:
         if path in self._hidden and self.world.server.is_up:

@@ -260,7 +260,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
             lambda tale: tale.fenced(set_(BLOCK, block(999, 1998), 0)),
         ),
     ),
-    ("Z-23", lambda tale: tale.fenced(delete(STATE, 0))),
+    ("Z-23", lambda tale: tale.fenced(delete("/config/users/u"))),
     ("Z-24", lambda tale: tale.fenced(set_(STATE, state(1, 1, [1, 2, 3]), 5))),
     ("Z-24", second_zxid),
     ("Z-25", step(state(1, 1, [1, 2]))),

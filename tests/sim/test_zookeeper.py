@@ -14,7 +14,7 @@ from controllerd.zk.session import SessionState, ZooKeeperSession
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect, Resync
 from tests.fakes.audit import RecordingAudit
-from tests.sim.loop import VirtualLoop
+from tests.sim.loop import VirtualLoop, run
 from tests.sim.zk_client import SimKazoo, SimKazooClient
 from tests.sim.zk_server import ServerDown, SimZooKeeper
 from tests.sim.zk_tree import Change, Txn
@@ -340,3 +340,17 @@ async def _busy(stage: Stage) -> str:
 def test_the_same_seed_tells_the_same_story() -> None:
     hashes = [loop.run(_busy(Stage(loop))) for loop in (VirtualLoop(1), VirtualLoop(1), VirtualLoop(2))]
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_numbers_of_sequential_znodes_never_come_twice() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        server = SimZooKeeper(loop)
+        first = server.put_sequential("/notes/note_", b"1")
+        server.put("/notes/other")
+        second = server.put_sequential("/notes/note_", b"2")
+        server.remove(second)
+        third = server.put_sequential("/notes/note_")
+        assert [first, second, third] == ["/notes/note_0000000000", "/notes/note_0000000002", "/notes/note_0000000004"]
+        assert server.nodes[first].data == b"1"
+
+    run(story, 0)

@@ -14,6 +14,7 @@ from events.base import Call
 from events.cluster import Resign, Takeover
 from events.queue import EventQueue
 from replay.invariants import InvariantChecker
+from tests.sim.admin_desk import AdminDesk
 from tests.sim.broker import BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
 from tests.sim.broker_frames import SimRequest
@@ -52,12 +53,13 @@ class SimWorld:
         self.cluster = SimCluster(loop, self.network, self.server, loop.rng("brokers"), self.ask)
         self.cluster.on_asked_isr.append(self.oracle.zookeeper.on_alter_partition)
         self.cluster.on_request.append(self._requested)
-        self.config = base_config(unclean=options.unclean, takes=options.takes)
+        self.config = base_config(unclean=options.unclean, takes=options.takes, deletes=options.admin.deletes)
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
         self.outsiders: list[SimSession] = []
         """Sessions of brokers that won the role and keep it while they live."""
         self.topics: dict[str, list[list[int]]] = {}
+        self.desk = AdminDesk(self)
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
@@ -75,6 +77,7 @@ class SimWorld:
             rack = f"rack {number % 2}" if self.options.racks else None
             broker = self.cluster.add(number, rack=rack, settings=BrokerSettings(producer_ids_s=Range(5.0, 40.0)))
             broker.start()
+        self.desk.opened()
         for number in range(self.options.instances):
             self.start_instance(number)
 
@@ -268,14 +271,16 @@ class SimWorld:
             broker.heal()
             if broker.is_paused:
                 broker.resume()
+        self.desk.heal()
 
     def revive(self) -> None:
         """Who is gone comes back."""
         for number in range(self.options.instances):
             self.start_instance(number)
         for broker in self.cluster.brokers.values():
-            if not broker.is_running and not broker.is_starting:
+            if not broker.is_running and not broker.is_starting and broker.id not in self.desk.buried:
                 broker.restart()
+        self.desk.give_up_the_buried()
 
     def judge(self) -> list[Violation]:
         """What does not hold now that all is quiet."""
@@ -311,6 +316,7 @@ class SimWorld:
             queued_events=len(instance.queue),
             pending_requests=sum(sender.depth for sender in sending),
             log_differences=log_differences(history, each.folded()) if is_active else (),
+            halted=dict(instance.context.deletions.halted),
             context_differences=context_differences(history, instance.context, each.epoch) if is_active else (),
         )
 

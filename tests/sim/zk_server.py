@@ -11,6 +11,7 @@
     session.close(); session.expire()
     session.fall_silent(); session.speak()         # stops and starts its heart; silent for a time-out means expired
     server.put(path, data); server.remove(path)    # with parents; with everything below
+    server.put_sequential(prefix, data)            # gives the path
     server.outsider(*operations)                   # must succeed; gives the zxid
     server.attempt(operations, session.id)         # Committed or Aborted
     server.nodes[path].data                        # what is committed now
@@ -300,6 +301,15 @@ class SimZooKeeper:
         parents = ["/" + "/".join(names[:depth]) for depth in range(1, len(names))]
         create = [Create(parent, None) for parent in parents if parent not in self.nodes]
         self.outsider(*create, SetData(path, data or b"", -1) if path in self.nodes else Create(path, data))
+
+    def put_sequential(self, prefix: str, data: bytes | None = None) -> str:
+        """Somebody else creates a znode whose name ends in a number that never comes twice below its parent."""
+        parent = prefix.rpartition("/")[0]
+        if parent not in self.nodes:
+            self.put(parent)
+        path = f"{prefix}{self.nodes[parent].cversion:010d}"
+        self.outsider(Create(path, data))
+        return path
 
     def remove(self, path: str) -> None:
         """Somebody else deletes the znode and everything below it, in one transaction."""

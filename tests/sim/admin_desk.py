@@ -1,0 +1,200 @@
+"""Where people of the simulated cluster bring their requests, and what the judge and the ledger must know of them."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.errors import ControllerdError
+from events.admin import ForgetBroker
+from events.base import Call
+from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from events.reassignments import ApiPartitionReassignment
+from tests.sim.oracle_history import document_of
+from tests.sim.oracle_seen import Key
+from tests.sim.zk_tree import Change, Txn
+
+if TYPE_CHECKING:
+    from tests.sim.instance import SimInstance
+    from tests.sim.world import SimWorld
+
+TOPICS: Final = "/brokers/topics/"
+MARKERS: Final = "/admin/delete_topics/"
+CONFIGS: Final = "/config/topics/"
+BROKER_DEFAULTS: Final = "/config/brokers/<default>"
+REASSIGNMENTS: Final = "/admin/reassign_partitions"
+PREFERRED: Final = "/admin/preferred_replica_election"
+_CHANGES: Final = "/config/changes/config_change_"
+_IDS: Final = "/brokers/ids/"
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_GIVES_UP_AFTER: Final = 40
+_AGAIN_S: Final = 2.0
+_FORGETS_AGAIN_S: Final = 40.0
+
+
+class AdminDesk:
+    """Of one world."""
+
+    def __init__(self, world: "SimWorld") -> None:
+        self.world = world
+        self.buried: set[int] = set()
+        """Brokers that nobody starts again."""
+        self.asked = world.oracle.zookeeper.history.asked
+        self._is_unclean_by_default = world.options.unclean
+        admin = world.oracle.zookeeper.admin
+        admin.holds, admin.deletes = self._holds, world.options.admin.deletes
+        world.server.observers.append(self._committed)
+        world.cluster.on_bad_dirs.append(world.oracle.zookeeper.on_bad_log_dir)
+
+    def opened(self) -> None:
+        """The brokers are there."""
+        for broker in self.world.cluster.brokers.values():
+            broker.dirs.count = self.world.options.admin.log_dirs
+
+    def _holds(self, broker: int, key: Key) -> bool:
+        found = self.world.cluster.brokers.get(broker)
+        return found is not None and key in found.disk
+
+    # -- what the judge and the ledger are told ----------------------------------------------------------------------
+
+    def _committed(self, txn: Txn) -> None:
+        for change in txn.changes:
+            path = change.path
+            if path.startswith((CONFIGS, BROKER_DEFAULTS)):
+                self._configured(path, change, txn.time)
+            elif path.startswith(MARKERS):
+                doom = self.world.cluster.ledger.doomed
+                (doom.discard if change.op == "delete" else doom.add)(path.removeprefix(MARKERS))
+            elif path.startswith(TOPICS) and "/" not in path.removeprefix(TOPICS):
+                self._topic_changed(path.removeprefix(TOPICS), change)
+            elif path.startswith(_IDS) and change.op == "create":
+                self._registered(int(path.removeprefix(_IDS)))
+
+    def _configured(self, path: str, change: Change, now: float) -> None:
+        allows = _allows_unclean(change.data)
+        ledger = self.world.cluster.ledger
+        if path != BROKER_DEFAULTS:
+            if allows:
+                ledger.unclean_allowed.add(path.removeprefix(CONFIGS))
+            return
+        self._is_unclean_by_default = self.world.options.unclean if allows is None else allows
+        if self._is_unclean_by_default:
+            ledger.unclean_allowed.update(self.world.topics)
+        self.world.oracle.zookeeper.on_unclean_default(now, allowed=self._is_unclean_by_default)
+
+    def _topic_changed(self, topic: str, change: Change) -> None:
+        ledger = self.world.cluster.ledger
+        if change.op == "delete":
+            ledger.forget_topic(topic)
+        elif change.op == "create" and self._is_unclean_by_default:
+            ledger.unclean_allowed.add(topic)
+
+    def _registered(self, broker: int) -> None:
+        found = self.world.cluster.brokers.get(broker)
+        if found is not None and found.dirs.failed:
+            self.world.oracle.zookeeper.on_bad_log_dir(broker)
+
+    # -- requests by call --------------------------------------------------------------------------------------------
+
+    async def call(self, call: Call[Any], attempts: int = 5) -> Any:
+        """Ask the active instance until it answers; None when nobody does, or when it refuses."""
+        for _ in range(attempts):
+            target = self._active()
+            if target is not None:
+                with suppress(ControllerdError, OSError):
+                    return await self.world._ask_instance(target, call)
+            await asyncio.sleep(_AGAIN_S)
+        return None
+
+    def _active(self) -> "SimInstance | None":
+        return next((each for each in self.world.instances.values() if each.is_active and each.is_running), None)
+
+    def reassign(self, targets: Mapping[Key, Iterable[int] | None]) -> None:
+        """AlterPartitionReassignments; None cancels."""
+        wanted = {key: None if target is None else tuple(target) for key, target in targets.items()}
+        for key, target in wanted.items():
+            self.asked.reassignment(key, target)
+        asked = {
+            TopicPartition(*key): None if target is None else tuple(map(BrokerId, target))
+            for key, target in wanted.items()
+        }
+        self.world.do(self._reassigned(ApiPartitionReassignment(asked)))
+
+    async def _reassigned(self, call: ApiPartitionReassignment) -> None:
+        await self.call(call)
+        # It may have been carried out at any time until now.
+        for tp in call.targets:
+            self.asked.answered((tp.topic, tp.partition), self.world.loop.time())
+
+    def elect(self, kind: ElectionType, partitions: Iterable[Key]) -> None:
+        """ElectLeaders."""
+        keys = list(partitions)
+        if kind is ElectionType.UNCLEAN:
+            self.asked.unclean.update(keys)
+            self.world.cluster.ledger.unclean_allowed.update(topic for topic, _ in keys)
+        wanted = frozenset(TopicPartition(*key) for key in keys)
+        self.world.do(self.call(ReplicaLeaderElection(wanted, kind, ElectionTrigger.ADMIN_CLIENT)))
+
+    # -- requests by znode -------------------------------------------------------------------------------------------
+
+    def write_reassignments(self, targets: Mapping[Key, Iterable[int]]) -> None:
+        """The file of a tool."""
+        rows = [{"topic": t, "partition": p, "replicas": list(r)} for (t, p), r in targets.items()]
+        self.world.server.put(REASSIGNMENTS, json.dumps({"version": 1, "partitions": rows}).encode())
+
+    def write_preferred(self, partitions: Iterable[Key]) -> None:
+        """The file of a tool."""
+        rows = [{"topic": topic, "partition": number} for topic, number in partitions]
+        self.world.server.put(PREFERRED, json.dumps({"version": 1, "partitions": rows}).encode())
+
+    def delete_topic(self, topic: str) -> None:
+        """As brokers do it."""
+        self.world.server.put(MARKERS + topic)
+
+    def configure(self, entity: str, config: Mapping[str, str]) -> None:
+        """A dynamic configuration changes (``topics/orders``), with its notification."""
+        server = self.world.server
+        server.put(f"/config/{entity}", json.dumps({"version": 1, "config": dict(config)}).encode())
+        server.put_sequential(_CHANGES, json.dumps({"version": 2, "entity_path": entity}).encode())
+
+    def allow_unclean(self, entity: str, *, allowed: bool | None) -> None:
+        """``unclean.leader.election.enable`` of a topic, or of all brokers; None removes it."""
+        self.configure(entity, {} if allowed is None else {_UNCLEAN: str(allowed).lower()})
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Disks are mended; a broker must start anew to see it."""
+        if REASSIGNMENTS in self.world.server.nodes and self.asked.is_rubbish:
+            self.world.server.remove(REASSIGNMENTS)
+        for broker in self.world.cluster.brokers.values():
+            if broker.dirs.failed and self.world.options.admin.mends:
+                broker.dirs.mend()
+                if broker.is_running:
+                    broker.bounce()
+
+    def give_up_the_buried(self) -> None:
+        """What waits for brokers that never return must not wait for ever."""
+        for broker in sorted(self.buried):
+            if not self.world.cluster.brokers[broker].is_running:
+                self.world.do(self._give_up(broker))
+
+    async def _give_up(self, broker: int) -> None:
+        await self.forget(broker, attempts=_GIVES_UP_AFTER)
+        # Once more: of a deletion that was asked for right before, the controller may not have heard by then.
+        await asyncio.sleep(_FORGETS_AGAIN_S)
+        if await self.forget(broker, attempts=_GIVES_UP_AFTER) is not None:
+            self.asked.given_up.add(broker)
+
+    async def forget(self, broker: int, attempts: int = 5) -> Any:
+        """An operator declares that a broker never returns."""
+        self.asked.forget(broker, self.world.loop.time())
+        return await self.call(ForgetBroker(BrokerId(broker), "it burnt"), attempts)
+
+
+def _allows_unclean(data: bytes | None) -> bool | None:
+    document = document_of(data) or {}
+    value = (document.get("config") or {}).get(_UNCLEAN)
+    return None if value is None else value == "true"

@@ -1,0 +1,186 @@
+"""Planted bugs of reassignments, deletions, elections by request, and debts."""
+
+from typing import Final
+
+from tests.sim.mutant import Edit, Mutant, bug
+
+_PHASES: Final = "controllerd/machines/reassignment_phases.py"
+_MOVES: Final = "controllerd/machines/reassignments.py"
+_REQUESTS: Final = "handlers/reassignments.py"
+_DELETIONS: Final = "handlers/topic_deletion.py"
+_HANDS_OVER: Final = (
+    "        await self._lead_from_targets(those)\n"
+    "        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each))\n"
+)
+_STOPS_OLD: Final = "        await self.stop(removing)\n"
+
+REASSIGNMENTS: Final = (
+    Mutant(
+        "goes-before-election",
+        "the old replicas go before somebody of the target leads",
+        "controller.md 7.2 (B4 before B3)",
+        (
+            Edit(_PHASES, _HANDS_OVER, ""),
+            Edit(_PHASES, _STOPS_OLD, _STOPS_OLD + _HANDS_OVER),
+        ),
+    ),
+    bug(
+        "completes-too-early",
+        "a reassignment completes as soon as one of the target is in sync",
+        "I-16",
+        "controllerd/core/reassignment.py",
+        "return set(assignment.target) <= set(isr)",
+        "return not set(assignment.target).isdisjoint(isr)",
+    ),
+    bug(
+        "entry-goes-first",
+        "entries leave /admin/reassign_partitions when they are read",
+        "KAFKA-9478, I-16",
+        _REQUESTS,
+        "    answers = await c.reassigner.run(wanted)\n    failed = ",
+        "    await c.reassigner.requests.overrule(wanted.keys())\n"
+        "    answers = await c.reassigner.run(wanted)\n    failed = ",
+    ),
+    bug(
+        "entry-stays",
+        "entries stay in /admin/reassign_partitions when they are done",
+        "KAFKA-9478",
+        _PHASES,
+        "        await self._requests.finish({record.tp: record.assignment.replicas for record in records})\n",
+        "",
+    ),
+    bug(
+        "assignment-from-memory",
+        "a topic znode is written from memory, whatever it says by now",
+        "peer 3.9 (row 58b), I-17",
+        "controllerd/machines/assignment_writes.py",
+        "assignments={**image.assignments, **by_topic[name]})",
+        "assignments={n: r.assignment for n, r in self._context.topics[name].partitions.items()} | by_topic[name])",
+    ),
+    Mutant(
+        "isr-kept",
+        "replicas that go are deleted without leaving the ISR before",
+        "I-20",
+        (
+            Edit(
+                _PHASES,
+                "        else:\n            await self._replicas.handle_on(gone, ReplicaState.OFFLINE)\n",
+                "        for broker, those in gone.items():\n"
+                "            records = [self._context.record(tp) for tp in those]\n"
+                "            self._context.move_replicas(broker, records, ReplicaState.OFFLINE)\n",
+            ),
+            Edit(_PHASES, "paced(offline, pace) if not _is_in_isr(record_of(tp), (broker,))]", "paced(offline, pace)]"),
+        ),
+    ),
+    bug(
+        "cancel-stops-nobody",
+        "a cancellation leaves the replicas alone that were being added",
+        "G6",
+        _MOVES,
+        "        gone = await by_broker((move.record.tp, move.dropped) async for move in paced(moves, self._pace))\n",
+        "        gone = await by_broker((move.record.tp, ()) async for move in paced(moves, self._pace))\n",
+    ),
+    bug(
+        "growth-unheard",
+        "an accepted AlterPartition completes no reassignment",
+        "controller.md 7.3",
+        "handlers/isr_change.py",
+        "    expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)\n",
+        "",
+    ),
+    bug(
+        "moves-end-with-term",
+        "a new controller does not go on with what is under way",
+        "KAFKA-4948, controller.md 7.3",
+        _REQUESTS,
+        "    await c.reassigner.resume(sorted(c.context.being_reassigned - served))\n",
+        "",
+    ),
+    bug(
+        "move-keeps-epoch",
+        "a reassignment leaves the leader epoch as it was",
+        "I-12",
+        "controllerd/core/election.py",
+        "return current._replace(leader_epoch=current.leader_epoch + 1, controller_epoch=controller_epoch)",
+        "return current._replace(controller_epoch=controller_epoch)",
+    ),
+)
+
+DELETIONS: Final = (
+    bug(
+        "marker-first",
+        "the marker goes before the topic",
+        "I-22, KAFKA-6650",
+        "controllerd/zk/store_topics.py",
+        "        results = await self._delete_subtrees(names)\n        for path_of",
+        "        await self._delete_each({name: paths.delete_topic(name) for name in names})\n"
+        "        results = await self._delete_subtrees(names)\n        for path_of",
+    ),
+    bug(
+        "refusal-is-success",
+        "a broker that could not delete a replica counts as having deleted it",
+        "H13, I-22",
+        _DELETIONS,
+        "for tp, error in event.partition_errors.items() if error is not KafkaError.NONE}",
+        "for tp, error in event.partition_errors.items() if not tp}",
+    ),
+    bug(
+        "deletions-end-with-term",
+        "a new controller does not look for deletions that were asked for",
+        "A11, H3",
+        _DELETIONS,
+        "    c.deletions.queue(sorted(asked & c.context.topics.keys()))\n    unknown",
+        "    unknown",
+    ),
+    bug(
+        "return-deletes-nothing",
+        "a broker comes back and the deletions that waited for it go on waiting",
+        "H2",
+        "handlers/broker_change.py",
+        "    await c.deletions.resume_for(",
+        "    await c.deletions.resume_for(() and ",
+    ),
+    bug(
+        "end-untold",
+        "nobody is told that a topic goes",
+        "H2, I-09",
+        "controllerd/machines/deletions.py",
+        "        await self._outbox.update_metadata_of(self._context.live_or_shutting_down, records)\n",
+        "",
+    ),
+    bug(
+        "debt-unwritten",
+        "nobody writes down what absent brokers must delete",
+        "KAFKA-10548",
+        "controllerd/machines/debts.py",
+        "            if not more.items() <= owed.items():\n",
+        "            if not more:\n",
+    ),
+    bug(
+        "debt-unpaid",
+        "a broker comes back and nobody tells it what it owes",
+        "KAFKA-10548",
+        "handlers/broker_change.py",
+        "    await pay_debts(started, c)\n",
+        "",
+    ),
+)
+
+ELECTIONS: Final = (
+    bug(
+        "wish-stays",
+        "the request for preferred elections stays when it was served",
+        "KAFKA-6146",
+        "handlers/elections.py",
+        "        if await c.store.delete_preferred_election(request.version):\n",
+        "        if request is not None:\n",
+    ),
+    bug(
+        "notices-stay",
+        "notifications of log directories stay",
+        "K3",
+        "handlers/log_dirs.py",
+        "    await c.store.delete_log_dir_notifications(notes.names)\n",
+        "",
+    ),
+)

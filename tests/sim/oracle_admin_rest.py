@@ -1,0 +1,129 @@
+"""Judges what has become of requests at the end of a story: reassignments, deletions, elections, debts."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.sim.oracle_history import History, PartitionHistory
+from tests.sim.oracle_seen import AtRest, BrokerAtRest, Key
+
+RULES: Final = {
+    "Q-16": "a reassignment whose target lives is complete",
+    "Q-17": "/admin/reassign_partitions names nothing but reassignments that wait for a broker",
+    "Q-18": "a topic that is to be deleted is gone, or the status says what it waits for",
+    "Q-19": "no live broker has a replica that nobody assigns to it, unless it refused to delete it",
+    "Q-20": "no request for an election and no notification is left",
+    "Q-21": "leaders and ISRs are among the replicas",
+    "Q-22": "no live broker owes a deletion, unless it refused it",
+    "Q-23": "where unclean elections are allowed, a partition with a live replica has a leader",
+}
+_TOPICS: Final = "/brokers/topics/"
+_NOTIFICATIONS: Final = ("/log_dir_event_notification/", "/isr_change_notification/")
+Found = Iterator[tuple[str, str]]
+
+
+def judge_requests(history: History, end: AtRest) -> Found:
+    """Q-16 to Q-23."""
+    judge = _Judge(history, end)
+    yield from judge.reassignments()
+    yield from judge.deletions()
+    yield from judge.leftovers()
+    for broker in end.brokers:
+        yield from judge.disks(broker)
+
+
+class _Judge:
+    def __init__(self, history: History, end: AtRest) -> None:
+        self._history = history
+        self._asked = history.asked
+        self._end = end
+        self._live = history.live()
+        self._offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
+        self._refused = {(broker.id, key) for broker in end.brokers for key in broker.refused}
+        self._halted = {topic for each in end.instances if each.is_active for topic, why in each.halted.items() if why}
+
+    def _is_up(self, broker: int, key: Key) -> bool:
+        return broker in self._live and (broker, key) not in self._offline
+
+    # -- reassignments -----------------------------------------------------------------------------------------------
+
+    def reassignments(self) -> Found:
+        """Q-16, Q-17, Q-21 and Q-23."""
+        for key, partition in sorted(self._history.partitions.items()):
+            if partition.replicas is None or partition.state is None:
+                continue
+            is_doomed = key[0] in self._asked.markers
+            if partition.is_being_reassigned and not is_doomed and not self._waits(key, partition):
+                yield "Q-16", f"{_name(key)} is {list(partition.replicas)}, to become {list(partition.target)}"
+            if not is_doomed:
+                yield from self._members(key, partition)
+        for key, target in sorted(self._asked.entries.items()):
+            partition = self._history.partition(*key)
+            if not (partition.is_being_reassigned and partition.target == target and self._waits(key, partition)):
+                is_now = f"{partition.replicas} +{partition.adding} -{partition.removing}"
+                yield "Q-17", f"{_name(key)} to {list(target)} is still asked for, it is {is_now}"
+
+    def _waits(self, key: Key, partition: PartitionHistory) -> bool:
+        """Whether a broker must come back before the reassignment can end."""
+        state = partition.state
+        is_led = state is not None and self._is_up(state.leader, key)
+        return not is_led or not all(self._is_up(broker, key) for broker in partition.target)
+
+    def _members(self, key: Key, partition: PartitionHistory) -> Found:
+        state, replicas = partition.state, partition.replicas or ()
+        assert state is not None
+        strangers = [broker for broker in state.isr if broker not in replicas]
+        if strangers:
+            yield "Q-21", f"{_name(key)} has {strangers} in its ISR, the replicas are {list(replicas)}"
+        # A replica that is being added has nothing yet: nobody need elect it.
+        alive = [broker for broker in partition.origin if self._is_up(broker, key)]
+        if alive and state.leader not in self._live and self._history.allows_unclean_now(key[0]):
+            yield "Q-23", f"{_name(key)} is led by {state.leader}, though {alive} of {list(replicas)} are live"
+
+    # -- deletions ---------------------------------------------------------------------------------------------------
+
+    def deletions(self) -> Found:
+        """Q-18."""
+        for topic in sorted(self._asked.markers):
+            if _TOPICS + topic not in self._history.nodes:
+                yield "Q-18", f"the marker of {topic} is left"
+            elif not self._deletion_waits(topic):
+                yield "Q-18", f"{topic} is not deleted, live are {sorted(self._live)}"
+            elif topic not in self._halted:
+                yield "Q-18", f"nobody says why {topic} is not deleted"
+
+    def _deletion_waits(self, topic: str) -> bool:
+        for key, partition in self._history.partitions.items():
+            if key[0] != topic or partition.replicas is None:
+                continue
+            away = {broker for broker in partition.replicas if not self._is_up(broker, key)}
+            if partition.is_being_reassigned and self._waits(key, partition):
+                return True
+            if away - self._asked.given_up or any((broker, key) in self._refused for broker in partition.replicas):
+                return True
+        return False
+
+    # -- what is left ------------------------------------------------------------------------------------------------
+
+    def leftovers(self) -> Found:
+        """Q-20."""
+        left = [path for path in self._history.nodes if path.startswith(_NOTIFICATIONS)]
+        if self._asked.has_preferred:
+            left.append("/admin/preferred_replica_election")
+        for path in sorted(left):
+            yield "Q-20", f"{path} is left"
+
+    def disks(self, broker: BrokerAtRest) -> Found:
+        """Q-19 and Q-22."""
+        debts = self._asked.debts.get(broker.id, frozenset())
+        for key in sorted(broker.logs):
+            partition = self._history.partitions.get(key)
+            is_assigned = partition is not None and broker.id in (partition.replicas or ())
+            if not is_assigned and not (key in debts and key in broker.refused):
+                owes = "owes" if key in debts else "does not owe"
+                yield "Q-19", f"broker {broker.id} has {_name(key)}, which it {owes}"
+        for key in sorted(debts - {*broker.refused, *broker.offline}):
+            yield "Q-22", f"broker {broker.id} owes {_name(key)}"
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"

@@ -1,0 +1,235 @@
+"""Rules of reassignments, deletions and debts: each wrong step trips its rule alone, true histories trip none."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.sim.oracle import RULES, Row
+from tests.sim.oracle_samples import (
+    CONFIG,
+    LONG,
+    STATE,
+    TOOL_SESSION,
+    TOPIC,
+    Tale,
+    create,
+    delete,
+    document,
+    set_,
+    state,
+    topic,
+)
+
+Step = Callable[[Tale], object]
+
+FOURTH: Final = 14
+"""The session of a fourth broker."""
+ENTRIES: Final = "/admin/reassign_partitions"
+MARKER: Final = "/admin/delete_topics/t"
+DEBT: Final = "/controllerd/owed_deletions/3"
+
+
+def told(*steps: Step) -> Step:
+    """One step after another."""
+
+    def all_of_them(tale: Tale) -> None:
+        for step in steps:
+            step(tale)
+
+    return all_of_them
+
+
+def fenced(*operations: Any) -> Step:
+    return lambda tale: tale.fenced(*operations)
+
+
+def by_tool(*operations: Any) -> Step:
+    return lambda tale: tale.write(TOOL_SESSION, *operations)
+
+
+def fourth_broker(tale: Tale) -> None:
+    tale.write(FOURTH, create("/brokers/ids/4", document(version=5), ephemeral=True))
+    tale.time += LONG
+
+
+def wants(target: list[int], name: str = "t") -> Step:
+    row = {"topic": name, "partition": 0, "replicas": target}
+    return by_tool(create(ENTRIES, document(version=1, partitions=[row])))
+
+
+def calling(target: list[int] | None) -> Step:
+    """A call that nobody has answered yet."""
+    wanted = None if target is None else tuple(target)
+    return lambda tale: tale.zookeeper.history.asked.reassignment(("t", 0), wanted)
+
+
+def answered(tale: Tale) -> None:
+    tale.zookeeper.history.asked.answered(("t", 0), tale.time)
+
+
+def called(target: list[int] | None) -> Step:
+    return told(calling(target), answered)
+
+
+def assigns(replicas: list[int], adding: list[int], removing: list[int], version: int = 0) -> Step:
+    rows = {"adding_replicas": adding, "removing_replicas": removing}
+    lists = {name: {"0": row} if row else {} for name, row in rows.items()}
+    return fenced(set_(TOPIC, topic({0: replicas}, **lists), version))
+
+
+def moves(version: int = 0) -> Step:
+    """From [1, 2, 3] to [4, 1], begun."""
+    return told(fourth_broker, wants([4, 1]), assigns([4, 1, 2, 3], [4], [2, 3], version))
+
+
+def grows(tale: Tale) -> None:
+    """The leader has everybody in its ISR."""
+    tale.fenced(set_(STATE, state(1, 1, [1, 2, 3]), 0))
+    tale.ask([1, 2, 3, 4], leader_epoch=1, partition_epoch=1)
+    tale.fenced(set_(STATE, state(1, 1, [1, 2, 3, 4]), 1))
+
+
+def stops(broker: int, **fields: Any) -> Step:
+    """A broker is told to delete its replica."""
+
+    def step(tale: Tale) -> None:
+        tale.greet(broker)
+        tale.send("StopReplica", Row("t", 0, leader_epoch=fields.get("leader_epoch", 0), delete=True), broker=broker)
+
+    return step
+
+
+def long_after(tale: Tale) -> None:
+    tale.time += LONG
+
+
+def leaderless(tale: Tale) -> None:
+    tale.fenced(set_(STATE, state(-1, 1, [2, 3]), 0))
+
+
+def given_up(tale: Tale) -> None:
+    for broker in (1, 2, 3):
+        tale.zookeeper.history.asked.forget(broker, tale.time)
+
+
+def holding(tale: Tale) -> None:
+    tale.zookeeper.admin.holds = lambda _broker, _key: True
+
+
+OWES: Final = document(version=1, owed=[{"topic": "u", "topic_id": None, "partitions": [0]}])
+MARKED: Final = by_tool(create(MARKER))
+GONE: Final = told(
+    lambda tale: tale.greet(), lambda tale: tale.send("UpdateMetadata", Row("t", 0, -2), live_brokers=[1, 2, 3])
+)
+
+WRONG: Final[list[tuple[str, Step]]] = [
+    ("Z-27", told(fourth_broker, wants([4, 1]), assigns([1, 4, 2, 3], [4], [2, 3]))),
+    ("Z-27", told(fourth_broker, wants([4, 1]), assigns([4, 1], [], []))),
+    ("Z-27", told(moves(), assigns([1, 2, 3], [], [], 1))),
+    ("Z-28", told(moves(), assigns([4, 1], [], [], 1))),
+    ("Z-28", told(moves(), long_after, fenced(set_(STATE, state(1, 1, [1]), 0)))),
+    ("Z-29", told(moves(), fenced(delete(ENTRIES)))),
+    ("Z-29", told(fourth_broker, wants([4, 1]), fenced(delete(ENTRIES)))),
+    ("Z-29", told(fourth_broker, called([1, 2]), long_after, wants([4, 1]), fenced(delete(ENTRIES)))),
+    ("Z-30", fenced(delete(TOPIC))),
+    ("Z-30", fenced(delete(STATE))),
+    ("Z-31", told(holding, MARKED, fenced(delete(TOPIC)))),
+    ("Z-32", told(MARKED, fenced(delete(MARKER)))),
+    ("Z-32", told(by_tool(create(CONFIG)), MARKED, fenced(delete(CONFIG)))),
+    ("Z-33", told(holding, fenced(create(DEBT, OWES)), fenced(delete(DEBT)))),
+    ("R-12", told(moves(), grows, stops(2))),
+    ("Z-34", told(wants([2, 3]), assigns([2, 3, 1], [], [1]), long_after, leaderless)),
+    ("R-14", GONE),
+    ("Z-35", told(moves(), MARKED, long_after, fenced(set_(STATE, state(-1, 1, [3]), 0)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "wrong"), WRONG)
+def test_a_wrong_step_trips_its_rule_and_only_it(rule: str, wrong: Step) -> None:
+    tale = Tale()
+    wrong(tale)
+    assert {found.id for found in tale.oracle.violations} == {rule}, tale.oracle.violations
+
+
+def whole_move(tale: Tale) -> None:
+    """As the peer does it: assignment, epoch, ISR, epoch, ISR without the old ones, assignment, entry."""
+    told(moves(), grows)(tale)
+    tale.fenced(set_(STATE, state(1, 2, [1, 2, 3, 4]), 2))
+    tale.fenced(set_(STATE, state(1, 3, [1, 4]), 3))
+    told(stops(2), stops(3), assigns([4, 1], [], [], 1), fenced(delete(ENTRIES)))(tale)
+
+
+def whole_deletion(tale: Tale) -> None:
+    """Told to everybody, deleted everywhere, then the topic, its configuration and the marker."""
+    told(by_tool(create(CONFIG)), MARKED, GONE)(tale)
+    tale.fenced(set_(STATE, state(-1, 1, [1]), 0))
+    told(stops(1, leader_epoch=-2), stops(2, leader_epoch=-2))(tale)
+    told(fenced(delete(STATE)), fenced(delete(TOPIC)), fenced(delete(CONFIG)), fenced(delete(MARKER)))(tale)
+
+
+TRUE: Final[list[Step]] = [
+    whole_move,
+    whole_deletion,
+    # Cancelled, and moved elsewhere on the way.
+    told(moves(), called(None), assigns([1, 2, 3], [], [], 1), fenced(delete(ENTRIES))),
+    told(moves(), called([1, 2, 4]), assigns([1, 2, 4, 3], [4], [3], 1), fenced(delete(ENTRIES))),
+    # A call that is asked again and again, and heard only after the entry was written, overrules it all the same.
+    told(fourth_broker, calling([1, 2]), long_after, wants([4, 1]), long_after, fenced(delete(ENTRIES))),
+    # The same replicas in another order.
+    told(wants([3, 2, 1]), assigns([3, 2, 1], [], [])),
+    # Nonsense may be refused.
+    told(wants([1, 1]), fenced(delete(ENTRIES))),
+    told(wants([]), fenced(delete(ENTRIES))),
+    told(wants([1, 7]), fenced(delete(ENTRIES))),
+    told(wants([1], "nowhere"), fenced(delete(ENTRIES))),
+    # A marker of nothing, and partitions that were added too late.
+    told(by_tool(create("/admin/delete_topics/nothing")), fenced(delete("/admin/delete_topics/nothing"))),
+    told(
+        MARKED,
+        by_tool(set_(TOPIC, topic({0: [1, 2, 3], 1: [1]}), 0)),
+        fenced(set_(TOPIC, topic({0: [1, 2, 3]}), 1)),
+    ),
+    # A broker that was given up counts no more, and a debt for what is wanted again is no debt.
+    told(holding, MARKED, given_up, fenced(delete(TOPIC))),
+    told(
+        by_tool(create("/brokers/topics/u", topic({0: [3]})), create("/admin/delete_topics/u")),
+        holding,
+        fenced(create(DEBT, OWES)),
+        fenced(delete("/brokers/topics/u")),
+    ),
+    told(
+        holding,
+        by_tool(create("/brokers/topics/u", topic({0: [3]}))),
+        fenced(create(DEBT, OWES)),
+        fenced(delete(DEBT)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("true", TRUE)
+def test_a_true_history_trips_nothing(true: Step) -> None:
+    tale = Tale()
+    true(tale)
+    assert tale.oracle.violations == []
+
+
+def test_a_topic_whose_target_is_away_may_be_deleted_while_it_moves() -> None:
+    tale = Tale()
+    told(moves(), lambda tale: tale.write(FOURTH, delete("/brokers/ids/4"), closes=True))(tale)
+    tale.time += LONG
+    told(MARKED, fenced(set_(STATE, state(-1, 1, [3]), 0)), stops(1, leader_epoch=-2))(tale)
+    assert tale.oracle.violations == []
+
+
+def test_where_topics_are_not_deleted_markers_may_go_and_topics_may_not() -> None:
+    tale = Tale()
+    tale.zookeeper.admin.deletes = False
+    told(MARKED, fenced(delete(MARKER)))(tale)
+    assert tale.oracle.violations == []
+    told(MARKED, fenced(delete(TOPIC)))(tale)
+    assert {found.id for found in tale.oracle.violations} == {"Z-30"}
+
+
+def test_the_rules_are_among_those_of_the_judge() -> None:
+    assert {rule for rule, _ in WRONG} <= RULES.keys()
