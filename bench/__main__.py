@@ -16,13 +16,16 @@ from bench import layout, report
 from bench.analyse import Result, analyse
 from bench.prepare import BenchError, default_cache
 from bench.profile import read_profiles
-from bench.run import Plan, perform
+from bench.run import GROWING, Plan, perform
 from controllerd.dev.errors import DevError
 from controllerd.logs import configure_logging
 
-_WORKLOADS: Final = ("W1", "W2", "W3", "W5", "W6", "W12")
+_WORKLOADS: Final = ("W1", "W2", "W3", "W5", "W6", "W7", "W8", "W8S", "W12")
 _QUICK: Final = (2_000, 4_000)
 _NEW_TOPICS: Final = 100
+_USUAL: Final = ",".join(workload for workload in _WORKLOADS if workload != "W12")
+_AFFECTED: Final = {"W7": (5_000, 10_000), "W8": (500, 1_000), "W8S": (500, 1_000)}
+"""How many partitions are deleted or moved, whatever the size of the cluster: two sizes each, to see the cost grow."""
 
 
 def stories(workloads: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
@@ -46,6 +49,16 @@ def plans(arguments: argparse.Namespace) -> Iterator[Plan]:
             for workloads, slow in stories(arguments.workloads):
                 new_topics = arguments.new_topics or _NEW_TOPICS
                 yield Plan(size, workloads, new_topics, slow, arguments.full_answers, arguments.warm_zookeeper)
+        yield from growing_plans(arguments)
+
+
+def growing_plans(arguments: argparse.Namespace) -> Iterator[Plan]:
+    """The runs of what deletes or moves so many partitions: of a cluster that has no more, unless one was named."""
+    for workload in (one for one in GROWING if one in arguments.workloads):
+        for affected in _AFFECTED[workload]:
+            beside = max(_AFFECTED[workload][-1], arguments.partitions or 0)
+            plan = Plan(beside, ("W3", workload), _NEW_TOPICS, warm=arguments.warm_zookeeper, affected=affected)
+            yield plan
 
 
 async def measure(plan: Plan, arguments: argparse.Namespace, console: Console) -> list[Result]:
@@ -54,6 +67,8 @@ async def measure(plan: Plan, arguments: argparse.Namespace, console: Console) -
         profile = Path(folder) / "profile.json" if arguments.profile else None
         watched = await perform(replace(plan, profile=profile), arguments.cache)
         results = analyse(watched)
+        if plan.affected:  # the load of such a cluster is measured elsewhere
+            results = [one for one in results if one.workload in GROWING]
         if profile is not None:
             spans = [(one.workload, one.start_ns, one.last_ns) for one in results]
             for found in read_profiles(profile, spans):
@@ -77,7 +92,7 @@ async def measure_all(arguments: argparse.Namespace, console: Console) -> tuple[
         kind = "" if plan.slow == "none" else f", last stub {plan.slow}"
         times = ", ".join(f"{one.workload} {one.headline:.2f} s" for one in found)
         others = max(one.figures["others"] for one in found)
-        done = f"[{number}/{len(every)}] {plan.partitions:,} partitions{kind}: {times}"
+        done = f"[{number}/{len(every)}] {plan.affected or plan.partitions:,} partitions{kind}: {times}"
         print(f"{done} (others took {others:.0%} of the processors)", file=sys.stderr, flush=True)
     return results, failed
 
@@ -87,7 +102,7 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--partitions", type=int, help="one size; without any, two small ones")
     parser.add_argument("--sizes", type=_numbers, metavar="P,P,...", help="several sizes, to see how the cost grows")
-    parser.add_argument("--workloads", type=_workloads, default="W1,W2,W3,W5,W6", help=f"of {', '.join(_WORKLOADS)}")
+    parser.add_argument("--workloads", type=_workloads, default=_USUAL, help=f"of {', '.join(_WORKLOADS)}")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each kind (default 1)")
     parser.add_argument("--new-topics", type=int, help=f"topics that W6 creates (default {_NEW_TOPICS}; quick: a few)")
     parser.add_argument("--full-answers", action="store_true", help="stubs name every partition, as brokers do")
@@ -117,7 +132,7 @@ def _workloads(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, and write the result file if asked to; 1 if a run was not valid."""
+    """Measure, print, and write the result file if asked to; 1 if a run was not valid, or cost more than is allowed."""
     arguments = arguments_of()
     configure_logging("warning")
     console = Console(width=None if Console().is_terminal else 150)
@@ -132,13 +147,16 @@ def main() -> int:
         console.print(report.table_of(verdicts[size], size))
     if len(arguments.sizes) > 1:
         console.print(report.linearity_table(results))
+    growth = report.growth_of(results)
+    if growth:
+        console.print(report.growth_table(growth))
     if "W12" in arguments.workloads:
         for size in arguments.sizes:
             console.print(report.slow_table(results, size))
     console.print(report.THREATS, style="dim")
     if arguments.json is not None:
         arguments.json.write_text(report.as_json(results, verdicts, load), encoding="utf-8")
-    return 1 if failed else 0
+    return 1 if failed or any(line.verdict == "MISS" for line in growth) else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Times are seconds since the transaction that caused the workload, as ZooKeeper's own log tells it, to whole milliseconds
 downwards: the creation of ``/controller`` (W3), the end of the broker's session (W1), its registration (W2), the new
-topics (W6). W5 begins when the broker asks.
+topics (W6), the request to delete (W7) or to reassign (W8, W8S). W5 begins when the broker asks.
 """
 
 import statistics
@@ -15,7 +15,7 @@ from bench import layout
 from bench.frames import FrameReader, State, Told
 from bench.observe import worst_ms
 from bench.prepare import BenchError
-from bench.run import SLOW, Plan, Watched, Window
+from bench.run import GROWING, SLOW, Plan, Watched, Window
 from controllerd.core.model import TopicPartition
 from controllerd.dev.txnlog import LoggedTransaction
 from controllerd.zk import paths
@@ -25,7 +25,10 @@ Figures = dict[str, float]
 
 _NS_PER_MS: Final = 1_000_000
 _SHORT: Final = {"LEADER_AND_ISR": "lisr", "UPDATE_METADATA": "um", "STOP_REPLICA": "sr"}
-HEADLINES: Final = {"W1": "last_request_s", "W2": "last_request_s", "W3": "ready_s", "W5": "rpc_s", "W6": "lisr_s"}
+HEADLINES: Final = {
+    "W1": "last_request_s", "W2": "last_request_s", "W3": "ready_s", "W5": "rpc_s", "W6": "lisr_s",
+    "W7": "gone_s", "W8": "done_s", "W8S": "done_s",
+}  # fmt: skip
 MODIFYING: Final = frozenset({"create", "setData", "delete"})
 
 
@@ -82,7 +85,7 @@ def check(watched: Watched, heard: Iterable[Heard]) -> None:
             continue
         _compare("UpdateMetadata", broker, metadata[broker], watched.states)
         if broker not in stopped:
-            hosted = {tp: s for tp, s in watched.states.items() if broker in layout.replicas(tp.partition)}
+            hosted = {tp: s for tp, s in watched.states.items() if broker in watched.replicas[tp]}
             _compare("LeaderAndIsr", broker, replicas[broker], hosted)
 
 
@@ -123,6 +126,7 @@ def _result(watched: Watched, window: Window, heard: Sequence[Heard]) -> Result:
         **_times(window, plan, others, start_ns),
         **_zookeeper([t for t in transactions if t.session_id == ours]),
         **_writing([_at_ns(t, window) for t in transactions if t.session_id == ours and _writes_states(t)], start_ns),
+        **_ended(window, [t for t in transactions if t.session_id == ours], start_ns),
         "zk_reads": window.zk_reads,
         **_requests(within),
         "cpu_s": window.after.cpu_s - window.before.cpu_s,
@@ -133,7 +137,8 @@ def _result(watched: Watched, window: Window, heard: Sequence[Heard]) -> Result:
         "probe_late_ms": worst_ms(watched.late, start_ns, window.ended_ns),
     }
     last_ns = start_ns + int(figures["last_request_s"] * 1e9)
-    return Result(window.workload, plan.partitions, plan.slow, figures, start_ns, last_ns)
+    size = plan.affected if window.workload in GROWING else plan.partitions
+    return Result(window.workload, size, plan.slow, figures, start_ns, last_ns)
 
 
 def _at_ns(transaction: LoggedTransaction, window: Window) -> int:
@@ -156,6 +161,10 @@ def _is_cause(workload: str) -> Callable[[LoggedTransaction], bool]:
             return lambda t: any(operation.op == "closeSession" for operation in t.operations)
         case "W2":
             return lambda t: _creates(t, paths.broker(layout.VICTIM))
+        case "W7":
+            return lambda t: _creates(t, paths.delete_topic(layout.name(layout.OLD, 0)))
+        case "W8" | "W8S":
+            return lambda t: _creates(t, paths.REASSIGN_PARTITIONS)
         case _:
             return lambda t: _creates(t, paths.topic(layout.name(layout.NEW, 0)))
 
@@ -254,6 +263,25 @@ def _writing(moments: Sequence[int], start_ns: int) -> Figures:
     if not moments:
         return {}
     return {"first_write_s": (min(moments) - start_ns) / 1e9, "last_write_s": (max(moments) - start_ns) / 1e9}
+
+
+def _ended(window: Window, transactions: Sequence[LoggedTransaction], start_ns: int) -> Figures:
+    """When the last topic was gone (W7), or the last topic and the request said that nothing moves any more (W8)."""
+    ends = {"W7": ("gone_s", "delete"), "W8": ("done_s", "setData"), "W8S": ("done_s", "setData")}
+    if window.workload not in ends:
+        return {}
+    name, op = ends[window.workload]
+    moments = [
+        _at_ns(t, window)
+        for t in transactions
+        if any(o.op == "delete" or (o.op == op and paths.topic(paths.parse_topic(o.path) or "") == o.path)
+               for o in t.operations)
+    ]  # fmt: skip
+    rewrites = [o for t in transactions for o in t.operations if o.op == "setData" and o.path.count("/") == 3]
+    return {
+        name: (max(moments, default=start_ns) - start_ns) / 1e9,
+        "topic_writes": len([o for o in rewrites if paths.parse_topic(o.path) is not None]),
+    }
 
 
 def _requests(heard: Iterable[Heard]) -> Figures:

@@ -95,6 +95,65 @@ ROWS: Final = (
     Row("W6", "away_ms", "longest away from the loop, ms"),
 )
 
+GROWING_ROWS: Final = tuple(
+    Row(workload, metric, label, digits)
+    for workload, seconds, time in (
+        ("W7", "gone_s", "last topic gone, s"),
+        ("W8", "done_s", "last move done, s"),
+        ("W8S", "done_s", "last move done, s"),
+    )
+    for metric, label, digits in (
+        (seconds, time, 2),
+        ("zk_transactions", "ZooKeeper transactions", 0),
+        ("zk_operations", "ZooKeeper operations without checks", 0),
+        ("zk_log_bytes", "bytes in ZooKeeper's transaction log", 0),
+        ("topic_writes", "times that a topic was rewritten", 0),
+        ("requests", "requests", 0),
+        ("request_bytes", "request bytes", 0),
+        ("entries_lisr", "entries of LeaderAndIsr", 0),
+        ("entries_um", "entries of UpdateMetadata", 0),
+        ("entries_sr", "entries of StopReplica", 0),
+        ("cpu_s", "processor, s", 2),
+        ("away_ms", "longest away from the loop, ms", 0),
+    )
+)
+
+_MOVES: Final[Mapping[str, tuple[float, float]]] = {
+    "zk_transactions": (0.01, 50),
+    "zk_operations": (4.4, 150),
+    "zk_log_bytes": (700, 60_000),
+    "requests": (0, 150),
+    "request_bytes": (2_500, 60_000),
+    "entries_lisr": (12, 500),
+    "entries_um": (31, 500),
+    "entries_sr": (2.6, 100),
+}
+"""Two or three new replicas in three, and leaders that tell of them one after another, each for all its partitions."""
+ALLOWED: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
+    ("W7", "zk_transactions"): (0.011, 12),
+    ("W7", "zk_operations"): (5.1, 0),
+    ("W7", "zk_log_bytes"): (550, 5_000),
+    ("W7", "topic_writes"): (0, 0),
+    ("W7", "requests"): (0, 15),
+    ("W7", "request_bytes"): (310, 5_000),
+    ("W7", "entries_lisr"): (0, 0),
+    ("W7", "entries_um"): (5, 0),
+    ("W7", "entries_sr"): (6, 0),
+    **{(workload, metric): most for workload in ("W8", "W8S") for metric, most in _MOVES.items()},
+    ("W8", "topic_writes"): (0, 10 * (1 + layout.BROKERS)),
+    ("W8S", "topic_writes"): (0, 1 + layout.BROKERS),
+}
+"""Of deletions and reassignments: so much a partition, and so much besides."""
+
+
+def allowed(row: Row, partitions: int) -> float | None:
+    """The most that a deletion or reassignment of so many partitions may cost; None where nothing is demanded."""
+    if (row.workload, row.metric) not in ALLOWED:
+        return None
+    each, besides = ALLOWED[row.workload, row.metric]
+    return each * partitions + besides
+
+
 _MEASURED: Final[Mapping[int, Mapping[tuple[str, str], float]]] = {
     10_000: {
         ("W3", "ready_s"): 3.17, ("W3", "first_request_s"): 2.43, ("W3", "cpu_s"): 4.7, ("W3", "rss_mib"): 514,

@@ -114,6 +114,23 @@ def leader_and_isr_rows(frame: bytes) -> bytes:
     return FLEXIBLE.count(len(topics)) + b"".join(topics)
 
 
+def walk_leader_and_isr(frame: bytes, read: Reader) -> Iterator[tuple[str, bytes, dict[int, State | None]]]:
+    """Each topic of a LeaderAndIsr, its partitions read by ``read``: its name, its id, what is said of them."""
+    _, offset = decode_request_header(frame)
+    return _walk(frame, offset + _LEADER_AND_ISR_HEAD.size, read)
+
+
+def stop_replica_rows(frame: bytes) -> bytes:
+    """What a real broker answers a StopReplica with behind the error: each partition by name, without an error."""
+    _, offset = decode_request_header(frame)
+    rows = [
+        FLEXIBLE.string(topic) + _ROW.pack(partition, 0, 0)
+        for topic, _, entries in _walk(frame, offset + _EPOCHS.size, _stop_replica, has_id=False)
+        for partition in entries
+    ]
+    return FLEXIBLE.count(len(rows)) + b"".join(rows)
+
+
 def _count(frame: bytes, at: int) -> tuple[int, int]:
     """A compact length, and the offset behind it; null counts as empty."""
     value = shift = 0
@@ -126,7 +143,8 @@ def _count(frame: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _skip_ids(frame: bytes, at: int) -> int:
+def skip_ids(frame: bytes, at: int) -> int:
+    """The offset behind a list of broker ids."""
     length = frame[at]
     if 0 < length < 0x80:  # all but lists of 127 replicas and more
         return at + 4 * length - 3
@@ -136,27 +154,27 @@ def _skip_ids(frame: bytes, at: int) -> int:
 
 def _leader_and_isr(frame: bytes, at: int, number: int, entries: dict[int, State | None]) -> int:
     for _ in range(number):
-        at = _state(frame, at, entries)
-        at = _skip_ids(frame, _skip_ids(frame, at)) + 3  # adding, removing; is new, recovery state, tags
+        at = state_at(frame, at, entries)
+        at = skip_ids(frame, skip_ids(frame, at)) + 3  # adding, removing; is new, recovery state, tags
     return at
 
 
 def _update_metadata(frame: bytes, at: int, number: int, entries: dict[int, State | None]) -> int:
     for _ in range(number):
-        at = _state(frame, at, entries)
-        at = _skip_ids(frame, at) + 1  # offline replicas; tags
+        at = state_at(frame, at, entries)
+        at = skip_ids(frame, at) + 1  # offline replicas; tags
     return at
 
 
-def _state(frame: bytes, at: int, entries: dict[int, State | None]) -> int:
-    """What both requests have in common, up to and with the replicas."""
+def state_at(frame: bytes, at: int, entries: dict[int, State | None]) -> int:
+    """What both requests have in common, up to and with the replicas, into ``entries``; gives the offset behind."""
     partition, _, leader, leader_epoch = _START.unpack_from(frame, at)
     start = at + _START.size
-    end = _skip_ids(frame, start)
+    end = skip_ids(frame, start)
     first = start + 1 if frame[start] < 0x80 else end - (end - start) // 4 * 4
     (partition_epoch,) = _INT.unpack_from(frame, end)
     entries[partition] = State(leader, leader_epoch, frame[first:end], partition_epoch)
-    return _skip_ids(frame, end + _INT.size)
+    return skip_ids(frame, end + _INT.size)
 
 
 def _stop_replica(frame: bytes, at: int, number: int, entries: dict[int, State | None]) -> int:

@@ -20,6 +20,8 @@ VICTIM: Final = BrokerId(1)
 """The broker that dies, returns and shuts down."""
 OLD: Final = "old"
 NEW: Final = "new"
+BIG: Final = "big"
+"""The one topic of W8S."""
 _FORMER_EPOCH: Final = 1
 
 
@@ -40,10 +42,15 @@ def partitions(prefix: str, topics: int) -> Iterator[TopicPartition]:
     return (TopicPartition(name(prefix, t), p) for t in range(topics) for p in range(TOPIC_PARTITIONS))
 
 
-def topic(prefix: str, number: int) -> Operation:
+def moved(partition: int) -> tuple[BrokerId, ...]:
+    """Where W8 moves a partition: every replica to the next broker."""
+    return tuple(BrokerId(broker % BROKERS + 1) for broker in replicas(partition))
+
+
+def topic(prefix: str, number: int, size: int = TOPIC_PARTITIONS) -> Operation:
     """A topic as the tools create it, by its znode."""
     called = name(prefix, number)
-    assignments = {p: ReplicaAssignment(replicas(p)) for p in range(TOPIC_PARTITIONS)}
+    assignments = {p: ReplicaAssignment(replicas(p)) for p in range(size)}
     return Create(paths.topic(called), codecs.encode_topic(TopicImage(called, assignments, _topic_id(called), 0)))
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from bench import layout
 from bench.analyse import Figures, Result
-from bench.baseline import MAY_NOT_EXCEED, ROWS, TARGET_SIZE, TARGETS, Row, built_in
+from bench.baseline import GROWING_ROWS, MAY_NOT_EXCEED, ROWS, TARGET_SIZE, TARGETS, Row, allowed, built_in
 from bench.run import SLOW_S
 
 THREATS: Final = (
@@ -144,6 +144,55 @@ def linearity_table(results: Sequence[Result]) -> Table:
     for workload, metric, points, power in rows:
         digits = 2 if metric.endswith("_s") else 0
         table.add_row(workload, metric, *(_text(points.get(size), digits) for size in sizes), f"{power:.2f}")
+    return table
+
+
+# -- deletions and reassignments (W7, W8) ------------------------------------------------------------------------------
+
+
+class Growth(NamedTuple):
+    """A metric of a workload at each size. ``allowed`` is the most at the largest one; None: nothing is demanded."""
+
+    row: Row
+    points: Mapping[int, float]
+    allowed: float | None
+
+    @property
+    def ratio(self) -> float:
+        """How much more the largest size costs than the smallest."""
+        return self.points[max(self.points)] / (self.points[min(self.points)] or 1.0)
+
+    @property
+    def verdict(self) -> str:
+        """PASS, MISS, or empty where nothing is demanded."""
+        if self.allowed is None:
+            return ""
+        return "PASS" if self.points[max(self.points)] <= self.allowed else "MISS"
+
+
+def growth_of(results: Sequence[Result]) -> list[Growth]:
+    """Medians by size of what grows with the number of partitions that are deleted or moved."""
+    points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for (size, workload, metric), spread in spreads(results).items():
+        points[workload, metric][size] = spread.median
+    rows = [row for row in GROWING_ROWS if points[row.workload, row.metric]]
+    return [Growth(row, found := points[row.workload, row.metric], allowed(row, max(found))) for row in rows]
+
+
+def growth_table(growth: Sequence[Growth]) -> Table:
+    """Values by size and their ratio: where twice the partitions cost more than twice as much, something is wrong."""
+    table = Table(title="deletions and reassignments: smaller size, larger size, and their ratio", title_justify="left")
+    for column, justify in (("", "left"), ("metric", "left")):
+        table.add_column(column, justify=justify)  # type: ignore[arg-type]  # one of rich's words
+    for column in ("partitions", "costs", "ratio", "at most"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for line in growth:
+        digits, sizes = line.row.digits, sorted(line.points)
+        costs = " -> ".join(_text(line.points[size], digits) for size in sizes)
+        cells = (" -> ".join(f"{size:,}" for size in sizes), costs, f"{line.ratio:.2f}", _text(line.allowed, digits))
+        colour = {"PASS": "[green]PASS", "MISS": "[red]MISS"}.get(line.verdict, "")
+        table.add_row(line.row.workload, line.row.label, *cells, colour)
     return table
 
 

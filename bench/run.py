@@ -7,7 +7,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +19,12 @@ from bench.observe import Ask, LoopProbe, Spent, busy_s, read_requests, spent
 from bench.prepare import HEAP_MIB, SESSION_MS, WAIT_S, BenchError, commit, restore, session, template, warm_up
 from bench.shutdown import shut_down
 from bench.stubs import LOOPBACK, Arrived, StubBrokers, read_saved, stub_brokers
-from controllerd.core.model import Broker, BrokerId, Endpoint, TopicPartition
+from controllerd.core.model import Broker, BrokerId, Endpoint, ReplicaAssignment, TopicPartition
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.zk import codecs, paths
+from controllerd.zk.access import Create
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.registration import BrokerRegistration
 
@@ -32,12 +33,19 @@ SLOW: Final = BrokerId(layout.BROKERS)
 """The stub that is late or silent in W12."""
 SLOW_S: Final = 5.0
 _CONTROLLER_SESSION_MS: Final = 18_000
+_NO_REBALANCE: Final = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
+"""What is moved has other preferred leaders afterwards: their election would come at any time."""
 _POLL_S: Final = 0.05
 _CALM_S: Final = 0.5
 _LONGEST_S: Final = 300.0
 _PROFILED: Final = Path(__file__).with_name("profiled.py")
 
 Status = dict[str, Any]
+
+GROWING: Final = ("W7", "W8", "W8S")
+"""Workloads whose size is the number of partitions that they delete or move, whatever else there is."""
+MOVED_TOPICS: Final = 10
+"""Over so many topics W8 spreads what it moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,42 @@ class Plan:
     """Whether ZooKeeper has been at work for a while, as it has where a controller dies."""
     profile: Path | None = None
     """Where the samples of the profiler go."""
+    affected: int = 0
+    """How many partitions W7 deletes, or W8 moves."""
 
     @property
     def topics(self) -> int:
         """How many topics there are before."""
         return self.partitions // layout.TOPIC_PARTITIONS
+
+    @property
+    def at_the_end(self) -> list[TopicPartition]:
+        """Every partition that there is after the workloads."""
+        every = [*layout.partitions(layout.OLD, self.topics)]
+        if "W6" in self.workloads:
+            every += layout.partitions(layout.NEW, self.new_topics)
+        return [tp for tp in (*every, *self.big) if tp.topic not in self.doomed]
+
+    @property
+    def big(self) -> list[TopicPartition]:
+        """The partitions of the one topic of W8S."""
+        size = self.affected if "W8S" in self.workloads else 0
+        return [TopicPartition(layout.name(layout.BIG, 0), p) for p in range(size)]
+
+    @property
+    def doomed(self) -> list[str]:
+        """The topics that W7 deletes."""
+        number = self.affected // layout.TOPIC_PARTITIONS if "W7" in self.workloads else 0
+        return [layout.name(layout.OLD, topic) for topic in range(number)]
+
+    @property
+    def moves(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+        """The targets of W8 and W8S."""
+        if "W8" in self.workloads:
+            share = range(self.affected // MOVED_TOPICS)
+            names = [layout.name(layout.OLD, topic) for topic in range(MOVED_TOPICS)]
+            return {TopicPartition(name, p): layout.moved(p) for name in names for p in share}
+        return {tp: layout.moved(tp.partition) for tp in self.big}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +130,8 @@ class Watched:
     logged: list[LoggedTransaction] = field(default_factory=list)
     states: dict[TopicPartition, State] = field(default_factory=dict)
     """What ZooKeeper holds at the end."""
+    replicas: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
+    """The assignments at the end."""
     brokers: list[int] = field(default_factory=list)
     """Those that are registered at the end."""
     asked: list[Ask] = field(default_factory=list)
@@ -109,7 +150,12 @@ class Rig:
         self._partitions = plan.partitions
         program = ("-m", "controllerd") if plan.profile is None else (str(_PROFILED), str(plan.profile))
         self.controller = ControllerProcess(
-            NODE, server.connect, folder, session_timeout_ms=_CONTROLLER_SESSION_MS, program=program
+            NODE,
+            server.connect,
+            folder,
+            session_timeout_ms=_CONTROLLER_SESSION_MS,
+            program=program,
+            settings=_NO_REBALANCE,
         )
         self.probe = LoopProbe(self.controller.http)
         self.watched = Watched(plan)
@@ -153,8 +199,32 @@ class Rig:
                 new = [layout.topic(layout.NEW, number) for number in range(self._plan.new_topics)]
                 self._partitions += self._plan.new_topics * layout.TOPIC_PARTITIONS
                 await self._watch(workload, lambda: commit(zk, new), self._has_loaded)
+            case "W7":
+                doomed = [Create(paths.delete_topic(topic), None) for topic in self._plan.doomed]
+                self._partitions -= self._plan.affected
+                await self._watch(workload, lambda: commit(zk, doomed), self._has_loaded)
+            case "W8" | "W8S":
+                await self._create_big(zk)
+                await self._stubs.catch_up(self.controller.kafka_port.port, self._epochs)
+                await self._watch(workload, lambda: self._reassign(zk), self._has_loaded)
             case _:
                 raise BenchError(f"there is no workload {workload}")
+
+    async def _create_big(self, zk: KazooZooKeeper) -> None:
+        """The topic of W8S, which is there before anything is measured."""
+        if size := len(self._plan.big):
+            await commit(zk, [layout.topic(layout.BIG, 0, size)])
+            self._partitions += size
+            await self._calm("creation", self._has_loaded)
+
+    async def _reassign(self, zk: KazooZooKeeper) -> None:
+        """Ask for the moves, and wait until the request is gone."""
+        await commit(zk, [Create(paths.REASSIGN_PARTITIONS, codecs.encode_reassignments(self._plan.moves))])
+        deadline = time.monotonic() + _LONGEST_S
+        while (await zk.read([paths.REASSIGN_PARTITIONS]))[0] is not None:
+            if time.monotonic() > deadline:
+                raise BenchError(f"nothing was moved within {_LONGEST_S:g} s")
+            await asyncio.sleep(_POLL_S)
 
     async def _start(self) -> None:
         self.controller.process.start()
@@ -227,16 +297,31 @@ class Rig:
         await self._stubs.save(folder / "arrived")
         watched.arrived = await asyncio.to_thread(lambda: list(read_saved(folder / "arrived")))
         watched.logged = await asyncio.to_thread(TransactionLog(folder / "zookeeper" / "data").read_new)
-        watched.states = await _states(zk, self._plan, "W6" in self._plan.workloads)
+        watched.states = await _states(zk, self._plan.at_the_end)
+        watched.replicas = await _assignments(zk, self._plan)
         watched.brokers = sorted(self._brokers)
         watched.asked, watched.late = self.probe.asked, self.probe.late_ns
         return watched
 
 
-async def _states(zk: KazooZooKeeper, plan: Plan, has_new: bool) -> dict[TopicPartition, State]:
-    wanted = [*layout.partitions(layout.OLD, plan.topics)]
-    if has_new:
-        wanted += layout.partitions(layout.NEW, plan.new_topics)
+async def _assignments(zk: KazooZooKeeper, plan: Plan) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """What the topic znodes say. :raises BenchError: something still moves, or is not where it was to go."""
+    names = list(dict.fromkeys(tp.topic for tp in plan.at_the_end))
+    nodes, found = await zk.read([paths.topic(name) for name in names]), {}
+    for name, node in zip(names, nodes, strict=True):
+        if node is None:
+            raise BenchError(f"topic {name} is gone")
+        image = codecs.decode_topic(name, node.data, version=node.version)
+        for partition, assignment in image.assignments.items():
+            tp = TopicPartition(name, partition)
+            wanted = plan.moves.get(tp, layout.replicas(partition))
+            if assignment != ReplicaAssignment(wanted):
+                raise BenchError(f"{tp} is assigned to {assignment}, not to {wanted}")
+            found[tp] = assignment.replicas
+    return found
+
+
+async def _states(zk: KazooZooKeeper, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, State]:
     nodes = await zk.read([paths.partition_state(tp) for tp in wanted])
     states = {}
     for tp, node in zip(wanted, nodes, strict=True):

@@ -13,13 +13,15 @@ import struct
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bench.frames import leader_and_isr_rows
+from bench.frames import leader_and_isr_rows, stop_replica_rows
+from bench.growing import Leader
+from controllerd.core.model import BrokerId
 from wire.framing import encode_frame, encode_response_header, peek_request
 from wire.primitives import FLEXIBLE, INT16, INT32
 from wire.versions import CONTROL_VERSIONS, ApiKey
@@ -60,11 +62,16 @@ _BODIES: Final = {ApiKey.API_VERSIONS: _api_versions(), **{key: _no_error(key) f
 
 
 def answer(frame: bytes | bytearray, *, in_full: bool = False) -> bytes:
-    """No error, whatever is asked; ``in_full`` names each partition of a LeaderAndIsr, as a real broker does."""
+    """No error, whatever is asked; ``in_full`` names each partition of a LeaderAndIsr, as a real broker does.
+
+    The answer to a StopReplica always names them: only so does a controller know what was deleted.
+    """
     api_key, version, correlation_id, _ = peek_request(bytes(frame[:8]))
     start = encode_response_header(api_key, version, correlation_id)
     if in_full and api_key == ApiKey.LEADER_AND_ISR:
         return encode_frame(start, INT16.pack(0), leader_and_isr_rows(bytes(frame)), FLEXIBLE.tags)
+    if api_key == ApiKey.STOP_REPLICA:
+        return encode_frame(start, INT16.pack(0), stop_replica_rows(bytes(frame)), FLEXIBLE.tags)
     return encode_frame(start, _BODIES[ApiKey(api_key)])
 
 
@@ -77,6 +84,8 @@ class Stub:
         """Seconds until an answer; negative: never."""
         self.in_full = False
         """Whether an answer names every partition."""
+        self.leader: Leader | None = None
+        """What asks for larger ISRs, if replicas catch up."""
 
     def took(self, frame: bytearray, transport: asyncio.Transport) -> None:
         """A whole frame is there."""
@@ -89,6 +98,8 @@ class Stub:
         elif self.delay_s > 0:
             late = answer(frame, in_full=self.in_full)
             asyncio.get_running_loop().call_later(self.delay_s, transport.write, late)
+        if self.leader is not None and INT16.unpack_from(frame)[0] == ApiKey.LEADER_AND_ISR:
+            self.leader.told(bytes(frame))
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -142,11 +153,23 @@ def _obey(stubs: list[Stub], command: dict[str, Any]) -> object:
             for stub in stubs:
                 stub.in_full = True
             return "done"
+        case {"do": "catch up", "port": port, "epochs": epochs}:
+            return _catch_up(stubs, port, {int(broker): epoch for broker, epoch in epochs.items()})
         case {"do": "save", "path": path}:
             _save(stubs, Path(path))
             return "done"
         case _:
             return f"no such command: {command}"
+
+
+_working: Final = set[asyncio.Task[None]]()
+
+
+def _catch_up(stubs: list[Stub], port: int, epochs: dict[int, int]) -> str:
+    for broker, stub in enumerate(stubs, 1):
+        stub.leader = Leader(broker, LOOPBACK, port, epochs)
+        _working.add(asyncio.create_task(stub.leader.run()))
+    return "done"
 
 
 async def _main(number: int) -> None:
@@ -184,6 +207,10 @@ class StubBrokers:
     async def answer_in_full(self) -> None:
         """Let every stub name each partition in its answers from now on."""
         await self._ask(do="answer in full")
+
+    async def catch_up(self, port: int, epochs: Mapping[BrokerId, int]) -> None:
+        """Let replicas that are added be in sync at once: leaders tell the controller on this port from now on."""
+        await self._ask(do="catch up", port=port, epochs=epochs)
 
     async def save(self, path: Path) -> None:
         """Write down all that arrived, for ``read_saved``."""

@@ -1,10 +1,12 @@
 """A small run from end to end: ZooKeeper, stubs, controllerd as a process. Counts only: times are the machine's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench.analyse import Figures, analyse
+from bench.report import Growth, growth_of
 from bench.run import Plan, perform
 
 PARTITIONS = 2_000
@@ -46,6 +48,32 @@ async def test_a_controlled_shutdown_costs_what_it_did(cache: Path) -> None:
     assert shutdown["zk_transactions"] <= 6
     assert shutdown["zk_operations"] == 0.6 * PARTITIONS
     assert shutdown["requests"] <= 21
+
+
+async def growth(workload: str, sizes: tuple[int, int], cache: Path) -> list[Growth]:
+    """What a workload costs at two sizes."""
+    plans = [Plan(1_000, ("W3", workload), new_topics=2, affected=size) for size in sizes]
+    results = [result for plan in plans for result in analyse(await perform(plan, cache))]
+    return growth_of([result for result in results if result.workload == workload])
+
+
+def costs(found: Sequence[Growth]) -> list[str]:
+    """What costs more than is allowed, or grows faster than the number of partitions."""
+    counts = [line for line in found if line.allowed is not None]
+    assert len(counts) >= 8
+    return [f"{line.row.label}: {line.points}" for line in counts if line.verdict == "MISS" or line.ratio > 2.2]
+
+
+@pytest.mark.zookeeper
+async def test_deletions_cost_what_they_did_and_grow_no_faster_than_their_number(cache: Path) -> None:
+    assert costs(await growth("W7", (500, 1_000), cache)) == []
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("workload", ["W8", "W8S"])
+async def test_moves_cost_what_they_did_and_grow_no_faster_than_their_number(workload: str, cache: Path) -> None:
+    """In ten topics, and in one."""
+    assert costs(await growth(workload, (200, 400), cache)) == []
 
 
 @pytest.mark.zookeeper

@@ -107,6 +107,17 @@ async def test_a_stub_can_name_every_partition_as_brokers_do(stubs: StubBrokers)
     await connection.close()
 
 
+async def test_a_stub_names_every_replica_that_it_was_to_stop(stubs: StubBrokers) -> None:
+    connection = await connect(stubs, 1)
+    request = REQUESTS[2]
+
+    answer = await connection.request(hot.api_key(request), 4, *hot.encode(request, 4))
+    decoded: Any = decode_entity(response_type(hot.api_key(request), 4), answer)
+
+    assert [(row.topic_name, row.partition_index, row.error_code) for row in decoded.partition_errors] == [("t", 0, 0)]
+    await connection.close()
+
+
 async def test_a_silent_stub_keeps_what_it_does_not_answer(stubs: StubBrokers) -> None:
     await stubs.silence(1)
     connection = await connect(stubs, 1, timeout_s=0.2)
