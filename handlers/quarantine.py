@@ -1,11 +1,13 @@
 """Partition states that nobody could understand, and that somebody may have mended since."""
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_progress import is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event
@@ -28,16 +30,25 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     for tp in read.missing:  # deleted: it starts like a new partition, as it would at a failover
         c.context.release(tp.state_path)
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
-    await c.partitions.handle(read.missing, PartitionState.NEW)
+    await c.partitions.handle(_kept(read.missing, c), PartitionState.NEW)
+    await _serve(_kept(read.states, c), c)
+    expect_completion(read.states, c)
+
+
+async def _serve(mended: Collection[TopicPartition], c: Controller) -> None:
     # Before the ISRs shrink, as when a broker dies. A leader that was refused meanwhile waits for a newer leader epoch.
-    online = [tp for tp in read.states if c.context.partition_state(tp) is PartitionState.ONLINE]
+    online = [tp for tp in mended if c.context.partition_state(tp) is PartitionState.ONLINE]
     await c.partitions.handle(online, PartitionState.ONLINE, Offline())
     await c.partitions.trigger_online()
-    mended = [Replica(tp, broker) for tp in read.states for broker in c.context.assignment(tp).replicas]
-    live = [replica for replica in mended if c.context.is_online(replica.broker, replica.tp)]
+    replicas = [Replica(tp, broker) for tp in mended for broker in c.context.assignment(tp).replicas]
+    live = [replica for replica in replicas if c.context.is_online(replica.broker, replica.tp)]
     await c.replicas.handle(live, ReplicaState.ONLINE)
-    await c.replicas.handle([replica for replica in mended if replica not in set(live)], ReplicaState.OFFLINE)
-    expect_completion(read.states, c)
+    await c.replicas.handle([replica for replica in replicas if replica not in set(live)], ReplicaState.OFFLINE)
+
+
+def _kept(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPartition]:
+    """Without topics that brokers were told are gone: who has deleted a replica would begin it anew."""
+    return [tp for tp in partitions if not is_hidden(c.context, tp.topic)]
 
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:

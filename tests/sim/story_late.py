@@ -68,7 +68,13 @@ def _others_take_over(world: SimWorld, frozen: SimInstance) -> None:
 
 
 def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
-    world.loop.call_later(delay_s, act, *arguments, context=world.loop.context_of(""))
+    world.loop.call_later(delay_s, _unless_quiet, world, act, *arguments, context=world.loop.context_of(""))
+
+
+def _unless_quiet(world: SimWorld, act: Callable[..., object], *arguments: object) -> None:
+    """What a fault still has before it when all faults end does not come any more."""
+    if not world.is_quiet:
+        act(*arguments)
 
 
 LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {

@@ -42,6 +42,8 @@ class SimWorld:
     def __init__(self, loop: VirtualLoop, options: Options) -> None:
         self.loop = loop
         self.options = options
+        self.is_quiet = False
+        """Whether faults have ended."""
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
         self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean, takes_from_brokers=options.takes)
@@ -255,9 +257,11 @@ class SimWorld:
 
     def heal(self) -> None:
         """Every fault ends, and who is gone comes back."""
+        self.is_quiet = True
         self.options.loses_calls = 0.0
         if not self.server.is_up:
             self.server.start()
+        self.server.heal()
         for session in self.outsiders:
             session.close()
         self.network.unblock()

@@ -18,8 +18,8 @@
     server.observers.append(callable)              # told of each committed ``Txn``, synchronously; must not write
 
 **Faults**: ``server.expire(session_id)``, ``server.stop()`` and ``start()`` or ``down_for(seconds)`` (every connection
-breaks; sessions survive, and their clocks start anew), ``follower.lag_s``. While it is down, outsiders' writes raise
-``ServerDown``; look at ``server.is_up``. Faults of one client are in ``tests.sim.zk_client``.
+breaks; sessions survive, and their clocks start anew), ``follower.lag_s`` (until ``server.heal()``). While it is down,
+outsiders' writes raise ``ServerDown``; look at ``server.is_up``. Faults of one client are in ``tests.sim.zk_client``.
 """
 
 from asyncio import TimerHandle
@@ -232,6 +232,11 @@ class SimZooKeeper:
         replica.lag_s = lag_s
         self.followers.append(replica)
         return replica
+
+    def heal(self) -> None:
+        """No server lags any more; what is on its way to one arrives when it was due."""
+        for follower in self.followers:
+            follower.lag_s = (0.0, 0.0)
 
     # Sessions
 

@@ -1,0 +1,54 @@
+"""The simulated cluster when its faults end."""
+
+import asyncio
+from random import Random
+
+from tests.sim.loop import VirtualLoop, run
+from tests.sim.plan import plan_of
+from tests.sim.story_late import freeze_behind
+from tests.sim.world import SimWorld
+
+LAG_S = 5.0
+SOON_S = 0.01
+
+
+def test_no_server_lags_once_faults_have_ended() -> None:
+    """Or a client that stays connected to it would wait for each of its writes, however long all is quiet."""
+
+    async def story(loop: VirtualLoop) -> None:
+        world = SimWorld(loop, plan_of(0).options)
+        follower = world.server.follower((LAG_S, LAG_S))
+        world.heal()
+        world.server.put("/a", b"1")
+        await asyncio.sleep(SOON_S)
+        assert follower.zxid == world.server.zxid
+
+    run(story, 0)
+
+
+def test_what_was_on_its_way_to_a_server_arrives_in_order_when_faults_end() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        world = SimWorld(loop, plan_of(0).options)
+        follower = world.server.follower((LAG_S, LAG_S))
+        world.server.put("/a", b"1")
+        world.heal()
+        world.server.put("/a", b"2")
+        await asyncio.sleep(LAG_S + SOON_S)
+        assert follower.tree.nodes["/a"].data == b"2"
+
+    run(story, 0)
+
+
+def test_nothing_of_a_freeze_behind_a_lagging_server_begins_after_faults_have_ended() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        world = SimWorld(loop, plan_of(0).options)
+        world.open()
+        await asyncio.sleep(LAG_S)
+        assert any(each.is_active for each in world.instances.values())
+        freeze_behind(world, Random(0))
+        world.heal()
+        await asyncio.sleep(LAG_S)
+        assert not any(loop.is_frozen(each.owner) for each in world.instances.values())
+        assert world.topics == {}
+
+    run(story, 0)
