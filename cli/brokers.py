@@ -36,6 +36,9 @@ def forget(
     It concerns the topics whose deletion was asked for by now. What the broker has on its disks is deleted should it
     return after all.
 
+    It wants --reason TEXT, which goes to the audit log, and the id typed once
+    more, or --yes. Both options stand in `controllerctl --help`.
+
     Example: controllerctl brokers forget 7 --reason "machine burnt down"
     """
     settings = settings_of(context)
