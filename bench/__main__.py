@@ -156,7 +156,8 @@ def main() -> int:
     console.print(report.THREATS, style="dim")
     if arguments.json is not None:
         arguments.json.write_text(report.as_json(results, verdicts, load), encoding="utf-8")
-    return 1 if failed or any(line.verdict == "MISS" for line in growth) else 0
+    costly = any(report.costs_too_much(of_size) for of_size in verdicts.values())
+    return 1 if failed or costly or any(line.verdict == "MISS" for line in growth) else 0
 
 
 if __name__ == "__main__":

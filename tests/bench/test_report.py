@@ -48,6 +48,11 @@ def test_more_requests_than_the_built_in_controller_sends_are_a_miss_at_any_size
     assert (line.peer, line.verdict) == (15, "MISS")
 
 
+def test_a_count_that_is_not_allowed_is_a_failure_and_a_time_is_not() -> None:
+    assert report.costs_too_much(report.lines([w3(1.0, requests=16)], 100_000, 100))
+    assert not report.costs_too_much(report.lines([w3(9.0)], 100_000, 100))
+
+
 def test_other_sizes_have_no_target() -> None:
     (line,) = [line for line in report.lines([w3(99.0, 10_000)], 10_000, 100) if line.row.metric == "ready_s"]
 
