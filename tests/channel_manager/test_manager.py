@@ -125,7 +125,7 @@ async def test_a_request_cut_off_is_repeated_unchanged_before_anything_else() ->
 
 
 @pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
-async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection_kafka_3916(act: Act) -> None:
+async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection(act: Act) -> None:
     settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
     async with one_broker(act, settings=settings) as (desk, manager, stub):
         manager.send(B1, leader_and_isr())
@@ -133,6 +133,29 @@ async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connect
 
         assert stub.connections == 2
         assert stub.got[0].frame == stub.got[1].frame
+
+
+@pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
+async def test_a_connection_that_failed_is_closed_by_us_kafka_907_and_kafka_3916(act: Act) -> None:
+    """The stub keeps every connection open until it is closed from our side: only the new one is left."""
+    settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
+    async with one_broker(act, act, act, settings=settings) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+        await stub.until(lambda: stub.open_now == 1)
+
+        assert stub.connections == 4
+
+
+async def test_a_sender_that_fails_by_a_defect_closes_its_connection_kafka_907() -> None:
+    async with one_broker() as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+        broken = leader_and_isr(1)
+        manager.send(B1, replace(broken, partitions={TopicPartition("t", 0): None}))  # type: ignore[dict-item]  # defect
+        await stub.until(lambda: stub.open_now == 0)
+
+        assert desk.defects
 
 
 async def test_a_refused_connection_is_tried_until_the_broker_listens() -> None:
@@ -151,7 +174,7 @@ async def test_a_refused_connection_is_tried_until_the_broker_listens() -> None:
     assert desk.exchanges[0].response.error is KafkaError.NONE
 
 
-async def test_removing_a_broker_ends_its_retries_kafka_907() -> None:
+async def test_removing_a_broker_ends_its_retries_and_closes_its_connection_kafka_907() -> None:
     async with one_broker(gate=False) as (desk, manager, stub):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))

@@ -1,11 +1,13 @@
 """A suspicion that comes up while the validating read is under way is not answered by that read."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
 from controllerd.core.model import BrokerId
+from controllerd.daemon.bridges import FreezeGuard
 from controllerd.daemon.instance import Instance
 from controllerd.zk.client import ZooKeeperClient
 from controllerd.zk.session import SessionState
@@ -13,6 +15,8 @@ from events.base import ControllerState
 from events.cluster import ControllerChange
 from events.queue import QueuedEvent
 from replay.records import EventBegin, ResponseRecord
+from tests.channel_manager.requests import leader_and_isr
+from tests.channel_manager.stub_broker import stub_broker
 from tests.daemon.lone import SESSION_MS, Reads, Session
 from tests.zk.world import until
 
@@ -40,6 +44,64 @@ class Client:
     zk: Reads = field(default_factory=Reads)
     session: Session = field(default_factory=Session)
     elector: Elector = field(default_factory=Elector)
+
+
+class CountingGuard(FreezeGuard):
+    """Counts how often a sender asked whether it may send."""
+
+    asked = 0
+
+    def may_send(self) -> bool:
+        self.asked += 1
+        return super().may_send()
+
+
+async def connections_until_released(node: Instance, asked: Callable[[], int], release: Callable[[], None]) -> int:
+    """How often a sender with a request connected to its broker before it was let go; then the request must arrive."""
+    async with stub_broker(1) as stub, node._open_channels() as channels:
+        channels.add_broker(stub.registration())
+        channels.send(BrokerId(1), leader_and_isr())
+        before = asked()
+        await until(lambda: asked() >= before + 3 or stub.connections > 0)
+        connections = stub.connections
+        release()
+        await stub.got_so_many(1)
+    return connections
+
+
+async def test_no_broker_is_even_connected_to_while_the_role_is_in_doubt(node: Instance) -> None:
+    """The guard and the senders are tested apart as well; here they are as the instance puts them together."""
+    node.client = cast("ZooKeeperClient", Client())
+    node.guard = guard = CountingGuard(SESSION_MS, node.around.boottime, node._stop_sending)
+    guard.suspect("the process was suspended")
+
+    def release() -> None:
+        guard.validated(guard.doubts)
+
+    assert await connections_until_released(node, lambda: guard.asked, release) == 0
+
+
+@dataclass
+class CutOff:
+    """A session that is suspended until the connection is back; counts how often somebody looked."""
+
+    is_back: bool = False
+    looks: int = 0
+
+    @property
+    def state(self) -> SessionState:
+        self.looks += 1
+        return SessionState.CONNECTED if self.is_back else SessionState.SUSPENDED
+
+    def come_back(self) -> None:
+        self.is_back = True
+
+
+async def test_no_broker_is_even_connected_to_while_zookeeper_is_out_of_reach(node: Instance) -> None:
+    session = CutOff()
+    node.client = cast("ZooKeeperClient", Client(session=cast("Session", session)))
+
+    assert await connections_until_released(node, lambda: session.looks, session.come_back) == 0
 
 
 async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: Instance) -> None:

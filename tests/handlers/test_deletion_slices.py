@@ -1,7 +1,8 @@
 """Deletions of many partitions give the event loop its turns, at every step."""
 
+import pytest
+
 from controllerd.core.model import BrokerId
-from controllerd.machines.outbox import Outbox
 from controllerd.pace import Pace
 from controllerd.zk.access import Create
 from events.admin import ForgetBroker
@@ -10,14 +11,16 @@ from tests.fakes.world import World
 from tests.handlers.test_slices import BROKERS, LINES_OF_A_SLICE, TOPICS, Stretches, put_topics
 
 
+@pytest.fixture(autouse=True)
+def every_chance_of_a_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every machine and by the store: no clock decides where a stretch ends, so the lines are the same each time."""
+    monkeypatch.setattr(Pace, "is_due", True)
+
+
 async def cluster() -> Disks:
-    """Sixty topics of a hundred partitions; every chance of a turn is taken."""
+    """Sixty topics of a hundred partitions."""
     disks = Disks(World())
     world = disks.world
-    old = world.c.outbox
-    world.c.outbox = outbox = Outbox(old._context, old._channels, old._audit, old._new_batch, Pace(0.0))
-    for machine in (world.c.partitions, world.c.replicas, world.c.deletions):
-        machine._outbox = outbox
     for broker in BROKERS:
         world.register(broker)
     await disks.start()

@@ -4,7 +4,7 @@ import asyncio
 import struct
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -185,16 +185,42 @@ def kazoo_of(session: ZooKeeperSession) -> KazooClient:
 
 async def expire(session: ZooKeeperSession, server: str) -> None:
     """End a session from outside: connect with its id and password, as a second client, and close it."""
-    session_id, password = kazoo_of(session).client_id
+    await end_session(kazoo_of(session).client_id, server)
+
+
+async def end_session(client_id: tuple[int, bytes], server: str) -> None:
+    """As a second client of that session.
+
+    The server closes the first client's connection for it. Where the first one is back before the second one has said
+    all, the second one is thrown out in its turn: it tries again.
+    """
+    has_asked = False
+    async with asyncio.timeout(60):
+        while True:
+            async with _second_client(server) as (reader, writer):
+                with suppress(asyncio.IncompleteReadError, ConnectionError):
+                    if not await _lives(client_id, reader, writer):
+                        assert has_asked, "the session had ended already"
+                        return
+                    has_asked = True
+                    writer.write(_framed(struct.pack("!ii", 1, _CLOSE)))
+                    await _frame(reader)
+                    return
+
+
+async def _lives(client_id: tuple[int, bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    session_id, password = client_id
+    writer.write(_framed(struct.pack("!iqiqi", 0, 0, SESSION_MS, session_id, len(password)) + password + b"\0"))
+    granted: int = struct.unpack_from("!iiq", await _frame(reader))[2]
+    return granted == session_id
+
+
+@asynccontextmanager
+async def _second_client(server: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     host, _, port = server.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        hello = struct.pack("!iqiqi", 0, 0, SESSION_MS, session_id, len(password)) + password + b"\0"
-        writer.write(_framed(hello))
-        granted = struct.unpack_from("!iiq", await _frame(reader))[2]
-        assert granted == session_id, "the session had ended already"
-        writer.write(_framed(struct.pack("!ii", 1, _CLOSE)))
-        await _frame(reader)
+        yield reader, writer
     finally:
         writer.transport.abort()
 

@@ -4,6 +4,7 @@ import pytest
 
 from controllerd.daemon.bridges import FreezeGuard
 from controllerd.snapshot import Role
+from events.cluster import Reelect, Resign
 from replay.records import EventEnd
 from tests.fakes.world import World
 from tests.scenarios.inputs import alarms, cluster, data, goes_on, successor
@@ -97,9 +98,21 @@ async def test_input_36_a_wall_clock_that_jumps_delays_nobody_and_orders_nothing
 
 async def test_input_36_a_takeover_that_an_operator_postponed_waits_by_the_monotonic_clock() -> None:
     world = await cluster()
-    world.c.stand_by_until = world.clock.monotonic() + 30
+    await world.call(Resign("to look at something"))
+    (pause_s,) = [delay_s for delay_s, event in world.timers.later if event == Reelect()]
     world.clock.wall_offset += 86_400.0
-    assert world.c.stand_by_until - world.clock.monotonic() == 30
+    await contend(world)
+    assert stands_by(world)
+    world.clock.wall_offset -= 172_800.0
+    world.clock.now += pause_s
+    await contend(world)
+    assert world.c.is_active
+
+
+async def contend(world: World) -> None:
+    """Something makes it look whether it may lead."""
+    world.queue.put(Reelect())
+    await world.settle()
 
 
 def test_input_37_after_a_sleep_longer_than_the_session_nothing_leaves_before_zookeeper_was_asked() -> None:
