@@ -34,10 +34,9 @@ class SessionRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class TermRecord(Record):
-    """The role changed.
+    """``elected``, ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired``, ``unavailable`` end one.
 
-    ``elected`` and ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired`` and ``unavailable`` end
-    one; ``held`` and ``refused`` say why none began.
+    ``held`` and ``refused`` say why none began.
     """
 
     kind: ClassVar[str] = "term"
@@ -93,10 +92,7 @@ class EventBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventEnd(Record):
-    """An event's handling ended: ``done``, ``refused``, ``error``, ``moved`` or ``unavailable``.
-
-    ``refused`` is what is not served, and what only an active controller does.
-    """
+    """An event ended: ``done``, ``refused`` (not served, or not here), ``error``, ``moved`` or ``unavailable``."""
 
     kind: ClassVar[str] = "event_end"
 
@@ -262,6 +258,20 @@ class QuarantineRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedRecord(Record):
+    """A znode that cannot be understood; ``content``: its beginning in base64, empty where it may hold passwords."""
+
+    kind: ClassVar[str] = "rejected"
+
+    path: str
+    version: int
+    size: int
+    sha256: str
+    content: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionRecord(Record):
     """Deletions of topics: ``queued``, ``started``, ``halted`` (with the reason) or ``resumed``; columns."""
 
@@ -287,10 +297,7 @@ class DebtRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentRecord(Record):
-    """How far reassignments are; columns.
-
-    ``step`` is ``begun``, ``overridden``, ``cancelled``, ``resumed``, ``completing`` or ``completed``.
-    """
+    """Reassignments ``begun``, ``overridden``, ``cancelled``, ``resumed``, ``completing`` or ``completed``; columns."""
 
     kind: ClassVar[str] = "reassignment"
 

@@ -26,6 +26,7 @@ from controllerd.zk.access import (
 )
 from controllerd.zk.eligibility import Epoch, read_epoch, refuse_unless_eligible
 from controllerd.zk.journal import UNFENCED, Journal
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 from replay.records import TermRecord
 
@@ -58,6 +59,7 @@ class ZooKeeperElector:
         self._audit = audit
         self._clock = clock
         self._journal = Journal(zk, audit, clock)
+        self._rejections = Rejections(audit)
         self._epoch = 0
 
     async def elect(self, *, takeover: bool = False) -> Won | Held:
@@ -69,7 +71,7 @@ class ZooKeeperElector:
         self._writer.unbind_term()
         for _ in range(_ATTEMPTS):
             (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
-            holder = holder_of(node)
+            holder = self._judge(node)
             epoch = await self._eligible_epoch(node)
             if holder is not None and (reason := self._reason_to_stand_by(holder, takeover=takeover)) is not None:
                 return self._held(holder, reason)
@@ -82,7 +84,7 @@ class ZooKeeperElector:
     async def read_holder(self) -> Holder | None:
         """Who holds ``/controller``; one that cannot be understood is held by ``UNREADABLE``."""
         (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
-        return holder_of(node)
+        return self._judge(node)
 
     async def is_ours(self) -> bool:
         """Whether ``/controller`` belongs to our present session."""
@@ -125,9 +127,17 @@ class ZooKeeperElector:
             self._record("fenced", self._epoch, self._writer.term, None, "the term is over")
         self._writer.unbind_term()
 
+    def _judge(self, node: Node | None) -> Holder | None:
+        """Who holds the role; what cannot be understood is kept in the audit log."""
+        try:
+            with self._rejections.judging(node):
+                return _named_by(node)
+        except BadZnode:
+            return UNREADABLE
+
     async def _eligible_epoch(self, node: Node | None) -> Epoch | None:
         try:
-            return await refuse_unless_eligible(self._zk, self._contender.node_id, node)
+            return await refuse_unless_eligible(self._zk, self._contender.node_id, node, self._rejections)
         except RefusedToLead as error:
             self._record("refused", self._epoch, -1, holder_of(node), str(error))
             raise
@@ -204,7 +214,7 @@ class ZooKeeperElector:
         return is_gone
 
     async def _epoch_moved(self, term: int) -> bool:
-        epoch = await read_epoch(self._zk)
+        epoch = await read_epoch(self._zk, self._rejections)
         return epoch is None or epoch.version != term
 
     def _owns(self, node: Node | None) -> bool:
@@ -225,12 +235,16 @@ class ZooKeeperElector:
 
 def holder_of(node: Node | None) -> Holder | None:
     """Who a ``/controller`` znode names; ``UNREADABLE`` when that cannot be understood."""
-    if node is None:
-        return None
     try:
-        found = codecs.decode_controller(node.data)
+        return _named_by(node)
     except BadZnode:
         return UNREADABLE
+
+
+def _named_by(node: Node | None) -> Holder | None:
+    if node is None:
+        return None
+    found = codecs.decode_controller(node.data)
     return Holder(BrokerId(found.broker_id), found.instance, found.timestamp_ms or 0)
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from controllerd.errors import BadZnode, RefusedToLead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node, ZooKeeper
+from controllerd.zk.rejections import Rejections
 
 MIRROR: Final = 2**31 - 1
 """Brokers reserve the ids counted down from here: coordinators are connected to as 2147483647 minus their id."""
@@ -17,22 +18,25 @@ class Epoch(NamedTuple):
     version: int
 
 
-async def read_epoch(zk: ZooKeeper) -> Epoch | None:
+async def read_epoch(zk: ZooKeeper, rejections: Rejections) -> Epoch | None:
     """The controller epoch, None if the znode is missing. :raises RefusedToLead: it is not a number."""
     (node,) = await zk.read([paths.CONTROLLER_EPOCH])
-    return _decode_epoch(node)
+    return _decode_epoch(node, rejections)
 
 
-def _decode_epoch(node: Node | None) -> Epoch | None:
+def _decode_epoch(node: Node | None, rejections: Rejections) -> Epoch | None:
     if node is None:
         return None
     try:
-        return Epoch(codecs.decode_controller_epoch(node.data), node.version)
+        with rejections.judging(node):
+            return Epoch(codecs.decode_controller_epoch(node.data), node.version)
     except BadZnode as error:
         raise RefusedToLead(f"{error}. Repair the znode: it must hold the epoch of the last controller") from error
 
 
-async def refuse_unless_eligible(zk: ZooKeeper, node_id: int, controller: Node | None) -> Epoch | None:
+async def refuse_unless_eligible(
+    zk: ZooKeeper, node_id: int, controller: Node | None, rejections: Rejections
+) -> Epoch | None:
     """Refuse clusters in migration, secured ones, those with a broker of our id, and those without a usable epoch.
 
     Returns the present epoch, None where the znode may be created. Few round trips: brokers are in the race, too.
@@ -41,7 +45,7 @@ async def refuse_unless_eligible(zk: ZooKeeper, node_id: int, controller: Node |
     """
     migration, epoch_node = await zk.read([paths.MIGRATION, paths.CONTROLLER_EPOCH])
     _refuse_migration(migration, controller)
-    epoch = _decode_epoch(epoch_node)
+    epoch = _decode_epoch(epoch_node, rejections)
     if epoch is None:
         await _refuse_missing_epoch(zk, controller)
     brokers = await zk.children(paths.BROKER_IDS) or []

@@ -6,6 +6,7 @@ from controllerd.core.model import TopicPartition
 from controllerd.ports import AuditLog, Clock, WriteGuard
 from controllerd.zk.access import Fired, ZooKeeper
 from controllerd.zk.journal import Journal
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.store_admin import AdminZnodes
 from controllerd.zk.store_brokers import BrokerZnodes
 from controllerd.zk.store_requests import RequestZnodes
@@ -24,6 +25,7 @@ class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, Reques
         self._zk = zk
         self._journal = Journal(zk, audit, clock)
         self._writer = FencedWriter(zk, audit, clock)
+        self._rejections = Rejections(audit)
         self._watches = Watches(zk, put)
         self._state_extras: dict[TopicPartition, Mapping[str, object]] = {}
         self._guard: WriteGuard | None = None

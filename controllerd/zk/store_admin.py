@@ -23,6 +23,7 @@ from controllerd.results import (
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation, SetData, ZooKeeper
 from controllerd.zk.journal import Journal
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.watches import Watches
 from controllerd.zk.writer import FencedWriter
 
@@ -37,6 +38,7 @@ class AdminZnodes:
     _zk: ZooKeeper
     _writer: FencedWriter
     _journal: Journal
+    _rejections: Rejections
     _watches: Watches
 
     async def ensure_paths(self) -> None:
@@ -85,12 +87,14 @@ class AdminZnodes:
                 configs[topic] = codecs.decode_config(paths.topic_config(topic), node.data if node else None)
             except BadZnode as error:
                 configs[topic] = error
+                self._rejections.note(error, node)
         return configs
 
     async def read_producer_ids(self) -> ProducerIds:
         """The last block handed out. :raises BadZnode: it cannot be understood."""
         (node,) = await self._zk.read([paths.LATEST_PRODUCER_ID_BLOCK])
-        block = codecs.decode_producer_id_block(node.data) if node is not None else None
+        with self._rejections.judging(node):
+            block = codecs.decode_producer_id_block(node.data) if node is not None else None
         version = node.version if node is not None else -1
         if block is None:
             return ProducerIds(None, 0, -1, version)
@@ -121,7 +125,8 @@ class AdminZnodes:
         (node,) = await self._zk.read([paths.FEATURE])
         if node is None:
             return FeaturesRead({}, -1)
-        found = codecs.decode_feature(node.data)
+        with self._rejections.judging(node):
+            found = codecs.decode_feature(node.data)
         return FeaturesRead({name: levels.max_version_level for name, levels in found.features.items()}, node.version)
 
     async def write_features(self, levels: Mapping[str, int], version: int) -> WriteResult:
@@ -158,7 +163,8 @@ class AdminZnodes:
             fresh = codecs.FeatureZnode(enabled=enabled, format_version=format_version)
             operation = Create(paths.FEATURE, codecs.encode_feature(fresh))
         else:
-            found = codecs.decode_feature(node.data)
+            with self._rejections.judging(node):
+                found = codecs.decode_feature(node.data)
             if found.enabled == enabled and (enabled or not found.features):
                 return Written(node.version)
             operation = SetData(
@@ -183,6 +189,7 @@ class AdminZnodes:
                     names.append(child)
             except BadZnode as error:
                 broken.append(error)
+                self._rejections.note(error, node)
                 if not isinstance(error, NewerZnode):
                     names.append(child)
         return tuple(names), decoded, tuple(broken)

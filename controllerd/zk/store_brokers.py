@@ -5,12 +5,14 @@ from controllerd.errors import BadZnode
 from controllerd.results import BrokersRead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ZooKeeper
+from controllerd.zk.rejections import Rejections
 
 
 class BrokerZnodes:
     """``ports.BrokerStore`` over ZooKeeper."""
 
     _zk: ZooKeeper
+    _rejections: Rejections
 
     async def read_brokers(self) -> BrokersRead:
         """All of ``/brokers/ids``; a registration that cannot be used is reported and left out."""
@@ -26,9 +28,11 @@ class BrokerZnodes:
                     brokers[broker] = codecs.decode_broker(broker, node.data, node.czxid)
             except BadZnode as error:
                 broken.append(error)
+                self._rejections.note(error, node)
         return BrokersRead(brokers, tuple(broken))
 
     async def read_broker(self, broker: BrokerId) -> Broker | None:
         """One registration, None if it is gone. :raises BadZnode: it cannot be understood."""
         (node,) = await self._zk.read_and_watch([paths.broker(broker)])
-        return codecs.decode_broker(broker, node.data, node.czxid) if node is not None else None
+        with self._rejections.judging(node):
+            return codecs.decode_broker(broker, node.data, node.czxid) if node is not None else None

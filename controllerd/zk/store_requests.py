@@ -23,6 +23,7 @@ from controllerd.results import (
 )
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,7 @@ class RequestZnodes:
 
     _zk: ZooKeeper
     _writer: FencedWriter
+    _rejections: Rejections
 
     # -- deletions ---------------------------------------------------------------------------------------------------
 
@@ -51,7 +53,8 @@ class RequestZnodes:
     async def read_reassignments(self) -> ReassignmentsRead | None:
         """``/admin/reassign_partitions``; it stays watched. :raises BadZnode: it cannot be understood."""
         node = await self._watched(paths.REASSIGN_PARTITIONS)
-        return None if node is None else ReassignmentsRead(codecs.decode_reassignments(node.data), node.version)
+        with self._rejections.judging(node):
+            return None if node is None else ReassignmentsRead(codecs.decode_reassignments(node.data), node.version)
 
     async def write_reassignments(
         self, targets: Mapping[TopicPartition, tuple[BrokerId, ...]], version: int
@@ -67,7 +70,8 @@ class RequestZnodes:
     async def read_preferred_election(self) -> ElectionsRead | None:
         """``/admin/preferred_replica_election``; it stays watched. :raises BadZnode: it cannot be understood."""
         node = await self._watched(paths.PREFERRED_REPLICA_ELECTION)
-        return None if node is None else ElectionsRead(codecs.decode_preferred_election(node.data), node.version)
+        with self._rejections.judging(node):
+            return None if node is None else ElectionsRead(codecs.decode_preferred_election(node.data), node.version)
 
     async def delete_preferred_election(self, version: int = ANY_VERSION) -> bool:
         """Delete ``/admin/preferred_replica_election`` at this version; false if it has another one by now."""
@@ -92,7 +96,7 @@ class RequestZnodes:
         numbered = sorted((paths.parse_sequence(child) or 0, child) for child in children if child not in known)
         names = [child for _, child in numbered]
         nodes = await self._zk.read([paths.config_change(child) for child in names])
-        entities, broken = _decoded(names, nodes, codecs.decode_config_change)
+        entities, broken = _decoded(names, nodes, codecs.decode_config_change, self._rejections)
         return ConfigChangesRead(entities, broken, frozenset(children))
 
     async def has_delegation_tokens(self) -> bool:
@@ -103,7 +107,8 @@ class RequestZnodes:
         """Dynamic defaults of all brokers. :raises BadZnode: they cannot be understood."""
         path = paths.CONFIG_BROKER_DEFAULTS
         (node,) = await self._zk.read([path])
-        return codecs.decode_config(path, node.data if node is not None else None)
+        with self._rejections.judging(node):
+            return codecs.decode_config(path, node.data if node is not None else None)
 
     # -- what absent brokers owe -------------------------------------------------------------------------------------
 
@@ -112,7 +117,7 @@ class RequestZnodes:
         children = await self._zk.children(paths.DEBTS) or []
         brokers = sorted(broker for child in children if (broker := paths.parse_broker_id(child)) is not None)
         nodes = await self._zk.read([paths.debt(broker) for broker in brokers])
-        debts, broken = _decoded(brokers, nodes, codecs.decode_debt)
+        debts, broken = _decoded(brokers, nodes, codecs.decode_debt, self._rejections)
         for bad in broken:
             log.error("owed deletions cannot be understood", path=bad.path, reason=bad.reason)
         return debts
@@ -125,7 +130,7 @@ class RequestZnodes:
         """
         brokers = list(debts)
         nodes = await self._zk.read([paths.debt(broker) for broker in brokers])
-        _, broken = _decoded(brokers, nodes, codecs.decode_debt)
+        _, broken = _decoded(brokers, nodes, codecs.decode_debt, self._rejections)
         left_alone = {bad.path for bad in broken}
         operations = [
             operation
@@ -166,7 +171,7 @@ Key = TypeVar("Key")
 
 
 def _decoded(
-    keys: Sequence[Key], nodes: Sequence[Node | None], decode: Callable[[Key, bytes | None], T]
+    keys: Sequence[Key], nodes: Sequence[Node | None], decode: Callable[[Key, bytes | None], T], rejections: Rejections
 ) -> tuple[dict[Key, T], tuple[BadZnode, ...]]:
     """What the znodes that exist say by key, and those that are broken."""
     decoded: dict[Key, T] = {}
@@ -177,4 +182,5 @@ def _decoded(
                 decoded[key] = decode(key, node.data)
         except BadZnode as error:
             broken.append(error)
+            rejections.note(error, node)
     return decoded, tuple(broken)

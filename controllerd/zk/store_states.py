@@ -11,6 +11,7 @@ from controllerd.results import StatesRead, WriteResult
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.reading import read_in_slices
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 500
@@ -46,6 +47,7 @@ class StateZnodes:
     _zk: ZooKeeper
     _writer: FencedWriter
     _guard: WriteGuard | None
+    _rejections: Rejections
     _state_extras: dict[TopicPartition, Mapping[str, object]]
     """Unknown fields of states that were read, so that they survive a rewrite. Hardly ever is there one."""
 
@@ -72,6 +74,7 @@ class StateZnodes:
                     states[tp] = plain[node[:2]] or plain.saw(self._look_closer(tp, node))
                 except BadZnode as error:
                     broken[tp] = error
+                    self._rejections.note(error, node)
 
         await read_in_slices(list(dict.fromkeys(partitions)), _SLICE, read, take)
         await self._writer.heard_of(plain.latest_epoch)

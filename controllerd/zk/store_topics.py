@@ -11,6 +11,7 @@ from controllerd.results import TopicsRead, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Delete, Node, SetData, ZooKeeper
 from controllerd.zk.reading import read_in_slices
+from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 100
@@ -25,6 +26,7 @@ class TopicZnodes:
     _zk: ZooKeeper
     _writer: FencedWriter
     _guard: WriteGuard | None
+    _rejections: Rejections
 
     async def read_topic_names(self) -> frozenset[str]:
         """Children of ``/brokers/topics``."""
@@ -45,6 +47,7 @@ class TopicZnodes:
                     topics[name] = codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
                 except BadZnode as error:
                     broken.append(error)
+                    self._rejections.note(error, node)
 
         await read_in_slices(sorted(set(names)), _SLICE, self._read_topic_nodes, take)
         return TopicsRead(topics, frozenset(missing), tuple(broken))
