@@ -25,12 +25,13 @@ ATTEMPTS: Final = 20
 async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[str, KafkaError] | KafkaError:
     """Finalize the levels that are allowed in one compared write; an error for each of the others.
 
-    INVALID_REQUEST: the update is not allowed. FEATURE_UPDATE_FAILED: it is, and was not written; nothing is half done.
+    INVALID_REQUEST: the update is not allowed; for the request as a whole: below 2.7 no feature is finalized.
+    FEATURE_UPDATE_FAILED: it is allowed, and was not written; nothing is half done.
     """
     if not c.is_active:
         raise NotController("not the active controller")
     if not c.context.features.feature_versioning:
-        return KafkaError.UNSUPPORTED_VERSION
+        return KafkaError.INVALID_REQUEST
     try:
         errors, result = await _finalize(event, c)
     except BadZnode as bad:

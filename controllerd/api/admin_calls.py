@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from controllerd.api.admin_texts import election_text, feature_text, reassignment_text
+from controllerd.api.admin_texts import election_text, feature_text, reassignment_text, top_level_feature_text
 from controllerd.api.apart import SMALL, apart
 from controllerd.api.asking import Asker
 from controllerd.core.context import NO_ASSIGNMENT
@@ -168,7 +168,7 @@ class AdminCalls:
         updates = {row.name: row.update for row in query.rows if row.update is not None and counts[row.name] == 1}
         reply = await self._asker.ask(UpdateFeatures(updates, query.validate_only), denied)
         if isinstance(reply, KafkaError):
-            return encode_update_features(request.head, reply, None, ())
+            return encode_update_features(request.head, reply, top_level_feature_text(reply), ())
         errors = {name: reply.get(name, KafkaError.UNKNOWN_SERVER_ERROR) for name in updates}
         live = list(self._snapshot.brokers.values())
         results = [

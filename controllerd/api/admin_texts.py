@@ -18,6 +18,7 @@ _STRATEGIES: Final = {
 """Kafka's names, as its tools have always shown them: scripts look for them."""
 _NO_PARTITION: Final = "The partition does not exist."
 _LOSS: Final = "the replicas that would remain could not lead the partition"
+_NO_FEATURES: Final = "features are finalized from inter.broker.protocol.version 2.7 on, and this cluster is below"
 _IMPOSSIBLE: Final = (KafkaError.PREFERRED_LEADER_NOT_AVAILABLE, KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
@@ -55,3 +56,8 @@ def feature_text(error: KafkaError, name: str, update: FeatureUpdate | None, liv
         return "the feature is named twice, or the kind of upgrade does not exist"
     wanted = WantedLevel(update.max_version_level, update.allow_downgrade)
     return refusal(name, wanted, {}, live) or "the level that is finalized now does not allow it"
+
+
+def top_level_feature_text(error: KafkaError) -> str | None:
+    """What to say when a request about features is refused as a whole."""
+    return _NO_FEATURES if error is KafkaError.INVALID_REQUEST else None

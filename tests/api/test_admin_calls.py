@@ -356,6 +356,7 @@ async def test_an_error_of_the_whole_request_stands_at_the_top() -> None:
         client = await cluster.connect()
         entity = await client.ask(57, 1, feature_updates=[feature("x")])
         assert (entity.error_code, entity.results) == (KafkaError.INVALID_REQUEST, ())
+        assert "inter.broker.protocol.version 2.7" in entity.error_message
 
 
 # -- who may, and when nobody answers ----------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ async def test_below_2_7_there_are_no_features() -> None:
     world = World(features=Features(feature_versioning=False))
     await world.start()
 
-    assert await update(world, f=(1, UP)) is KafkaError.UNSUPPORTED_VERSION
+    assert await update(world, f=(1, UP)) is INVALID
 
 
 async def test_a_standby_finalizes_nothing() -> None:
