@@ -58,6 +58,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "ShutdownEventThread": "The role is gone already: logged. After one second it is cut off, and the session's end "
     "gives the role back.",
     "Resync": "As each of the events that it stands for.",
+    "SelfAudit": "What differs is looked at again after 5 s; what still differs is an alarm, and put right by the "
+    "events that should have come. A state znode that vanished is an alarm alone.",
     "Takeover": "The holder is another controllerd, or garbage: refused with the reason.",
     "Resign": "Not active: refused.",
     "BrokerChange": "A registration that cannot be used is quarantined with an alarm and its broker left as known; one "
@@ -84,7 +86,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "TopicDeletionRetry": "Refused again: the next time comes after twice as long, at most ten minutes.",
     "TopicDeletionStopReplicaResponseReceived": "A failed deletion of a replica halts its topic and is tried again.",
     "LogDirEventNotification": "An unknown broker is dropped; broken notifications as for IsrChangeNotification.",
-    "UpdateFeatures": "Per feature: INVALID_REQUEST, FEATURE_UPDATE_FAILED; the others are written.",
+    "UpdateFeatures": "Per feature: INVALID_REQUEST, FEATURE_UPDATE_FAILED; the others are written. Below 2.7: "
+    "INVALID_REQUEST for the request as a whole.",
     "ForgetBroker": "A registered broker: refused. No topic waits for it: nothing happens.",
     "ReplicaLeaderElection": "Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (being deleted), "
     "ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE. A broken znode is deleted "
@@ -100,6 +103,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "NO_REASSIGNMENT_IN_PROGRESS.",
     "PartitionReassignmentIsrChange": "Not caught up yet: nothing.",
     "ReassignmentsMayComplete": "Not caught up yet: nothing.",
+    "ReassignmentRetry": "Refused again: the next time comes after twice as long, at most ten minutes. The end of the "
+    "term ends it: whoever leads next goes through everything that is under way.",
     "ListPartitionReassignments": "Unknown partitions are left out of the answer.",
     "CreateTopics": "Refused.",
     "DeleteTopics": "Refused.",

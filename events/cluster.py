@@ -116,6 +116,20 @@ class BrokerRefresh(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SelfAudit(Event):
+    """Time to compare our picture with ZooKeeper, whether or not anybody said that something changed (ours).
+
+    ``after`` is the topic up to which this round has come; ``suspects`` are paths that differed a moment ago: only
+    these are looked at then.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+    after: str = ""
+    suspects: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class QuarantineCheck(Event):
     """Partition states are in quarantine: see whether somebody mended them (ours; comes again while there are any)."""
 

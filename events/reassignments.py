@@ -47,6 +47,13 @@ class ReassignmentsMayComplete(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentRetry(Event):
+    """ZooKeeper refused a while ago to write something of reassignments: try it again (ours)."""
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
 class ListPartitionReassignments(Call[Mapping[TopicPartition, ReplicaAssignment]]):
     """Which of these partitions (None: of all) are being reassigned."""
 

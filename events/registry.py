@@ -10,6 +10,7 @@ RoleEvent = (
     | cluster.Expire
     | cluster.ShutdownEventThread
     | cluster.Resync
+    | cluster.SelfAudit
     | cluster.Takeover
     | cluster.Resign
 )
@@ -47,6 +48,7 @@ ReassignmentEvent = (
     | reassignments.ApiPartitionReassignment
     | reassignments.PartitionReassignmentIsrChange
     | reassignments.ReassignmentsMayComplete
+    | reassignments.ReassignmentRetry
     | reassignments.ListPartitionReassignments
 )
 LaterEvent = admin.CreateTopics | admin.DeleteTopics | admin.CreatePartitions

@@ -12,7 +12,7 @@ from controllerd.core.model import Broker, BrokerId, ReplicaState
 from controllerd.errors import BadZnode
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
-from handlers.debts import pay_debts
+from handlers.debts import let_lead, pay_debts
 from handlers.our_replicas import replace_our_replicas
 from handlers.preparation import quarantine, take_out_of_quarantine
 from handlers.reassignments import resume_reassignments_to
@@ -151,10 +151,11 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
 
 
 async def _bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
-    """Everything that has a leader, then all replicas of these brokers at once."""
-    queued = c.context.queued_for_deletion
-    led = [each for each in c.context.records() if each.leadership is not None and each.tp.topic not in queued]
-    await c.outbox.update_metadata_of(brokers, led)
+    """Everything that has a leader, then all replicas of these brokers at once.
+
+    Topics that go are told as gone: where only the session of a broker ended, its process lives on and shows them.
+    """
+    await c.outbox.update_metadata_of(brokers, list(c.context.records()))
     await c.replicas.handle_on({broker: c.context.partitions_on(broker) for broker in brokers}, ReplicaState.ONLINE)
 
 
@@ -170,6 +171,7 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
     await _bring_up_to_date([event.broker], c)
     if event.reopen:  # what it was to delete went with the channel
         await repeat_deletions(event.broker, c)
+        await let_lead(event.broker, c.context.debts.end_waiver(event.broker, c.context.partitions_on(event.broker)), c)
         await pay_debts([event.broker], c)
 
 

@@ -5,9 +5,15 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.deletion_progress import has_earlier, owes_earlier
+from controllerd.core.election import Offline
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.machines.outbox import SLICE
+from controllerd.machines.passes import paced
+from controllerd.machines.state_changes import EpochBump
 from controllerd.pace import sliced
+from events.responses import LeaderAndIsrResponseReceived
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +31,16 @@ async def pay_debts(brokers: Iterable[BrokerId], c: Controller) -> None:
         if owed and broker in c.context.brokers:
             forgiven, due = await _judged(broker, owed, c)
             await c.debts.settle(broker, forgiven)
+            await let_lead(broker, forgiven, c)
             await _ask_for_deletion(broker, due, c)
+
+
+async def let_lead(broker: BrokerId, partitions: Iterable[TopicPartition], c: Controller) -> None:
+    """The broker deletes none of these any more: what nobody leads it may lead, where that is allowed."""
+    queued, state_of, those = c.context.queued_for_deletion, c.context.partition_state, paced(partitions, c.outbox.pace)
+    kept = [tp async for tp in those if tp.topic not in queued and _is_assigned(broker, tp, c)]
+    leaderless = [tp for tp in kept if state_of(tp) is PartitionState.OFFLINE]
+    await c.partitions.handle(leaderless, PartitionState.ONLINE, Offline())
 
 
 async def _judged(
@@ -41,17 +56,32 @@ async def _judged(
 
 
 def _is_forgiven(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
-    """Whether the broker is to have the replica after all, perhaps of a topic that was created anew."""
-    return _is_assigned(broker, tp, c) and not _is_deleted_with_topic(broker, tp, c)
+    """Whether the broker is to have the replica after all.
+
+    Not of a topic that was created anew: what the broker still has of the earlier one is in the way (``begin_anew``).
+    """
+    is_wanted = _is_assigned(broker, tp, c) and not owes_earlier(c.context, broker, tp)
+    return is_wanted and not _is_deleted_with_topic(broker, tp, c)
 
 
 def _is_due(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
     """Whether nobody assigns the replica to the broker or counts on it, as far as we can understand the topic."""
-    doubtful = (f"/brokers/topics/{tp.topic}", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}")
-    if _is_assigned(broker, tp, c) or any(path in c.context.quarantine for path in doubtful):
+    if _is_assigned(broker, tp, c) or _is_doubtful(tp, c):
         return False
     leadership = c.context.leadership(tp)
     return leadership is None or broker not in leadership.isr
+
+
+def _is_doubtful(tp: TopicPartition, c: Controller) -> bool:
+    """Whether something of the partition is in quarantine."""
+    return any(
+        path in c.context.quarantine
+        for path in (
+            f"/brokers/topics/{tp.topic}",
+            f"/brokers/topics/{tp.topic}/partitions/{tp.partition}",
+            tp.state_path,
+        )
+    )
 
 
 def _is_assigned(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
@@ -63,6 +93,50 @@ def _is_deleted_with_topic(broker: BrokerId, tp: TopicPartition, c: Controller) 
     """Whether the deletion of the whole topic will tell the broker: an operator had given it up (KAFKA-10548)."""
     is_the_same = c.context.debts.of(broker).get(tp) == c.context.topic_id(tp.topic)
     return tp.topic in c.context.queued_for_deletion and is_the_same
+
+
+# -- replicas of earlier topics ----------------------------------------------------------------------------------------
+
+
+async def begin_anew(event: LeaderAndIsrResponseReceived, c: Controller) -> None:
+    """A broker that refuses a partition for its topic id has the replica of an earlier topic, which it owes us.
+
+    StopReplica names no id, so that it deletes whatever is there. What makes it safe: the broker just said that it has
+    not the present topic; it was told to delete nothing since, and could not have begun the present one before that;
+    and the order is one leader epoch older than the one to begin anew, so that it is refused if it comes late.
+    """
+    both, errors = c.context.debts.of(event.broker).keys() & event.partitions, event.partition_errors
+    answered = [tp for tp in sorted(both) if has_earlier(c.context, event.broker, tp)]
+    taken = [tp for tp in answered if errors.get(tp, KafkaError.NONE) is KafkaError.NONE]
+    began = [tp for tp in taken if _is_assigned(event.broker, tp, c)]
+    await c.debts.settle(event.broker, began)
+    await let_lead(event.broker, began, c)
+    refused = [tp for tp in answered if errors.get(tp) is KafkaError.INCONSISTENT_TOPIC_ID]
+    await _replace(event.broker, [tp for tp in refused if _may_be_replaced(event.broker, tp, c)], c)
+
+
+def _may_be_replaced(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
+    """Whether the partition is led by somebody else, who has all of it."""
+    record = c.context.find(tp)
+    if record is None or record.leadership is None or tp.topic in c.context.queued_for_deletion or _is_doubtful(tp, c):
+        return False
+    leadership = record.leadership
+    is_led = c.context.is_online(leadership.leader, tp)
+    return broker in record.assignment.target and broker not in leadership.isr and is_led
+
+
+async def _replace(broker: BrokerId, partitions: Sequence[TopicPartition], c: Controller) -> None:
+    if not partitions:
+        return
+    log.warning("replicas of earlier topics are in the way", broker=broker, replicas=len(partitions))
+    await _ask_for_deletion(broker, partitions, c)
+    records = [c.context.record(tp) for tp in partitions]
+    led = await EpochBump(c.context, c.store, c.audit, c.outbox.pace).run(records)
+    async with c.outbox.batch() as batch:
+        for part in sliced(led, SLICE):
+            batch.add_leaderships(((each, (broker,)) for each in part), is_new=True)
+            batch.add_leaderships(((each, c.context.liveness.online(each)) for each in part), is_new=False)
+            await c.outbox.pace.breathe()
 
 
 async def _ask_for_deletion(broker: BrokerId, due: Sequence[TopicPartition], c: Controller) -> None:

@@ -26,9 +26,11 @@ from handlers.reassignments import (
     on_api_reassignment,
     on_isr_of_reassignment,
     on_list_reassignments,
+    on_reassignment_retry,
     on_zk_reassignment,
 )
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
+from handlers.self_audit import on_self_audit
 from handlers.topic_deletion import (
     on_deletion_retry,
     on_forget_broker,
@@ -72,6 +74,8 @@ def _role_work(event: RoleEvent, c: Controller) -> Awaitable[object]:
             return role.on_shutdown(event, c)
         case cluster.Resync():
             return role.on_resync(event, c)
+        case cluster.SelfAudit():
+            return on_self_audit(event, c)
         case cluster.Takeover():
             return role.on_takeover(event, c)
         case cluster.Resign():
@@ -152,6 +156,8 @@ def _reassignment_work(event: ReassignmentEvent, c: Controller) -> Awaitable[obj
             return on_api_reassignment(event, c)
         case reassignments.PartitionReassignmentIsrChange() | reassignments.ReassignmentsMayComplete():
             return on_isr_of_reassignment(event, c)
+        case reassignments.ReassignmentRetry():
+            return on_reassignment_retry(event, c)
         case reassignments.ListPartitionReassignments():
             return on_list_reassignments(event, c)
         case _:

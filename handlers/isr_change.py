@@ -11,7 +11,7 @@ from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import LeaderAndIsr, PartitionState, TopicPartition
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.errors import NotController
 from controllerd.results import Conflict, WriteResult, Written
 from events.base import Event
@@ -66,10 +66,35 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     outcomes |= _fold(wanted, results, c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
-    refused = [tp for tp, outcome in outcomes.items() if outcome is KafkaError.INVALID_UPDATE_VERSION]
-    moved = [tp for tp in refused if tp in results or _is_of_an_earlier_term(tp, c)]
-    outcomes |= await _release_leaders(moved, c)
+    outdated = [tp for tp in outcomes if _is_for_want_of_news(tp, outcomes[tp], event, proposed, results, c)]
+    outcomes |= await _release_leaders(outdated, c)
     return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids, _error_of_unknown_ids(c))
+
+
+def _is_for_want_of_news(
+    tp: TopicPartition,
+    outcome: Outcome,
+    event: AlterPartitionReceived,
+    proposed: Mapping[TopicPartition, ProposedIsr],
+    results: Mapping[TopicPartition, WriteResult],
+    c: Controller,
+) -> bool:
+    """Whether the leader was refused for something that it can only learn with a newer leader epoch."""
+    is_of_an_earlier_term = _is_of_an_earlier_term(tp, c)
+    if outcome is KafkaError.INVALID_UPDATE_VERSION:
+        return tp in results or is_of_an_earlier_term
+    is_refused = outcome is KafkaError.INVALID_REQUEST and is_of_an_earlier_term
+    return is_refused and _counts_on_former_replicas(tp, proposed[tp], event.broker, c)
+
+
+def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:
+    """Whether the leader names somebody without replica in the leader epoch that holds.
+
+    It was told so in that leader epoch: of a reassignment that was cancelled right before the term ended, after the
+    topic znode was written and before the leader epoch rose. No reassignment is under way that would raise it now.
+    """
+    state = c.context.leadership(tp)
+    return state is not None and state.leader == broker and not set(ask.isr) <= set(c.context.assignment(tp).replicas)
 
 
 def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
@@ -82,8 +107,8 @@ async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict
     """Give leaders that must give up a newer leader epoch; returns the better answers for those that get none.
 
     Somebody else wrote the state: while we lead, or before, so that we loaded a version that the leader has never heard
-    of. On this error it gives its change up and waits for a LeaderAndIsr of a newer leader epoch (KAFKA-2729), which an
-    election brings. Where nobody can be elected now, it is told to ask again.
+    of; or it was told of another assignment. On such an error it gives its change up and waits for a LeaderAndIsr of a
+    newer leader epoch (KAFKA-2729), which an election brings. Where nobody can be elected now, it is told to ask again.
     """
     elections = await c.partitions.handle(refused, PartitionState.ONLINE, Offline())
     return {tp: _ASK_AGAIN for tp in refused if tp in elections.failed}

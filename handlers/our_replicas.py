@@ -70,8 +70,12 @@ async def _join(gained: Mapping[TopicPartition, tuple[BrokerId, ...]], c: Contro
 
 
 def _partitions_naming_us(c: Controller) -> set[TopicPartition]:
-    """Partitions with a replica on us that we may give away: we are in no ISR, so nothing is lost with it."""
-    named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number))}
+    """Partitions with a replica on us that we may give away: we are in no ISR, so nothing is lost with it.
+
+    Topics that are being deleted are left alone: whoever got the replica would only have one more to delete.
+    """
+    queued = c.context.queued_for_deletion
+    named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number)) if tp.topic not in queued}
     return {tp for tp in named if names_us(c.context.assignment(tp)) and not _isr_names_us(tp, c)}
 
 

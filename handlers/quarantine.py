@@ -1,7 +1,7 @@
 """Partition states that nobody could understand, and that somebody may have mended since."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import structlog
@@ -12,6 +12,7 @@ from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event
 from events.cluster import QuarantineCheck
+from handlers.debts import pay_debts
 from handlers.reassignments import expect_completion
 
 log = structlog.get_logger(__name__)
@@ -26,6 +27,7 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
         return
     read = await c.store.read_states(quarantined_states(c))
     for tp, leadership in read.states.items():
+        log.info("partition state can be understood again", partition=str(tp))
         _take_back(tp, leadership, c)
     for tp in read.missing:  # deleted: it starts like a new partition, as it would at a failover
         c.context.release(tp.state_path)
@@ -33,6 +35,17 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     await c.partitions.handle(_kept(read.missing, c), PartitionState.NEW)
     await _serve(_kept(read.states, c), c)
     expect_completion(read.states, c)
+    if read.states or read.missing:  # only now can anybody say whether a replica that is owed is counted on
+        await pay_debts(sorted(c.context.live_or_shutting_down), c)
+
+
+async def take_over_states(states: Mapping[TopicPartition, LeaderAndIsr], c: Controller) -> None:
+    """Go on from what ZooKeeper says of these partitions, whatever we thought of them."""
+    for tp, leadership in states.items():
+        _take_back(tp, leadership, c)
+    await c.outbox.write_down_slowly()
+    await _serve(_kept(states, c), c)
+    expect_completion(states, c)
 
 
 async def _serve(mended: Collection[TopicPartition], c: Controller) -> None:
@@ -52,7 +65,6 @@ def _kept(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPa
 
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
-    log.info("partition state can be understood again", partition=str(tp))
     c.context.release(tp.state_path)
     c.context.set_leadership(tp, leadership)
     if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded

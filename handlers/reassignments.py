@@ -20,9 +20,11 @@ from events.reassignments import (
     ApiPartitionReassignment,
     ListPartitionReassignments,
     PartitionReassignmentIsrChange,
+    ReassignmentRetry,
     ReassignmentsMayComplete,
     ZkPartitionReassignment,
 )
+from handlers.debts import pay_debts
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +33,7 @@ Refusal = tuple[KafkaError, str]
 
 async def initialise_reassignments(c: Controller) -> None:
     """At the start of a term: what the znode asks for, then everything else that is under way."""
-    c.reassigner.forget_grown()
+    c.reassigner.begin_term()
     await c.reassigner.expel_strangers()
     served = await _serve_requests(c, again=True)
     await c.reassigner.resume(sorted(c.context.being_reassigned - served))
@@ -179,6 +181,17 @@ async def on_isr_of_reassignment(
     await _conclude(c)
 
 
+async def on_reassignment_retry(_event: ReassignmentRetry, c: Controller) -> None:
+    """ZooKeeper refused to write something a while ago: try again, less and less often, until it does.
+
+    Replicas that could not be taken out of their ISRs were not deleted either: brokers are told what they still owe.
+    """
+    if c.is_active:
+        await c.reassigner.retry()
+        await pay_debts(sorted(c.context.live_or_shutting_down), c)
+        await _conclude(c)
+
+
 def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
     """The ISRs of these partitions changed: look later whether reassignments are complete.
 
@@ -215,10 +228,14 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
 async def end_requests_of(topic: str, c: Controller) -> None:
     """The topic is gone, and another of its name is there: what was asked for the old one is not for the new one."""
     await c.reassigner.requests.overrule(c.context.being_reassigned & set(c.context.partitions_of(topic)))
+    await _conclude(c)
 
 
 async def _conclude(c: Controller) -> None:
-    """What waits for reassignments goes on."""
+    """What waits for reassignments goes on, and what ZooKeeper refused to write is tried again later."""
     completed = c.reassigner.take_completed() & c.context.queued_for_deletion
     if completed:
         await c.deletions.resume_for(completed)
+    pause_s = c.reassigner.unfinished.pause_s()
+    if pause_s is not None:
+        c.timers.put_later(pause_s, ReassignmentRetry())

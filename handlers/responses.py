@@ -7,13 +7,17 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerMoved
 from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from handlers.debts import begin_anew
 from handlers.replicas_offline import on_replicas_become_offline
 
 log = structlog.get_logger(__name__)
 
 
 async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Controller) -> None:
-    """Learn which replicas sit on a failed log directory; other errors of partitions mean "nothing new"."""
+    """Learn which replicas sit on a failed log directory, and which are of an earlier topic of that name.
+
+    Other errors of partitions mean "nothing new".
+    """
     if not c.is_active or event.controller_epoch != c.context.epoch:
         return
     if event.error is not KafkaError.NONE:
@@ -21,6 +25,8 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
         return
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
+    if c.context.debts.of(event.broker):
+        await begin_anew(event, c)
     errors = event.partition_errors
     if not errors and not c.context.offline_dirs.get(event.broker):
         return  # nearly always: nothing of up to 100,000 partitions need be looked at

@@ -17,6 +17,7 @@ from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import TopicDeletion
 from handlers.broker_change import on_broker_change, on_broker_modifications
 from handlers.failover import fail_over
+from handlers.self_audit import audit_later
 from handlers.topics import on_topic_change, reread_topics
 from replay.records import AlarmRecord, TermRecord
 
@@ -154,6 +155,7 @@ async def _lead(won: Won, c: Controller) -> None:
     c.snapshot.holder = await c.elector.read_holder()
     await fail_over(c)
     c.snapshot.role = Role.ACTIVE
+    audit_later(c)
     log.info("active", epoch=won.epoch, brokers=len(c.context.brokers), topics=len(c.context.topics))
 
 

@@ -15,7 +15,7 @@ from controllerd.pace import sliced
 from events.admin import ForgetBroker, Forgotten
 from events.reassignments import ZkPartitionReassignment
 from events.topics import TopicDeletion, TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
-from handlers.debts import load_debts, pay_debts
+from handlers.debts import let_lead, load_debts, pay_debts
 from handlers.responses import on_top_level_error
 from handlers.topics import on_topic_change
 
@@ -98,6 +98,8 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
         failed = dict.fromkeys(event.partition_errors, event.error) | failed
     deleted = event.partition_errors.keys() - failed.keys()
     await c.debts.settle(event.broker, deleted)
+    c.context.debts.end_waiver(event.broker, event.partition_errors)
+    await let_lead(event.broker, event.partition_errors, c)
     if not failed.keys().isdisjoint(c.context.debts.of(event.broker)):
         c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
     await c.deletions.refuse(event.broker, failed)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.records import Record
-from replay.rules import deletions, events, leaderships, reassignments, requests, responses, states, writes
+from replay.rules import deletions, events, leaderships, liveness, reassignments, requests, responses, states, writes
 from replay.rules.base import CurrentEvent, Entry, Rule
 
 RULES: Final[tuple[type[Rule], ...]] = (
@@ -44,6 +44,7 @@ RULES: Final[tuple[type[Rule], ...]] = (
     deletions.DeletionsAreCounted,
     leaderships.LeaderAsksForIsr,
     leaderships.RecoveryIsEarned,
+    liveness.LeaderlessPartitionsAreLed,
     writes.QuarantineIsRespected,
     writes.DoubtEndsFirst,
     states.LogIsWhole,

@@ -114,6 +114,9 @@ async def _cluster() -> list[Record]:
     await world.settle()
     world.tree.put("/brokers/topics/orders/partitions/1/state", state or b"")
     await _put(world, cluster.QuarantineCheck())
+    path = "/brokers/topics/orders/partitions/1/state"
+    world.tree.put(path, world.tree.nodes[path].data or b"")  # by a stranger
+    await _put(world, cluster.SelfAudit(suspects=frozenset({path})))
     world.die(3)
     await world.settle()
     world.tree.put("/admin/delete_topics/orders")
@@ -140,4 +143,5 @@ async def _old_protocol() -> list[Record]:
     node = world.tree.nodes[moved.state_path]
     world.tree.put(moved.state_path, node.data or b"")
     await world.settle()
+    await _put(world, reassignments.ReassignmentRetry())
     return list(world.audit.records)

@@ -111,6 +111,7 @@ class ControllerContext:
             return
         self.shutting_down.discard(broker)
         self.offline_dirs.pop(broker, None)
+        self.debts.end_life(broker)
         self._touch_broker(broker)
         self._journal.append(changes.BrokerGone(broker))
 

@@ -4,7 +4,7 @@ PURE. A broker that was away when a replica was removed learns of it when it is 
 stays on disk for ever). Kept in ZooKeeper by the store, so that a failover does not lose it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +21,8 @@ class DebtBook:
         """``note`` takes the changes."""
         self._note = note
         self._owed: dict[BrokerId, Mapping[TopicPartition, str | None]] = {}
+        self._ordered: dict[BrokerId, set[TopicPartition]] = {}
+        self._waived: dict[BrokerId, set[TopicPartition]] = {}
 
     def of(self, broker: BrokerId) -> Mapping[TopicPartition, str | None]:
         """What the broker has to delete."""
@@ -37,4 +39,43 @@ class DebtBook:
         self._owed.pop(broker, None)
         if owed:
             self._owed[broker] = dict(owed)
+        self._ordered.get(broker, set()).intersection_update(owed)
         self._note(DebtSet(broker, dict(owed)))
+
+    # -- what was asked for --------------------------------------------------------------------------------------------
+
+    def order(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """The broker is being told to delete these: whichever of them it owes."""
+        if owed := self.of(broker):
+            self._ordered.setdefault(broker, set()).update(tp for tp in partitions if tp in owed)
+
+    def was_ordered(self, broker: BrokerId, tp: TopicPartition) -> bool:
+        """Whether the broker was told in this life of it, and by this controller, to delete what it owes here."""
+        return tp in self._ordered.get(broker, ())
+
+    def end_life(self, broker: BrokerId) -> None:
+        """The broker is gone: it takes no order any more that was meant for its life."""
+        self._ordered.pop(broker, None)
+        self._waived.pop(broker, None)
+
+    # -- what is wanted again ------------------------------------------------------------------------------------------
+
+    def waive(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """The broker is to have these again; call it before they are owed no longer.
+
+        What it was told to delete, it deletes all the same: the order waits for a slow broker before everything that
+        was sent since, and the replica begins anew after it.
+        """
+        if going := self._ordered.get(broker, set()).intersection(partitions):
+            self._waived.setdefault(broker, set()).update(going)
+
+    def is_going(self, broker: BrokerId, tp: TopicPartition) -> bool:
+        """Whether the replica may be deleted at any moment, though it may be wanted: the broker has not answered."""
+        return tp in self._waived.get(broker, ()) or self.was_ordered(broker, tp)
+
+    def end_waiver(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The broker is past the deletion of these; returns those that it is to have again, in order."""
+        waived = self._waived.get(broker, set())
+        ended = waived.intersection(partitions)
+        waived -= ended
+        return sorted(ended)

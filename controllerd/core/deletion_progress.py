@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from controllerd.core.records import PartitionRecord
 
 _NAMED: Final = 3
@@ -37,7 +37,7 @@ def deletion_progress(context: ControllerContext, topic: str) -> DeletionProgres
     deleting, ready, offline = set[BrokerId](), set[BrokerId](), set[BrokerId]()
     has_ineligible = False
     for record in _different(context, topic):
-        for broker in record.assignment.replicas:
+        for broker in replicas_with_data(record):
             state = record.replica_states[broker]
             has_ineligible = has_ineligible or state is ReplicaState.DELETION_INELIGIBLE
             if state is ReplicaState.DELETION_SUCCESSFUL or is_given_up(context, record.tp, broker):
@@ -59,6 +59,11 @@ def _different(context: ControllerContext, topic: str) -> Iterable[PartitionReco
     return {(record.assignment.replicas, record.replica_states): record for record in records}.values()
 
 
+def replicas_with_data(record: PartitionRecord) -> list[BrokerId]:
+    """The brokers that may have something to delete: an id of ours was assigned by mistake, and has no disk."""
+    return [broker for broker in record.assignment.replicas if broker not in OUR_IDS]
+
+
 def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
     """Whether a broker can be told to delete a replica; a broker that is shutting down still listens."""
     return context.is_online(broker, tp, include_shutting_down=True)
@@ -72,6 +77,17 @@ def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
 def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
     """Whether the replica is left to a broker that is away, to be deleted should it ever return (KAFKA-10548)."""
     return broker not in context.brokers and tp in context.debts.of(broker)
+
+
+def owes_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
+    """Whether the broker owes the replica of an earlier topic of that name."""
+    owed, present = context.debts.of(broker).get(tp), context.topic_id(tp.topic)
+    return owed is not None and present is not None and owed != present
+
+
+def has_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
+    """The same, and nobody told the broker to delete it: an answer that it has another id than ours is still true."""
+    return owes_earlier(context, broker, tp) and not context.debts.was_ordered(broker, tp)
 
 
 def is_hidden(context: ControllerContext, topic: str) -> bool:

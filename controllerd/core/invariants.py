@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_progress import has_earlier
 from controllerd.core.model import (
     INITIAL_LEADER_EPOCH,
     NO_LEADER,
@@ -177,8 +178,13 @@ class Invariants:
                         judged.add(alike)
 
     def _is_gone_everywhere(self, record: PartitionRecord) -> None:
-        """Every replica was deleted, or is left to a broker that is away, which remembers it as a debt."""
+        """Every replica was deleted, or is left to a broker that is away, which remembers it as a debt.
+
+        One on an id of ours never was: there is no disk that it could be on.
+        """
         for broker in record.assignment.replicas:
+            if broker in OUR_IDS:
+                continue
             state = record.replica_states[broker]
             is_owed = broker not in self._context.brokers and record.tp in self._context.debts.of(broker)
             if state not in _GONE and not is_owed:
@@ -213,7 +219,8 @@ class Invariants:
         if record is None:
             return
         assignment, leadership = record.assignment, record.leadership
-        if broker in assignment.replicas and broker not in assignment.removing:
+        is_wanted = broker in assignment.replicas and broker not in assignment.removing
+        if is_wanted and not has_earlier(self._context, broker, tp):
             raise InvariantBroken("I-21", f"broker {broker} would delete its replica of {tp}, which is assigned to it")
         if leadership is not None and broker in leadership.isr:
             raise InvariantBroken("I-20", f"broker {broker} would delete its replica of {tp}, which is in the ISR")

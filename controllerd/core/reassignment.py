@@ -64,8 +64,13 @@ def target_problem(target: Sequence[BrokerId]) -> str | None:
 
 
 def not_live(current: ReplicaAssignment, target: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> list[BrokerId]:
-    """The brokers of the target that are neither replicas already nor live: they could not begin to catch up."""
-    return [broker for broker in target if broker not in current.replicas and broker not in live]
+    """The brokers of the target that neither had a replica before the reassignment nor are live.
+
+    They could not catch up. That one of them is being added already changes nothing about it; who had a replica need
+    not be live, for it is only kept. The same is refused by the peer.
+    """
+    origin = current.origin
+    return [broker for broker in target if broker not in origin and broker not in live]
 
 
 def loss_by_dropping(

@@ -5,11 +5,12 @@ that it deleted it: a controller that ends in between leaves no data behind, and
 it is back. The peer counts a replica as deleted when it has sent the request.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_progress import owes_earlier
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.machines.passes import paced
@@ -38,17 +39,37 @@ class Debts:
             if broker in OUR_IDS:
                 continue  # assigned by mistake: controllerd has no disk to delete anything from
             owed = self._context.debts.of(broker)
-            more = {tp: self._context.topic_id(tp.topic) async for tp in paced(partitions, self._pace)}
+            more = {tp: self._id_to_owe(broker, tp) async for tp in paced(partitions, self._pace)}
             if not more.items() <= owed.items():
                 changed[broker] = {**owed, **more}
         await self._write(changed)
 
+    def _id_to_owe(self, broker: BrokerId, tp: TopicPartition) -> str | None:
+        """What is owed of an earlier topic of that name stays so: no other could begin where that one still is."""
+        if owes_earlier(self._context, broker, tp):
+            return self._context.debts.of(broker)[tp]
+        return self._context.topic_id(tp.topic)
+
     async def settle(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """The broker owes these no longer: it deleted them, or is to have them."""
-        await self.settle_all({broker: partitions})
+        """The broker owes these no longer: it has nothing of them any more, or is to have them."""
+        await self._settle({broker: partitions})
 
     async def settle_all(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
-        """The same for many brokers."""
+        """These brokers are to have these replicas after all; those of earlier topics must go all the same."""
+        settled: dict[BrokerId, list[TopicPartition]] = {}
+        for broker, partitions in replicas.items():
+            settled[broker] = [tp for tp in partitions if not owes_earlier(self._context, broker, tp)]
+        await self._settle(settled)
+
+    async def waive(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> None:
+        """As ``settle_all``, where brokers may have been told to delete these: until they answer, none of them may lead
+        from outside the ISR.
+        """
+        for broker, partitions in replicas.items():
+            self._context.debts.waive(broker, partitions)
+        await self.settle_all(replicas)
+
+    async def _settle(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
         changed: dict[BrokerId, Owed] = {}
         for broker, partitions in replicas.items():
             owed = self._context.debts.of(broker)

@@ -19,6 +19,7 @@ from controllerd.core.deletion_progress import (
     is_in_quarantine,
     names_of,
     reassignments_to_wait_for,
+    replicas_with_data,
 )
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
@@ -214,6 +215,9 @@ class TopicDeletionManager:
     async def _delete_replicas(self, records: Collection[PartitionRecord]) -> None:
         context = self._context
 
+        def is_unheard_of(record: PartitionRecord, broker: BrokerId) -> bool:
+            return record.replica_states[broker] is ReplicaState.NON_EXISTENT
+
         def can_be_stopped(record: PartitionRecord, broker: BrokerId) -> bool:
             state = record.replica_states[broker]
             return state in _RUNNING or (
@@ -226,10 +230,21 @@ class TopicDeletionManager:
         def is_out_of_reach(record: PartitionRecord, broker: BrokerId) -> bool:
             return is_stopped(record, broker) and not can_delete(context, record.tp, broker)
 
+        await self._count_in(await self._replicas_of(records, is_unheard_of))
         await self._replicas.handle_on(await self._replicas_of(records, can_be_stopped), ReplicaState.OFFLINE)
         unreachable = await self._replicas_of(records, is_out_of_reach)
         await self._replicas.handle_on(unreachable, ReplicaState.DELETION_INELIGIBLE)
         await self._replicas.handle_on(await self._replicas_of(records, is_stopped), ReplicaState.DELETION_STARTED)
+
+    async def _count_in(self, replicas: OnBrokers) -> None:
+        """These never began, as their partition waited for a broker in place of controllerd; they go as any other.
+
+        An earlier controller may have started them, so that brokers are asked, but nobody is told to start them now.
+        """
+        for broker, partitions in replicas.items():
+            for part in sliced(list(partitions), SLICE):
+                self._context.move_replicas(broker, map(self._context.record, part), ReplicaState.NEW)
+                await self._outbox.pace.breathe()
 
     async def _stop_again(self, topics: Collection[str]) -> None:
         """Replicas that could not be deleted are stopped, so that they can be told to delete themselves again."""
@@ -251,7 +266,7 @@ class TopicDeletionManager:
         found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for part in sliced(list(records), SLICE):
             for record in part:
-                for broker in record.assignment.replicas:
+                for broker in replicas_with_data(record):
                     if wanted(record, broker):
                         found[broker].append(record.tp)
             await self._outbox.pace.breathe()

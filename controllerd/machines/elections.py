@@ -163,9 +163,19 @@ class Electing:
             assignment = record.assignment
             target = assignment.target if assignment.removing else assignment.replicas
             online = context.liveness.online(record, include_shutting_down=leaving)
+            if unclean:
+                online = self._staying(record.tp, online)
             return decide(assignment.replicas, state.isr, target, online)
 
         return rule
+
+    def _staying(self, tp: TopicPartition, online: Brokers) -> Brokers:
+        """Without those that are about to delete what they have, though they are to have the replica again.
+
+        Whoever is in sync is past that: the order to begin anew comes after the one to delete.
+        """
+        is_going = self._context.debts.is_going
+        return tuple(broker for broker in online if not is_going(broker, tp))
 
     async def _decide_unclean(
         self,
@@ -221,7 +231,9 @@ class Electing:
 
     def _why_nobody(self, tp: TopicPartition, state: LeaderAndIsr) -> str:
         online = self._context.liveness.online(self._context.record(tp))
-        return f"no replica is electable: isr {list(state.isr)}, online {sorted(online)}"
+        going = sorted(set(online).difference(self._staying(tp, online)))
+        deleted_first = f", to be deleted first {going}" if going else ""
+        return f"no replica is electable: isr {list(state.isr)}, online {sorted(online)}{deleted_first}"
 
     def _record_decisions(self, strategy: ElectionStrategy, elected: Mapping[TopicPartition, Elected]) -> None:
         for part in sliced(list(elected.items()), MAX_ROWS):

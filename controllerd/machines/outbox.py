@@ -11,7 +11,7 @@ from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.records import PartitionRecord
-from controllerd.core.requests import ControlRequest
+from controllerd.core.requests import ControlRequest, StopReplicaRequest
 from controllerd.errors import IllegalState
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
@@ -75,6 +75,8 @@ class Outbox:
             await self.pace.breathe()
         await self._audit.accepted()
         for broker, request in requests:
+            if isinstance(request, StopReplicaRequest):
+                self._context.debts.order(broker, (tp for tp, row in request.partitions.items() if row.delete))
             self._channels.send(broker, request)
 
     def write_down(self) -> None:

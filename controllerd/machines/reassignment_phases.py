@@ -4,13 +4,14 @@ The order of the steps is what keeps a partition whole whatever ends in between:
 another assignment, replicas leave the ISR before they are deleted, and the topic znode forgets them last.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 import structlog
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.election import Reassign
 from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
+from controllerd.core.reassignment import may_complete
 from controllerd.core.records import PartitionRecord
 from controllerd.machines.assignment_writes import Assignments, AssignmentWrites, Images
 from controllerd.machines.debts import Debts
@@ -20,6 +21,7 @@ from controllerd.machines.passes import by_broker, paced
 from controllerd.machines.reassignment_requests import ReassignmentRequests
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.machines.state_changes import EpochBump
+from controllerd.machines.unfinished import Unfinished
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog, StateStore
 from controllerd.results import Conflict, Written
@@ -45,6 +47,7 @@ class ReassignmentPhases:
         requests: ReassignmentRequests,
         debts: Debts,
         audit: AuditLog,
+        unfinished: Unfinished,
     ) -> None:
         self._context = context
         self._store = store
@@ -55,6 +58,7 @@ class ReassignmentPhases:
         self._requests = requests
         self._debts = debts
         self._audit = audit
+        self._unfinished = unfinished
 
     def record(self, step: str, partitions: Iterable[TopicPartition]) -> None:
         """Write down how far these are."""
@@ -70,8 +74,9 @@ class ReassignmentPhases:
     async def stop(self, gone: ByBroker, *, hand_over: bool = False) -> None:
         """Take replicas out of their ISRs, stop them and have them deleted. What brokers owe is written already.
 
-        One that cannot be taken out of its ISR is neither stopped nor deleted.
+        One that cannot be taken out of its ISR is neither stopped nor deleted, one that is gone already is left alone.
         """
+        gone = {broker: await self._there(broker, those) for broker, those in gone.items()}
         if hand_over:
             await self._replicas.stop_handing_over(gone)
         else:
@@ -79,6 +84,11 @@ class ReassignmentPhases:
         stopped = {broker: await self._out_of_isr(broker, those) for broker, those in gone.items()}
         for state in (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT):
             await self._replicas.handle_on(stopped, state)
+
+    async def _there(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions whose replica on the broker was ever begun and is not deleted yet."""
+        record_of, pace, gone = self._context.record, self._outbox.pace, ReplicaState.NON_EXISTENT
+        return [tp async for tp in paced(partitions, pace) if record_of(tp).replica_states[broker] is not gone]
 
     async def _out_of_isr(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The partitions whose replica on the broker is offline and in no ISR."""
@@ -99,13 +109,21 @@ class ReassignmentPhases:
         """Tell the leaders whom to wait for, and the new replicas to begin. Then the ISRs grow by themselves."""
         led = [record for record in records if record.leadership is not None]
         async with self._outbox.batch() as batch:
-            for part in sliced(await self._bump(led), SLICE):
+            bumped = await self._bump(led)
+            for part in sliced(bumped, SLICE):
                 batch.add_leaderships([(each, each.assignment.origin) for each in part], is_new=False)
                 batch.add_leaderships([(each, each.assignment.adding) for each in part], is_new=True)
                 await self._outbox.pace.breathe()
         adding = await by_broker((each.tp, each.assignment.adding) async for each in paced(records, self._outbox.pace))
         fresh = {broker: await self._those(ReplicaState.NON_EXISTENT, broker, on) for broker, on in adding.items()}
         await self._replicas.handle_on(fresh, ReplicaState.NEW)
+        if len(bumped) < len(led):
+            await self._try_again({record.tp for record in led} - {record.tp for record in bumped})
+
+    async def _try_again(self, partitions: Collection[TopicPartition]) -> None:
+        """ZooKeeper refused something of these. Whatever is in quarantine is looked at anyway."""
+        quarantine, those = self._context.quarantine, paced(partitions, self._outbox.pace)
+        self._unfinished.note([tp async for tp in those if tp.state_path not in quarantine])
 
     async def _bump(self, records: Those) -> Those:
         return await EpochBump(self._context, self._store, self._audit, self._outbox.pace).run(records)
@@ -127,28 +145,36 @@ class ReassignmentPhases:
         await self._replicas.handle_on(adding, ReplicaState.ONLINE)
         async for record in paced(those, pace):
             self._context.set_assignment(record.tp, ReplicaAssignment(record.assignment.target))
-        await self._lead_from_targets(those)
-        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each))
+        led = await self._lead_from_targets(those)
+        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each, led))
         removing = await by_broker((each.tp, before[each.tp].removing) async for each in paced(those, pace))
         await self._debts.owe(removing)
         await self.stop(removing)
         those, kept = await self._split(those, before, lambda each: _is_in_isr(each, before[each.tp].removing))
-        done = await self._end(await self._finalise(those, images, before))
+        done = await self._end(await self._finalise(those, images, before), those)
         await self._go_on_waiting([*held, *kept], before)
         return done
 
-    async def _end(self, records: Those) -> list[TopicPartition]:
-        """Nobody asks for these any more, and everybody learns who has them now."""
+    async def _end(self, records: Those, ended: Those) -> list[TopicPartition]:
+        """Everybody learns who has these now, and nobody asks for them any more.
+
+        Nor for those that somebody else changed or deleted at the last moment: what was asked for them was done.
+        """
+        over = [each async for each in paced(ended, self._outbox.pace) if not each.assignment.is_being_reassigned]
+        if over:
+            await self._requests.finish({record.tp: record.assignment.replicas for record in over})
         if not records:
             return []
-        await self._requests.finish({record.tp: record.assignment.replicas for record in records})
         await self._outbox.update_metadata_of(self._context.live_or_shutting_down, records)
         done = [record.tp for record in records]
         self.record("completed", done)
         return done
 
-    async def _lead_from_targets(self, records: Those) -> None:
-        """A leader of the target goes on with a new leader epoch; elsewhere one of the target is elected."""
+    async def _lead_from_targets(self, records: Those) -> set[TopicPartition]:
+        """A leader of the target goes on with a new leader epoch; elsewhere one of the target is elected.
+
+        Returns the partitions of which that was written.
+        """
         online, pace = self._context.liveness.online, self._outbox.pace
         staying: list[PartitionRecord] = []
         others: list[TopicPartition] = []
@@ -158,15 +184,19 @@ class ReassignmentPhases:
             elif record.leadership is not None:
                 others.append(record.tp)
         async with self._outbox.batch() as batch:
-            for part in sliced(await self._bump(staying), SLICE):
+            bumped = await self._bump(staying)
+            for part in sliced(bumped, SLICE):
                 batch.add_leaderships([(each, each.assignment.replicas) for each in part], is_new=False)
                 await pace.breathe()
-        await self._partitions.handle(others, PartitionState.ONLINE, Reassign())
+        elections = await self._partitions.handle(others, PartitionState.ONLINE, Reassign())
+        return {*(record.tp for record in bumped), *elections.elected}
 
-    def _is_in_hands_of_target(self, record: PartitionRecord) -> bool:
-        """Whether one of the replicas that stay leads and is online, and all of them are in sync."""
+    def _is_in_hands_of_target(self, record: PartitionRecord, led: Container[TopicPartition]) -> bool:
+        """Whether one of the replicas that stay leads since just now and is online, and all of them are in sync."""
         leadership, replicas = record.leadership, record.assignment.replicas
-        if leadership is None or leadership.leader not in self._context.liveness.online(record):
+        if record.tp not in led or leadership is None:
+            return False
+        if leadership.leader not in self._context.liveness.online(record):
             return False
         return set(replicas) <= set(leadership.isr)
 
@@ -188,6 +218,14 @@ class ReassignmentPhases:
         for record in held:
             self._context.set_assignment(record.tp, before[record.tp])
         await self.bring_up(held)
+        online, those = self._context.liveness.online, paced(held, self._outbox.pace)
+        await self._try_again(
+            {
+                each.tp
+                async for each in those
+                if each.leadership is not None and may_complete(each.assignment, each.leadership.isr, online(each))
+            }
+        )
 
     async def _finalise(self, records: Those, images: Images, before: Assignments) -> Those:
         """The topic znodes forget the old replicas; returns the partitions for which that was written.
@@ -212,6 +250,7 @@ class ReassignmentPhases:
             pending = {tp: pending[tp] for tp, entry in entries.items() if entry in (before[tp], pending[tp])}
         for topic, reason in refused.items():
             self._audit.record(AlarmRecord("topic znode was not written", f"{topic}: {reason}"))
+        await self._try_again({record.tp for record in records if record.tp.topic in refused})
         return [record for record in records if record.tp in done]
 
 

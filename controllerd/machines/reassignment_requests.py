@@ -13,6 +13,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.machines.passes import paced
+from controllerd.machines.unfinished import Unfinished
 from controllerd.pace import Pace
 from controllerd.ports import AdminStore, AuditLog
 from controllerd.results import Conflict, ReassignmentsRead, WriteFailed
@@ -28,14 +29,27 @@ Targets = Mapping[TopicPartition, Brokers]
 class ReassignmentRequests:
     """Reads the requests and strikes entries out."""
 
-    def __init__(self, context: ControllerContext, store: AdminStore, audit: AuditLog, pace: Pace) -> None:
+    def __init__(
+        self, context: ControllerContext, store: AdminStore, audit: AuditLog, pace: Pace, unfinished: Unfinished
+    ) -> None:
         self._context = context
         self._store = store
         self._audit = audit
         self._pace = pace
+        self._over = unfinished.entries
 
     async def read(self) -> ReassignmentsRead | None:
-        """What is asked for; None for nothing, and for what cannot be understood: that is left alone, visibly."""
+        """What is asked for; None for nothing, and for what cannot be understood: that is left alone, visibly.
+
+        Entries that are over, though ZooKeeper refused to have them struck out, ask for nothing.
+        """
+        read = await self._read()
+        if read is None or not self._over:
+            return read
+        entries = paced(read.targets.items(), self._pace)
+        return read._replace(targets={tp: target async for tp, target in entries if self._over.get(tp) != target})
+
+    async def _read(self) -> ReassignmentsRead | None:
         try:
             read = await self._store.read_reassignments()
         except BadZnode as bad:
@@ -59,15 +73,29 @@ class ReassignmentRequests:
         if partitions:
             await self._strike(lambda tp, _target: tp in partitions)
 
+    async def strike_again(self) -> None:
+        """Strike out what ZooKeeper refused to have struck out."""
+        if self._over:
+            await self._strike(lambda _tp, _target: False)
+
     async def _strike(self, is_over: Callable[[TopicPartition, Brokers], bool]) -> None:
-        while (read := await self.read()) is not None:
+        """Strike out the entries that are over by now, and those that were before."""
+        while (read := await self._read()) is not None:
             entries = paced(read.targets.items(), self._pace)
-            left = {tp: target async for tp, target in entries if not is_over(tp, target)}
-            if read.targets and len(left) == len(read.targets):
-                return
+            over = {tp: to async for tp, to in entries if is_over(tp, to) or self._over.get(tp) == to}
+            if read.targets and not over:
+                break
+            left = {tp: target for tp, target in read.targets.items() if tp not in over}
             result = await self._store.write_reassignments(left, read.version)
             if isinstance(result, WriteFailed):
-                log.error("reassignment request was not rewritten", reason=result.reason)
-                self._audit.record(AlarmRecord("reassignment request was not rewritten", result.reason))
-            if not isinstance(result, Conflict):
+                self._note(over, result.reason)
                 return
+            if not isinstance(result, Conflict):
+                break
+        self._over.clear()
+
+    def _note(self, over: Targets, reason: str) -> None:
+        log.error("reassignment request was not rewritten", reason=reason)
+        self._audit.record(AlarmRecord("reassignment request was not rewritten", reason))
+        self._over.clear()
+        self._over.update(over)

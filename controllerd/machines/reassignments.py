@@ -4,11 +4,7 @@ The topic znode is the only truth: who wants something changes it first, and eve
 in this term or in the next one.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
-
-import structlog
+from collections.abc import Iterable, Mapping, Sequence
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.election import Offline
@@ -17,46 +13,31 @@ from controllerd.core.model import (
     OUR_IDS,
     BrokerId,
     PartitionState,
-    ReplicaAssignment,
     ReplicaState,
     TopicPartition,
 )
-from controllerd.core.reassignment import cancelled, dropped, loss_by_dropping, may_complete, reassign_to
+from controllerd.core.reassignment import cancelled, may_complete, reassign_to
 from controllerd.core.records import PartitionRecord
 from controllerd.machines.assignment_writes import Assignments, AssignmentWrites, Images
 from controllerd.machines.debts import Debts
-from controllerd.machines.isr_removal import IsrRemoval
-from controllerd.machines.outbox import SLICE, Outbox
+from controllerd.machines.foreign_changes import ForeignChanges
+from controllerd.machines.moves import Move, loss_by
+from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.passes import by_broker, paced
 from controllerd.machines.reassignment_phases import ReassignmentPhases
 from controllerd.machines.reassignment_requests import ReassignmentRequests
 from controllerd.machines.refusals import refuse
 from controllerd.machines.replicas import ReplicaStateMachine
-from controllerd.pace import sliced
+from controllerd.machines.strangers import Strangers
+from controllerd.machines.unfinished import Unfinished
 from controllerd.ports import AuditLog, MetadataStore
 from controllerd.results import Conflict, WriteResult, Written
-from replay.records import AlarmRecord
-
-log = structlog.get_logger(__name__)
 
 Wish = tuple[BrokerId, ...] | None
 """The replicas that a partition is to have; None: those from before its reassignment."""
 Answers = dict[TopicPartition, KafkaError]
 Refused = dict[TopicPartition, tuple[KafkaError, str]]
-
-
-class Move(NamedTuple):
-    """A partition and the assignments that it had and has."""
-
-    record: PartitionRecord
-    before: ReplicaAssignment
-    after: ReplicaAssignment
-
-    @property
-    def dropped(self) -> tuple[BrokerId, ...]:
-        """The replicas that go at once."""
-        return dropped(self.before, self.after)
 
 
 class Reassigner:
@@ -80,12 +61,16 @@ class Reassigner:
         self._audit = audit
         self._debts = debts
         self._writes = AssignmentWrites(context, store, outbox.pace)
-        self.requests = ReassignmentRequests(context, store, audit, outbox.pace)
+        self.unfinished = Unfinished()
+        """What ZooKeeper refused to write; ``retry`` goes on with it."""
+        self.requests = ReassignmentRequests(context, store, audit, outbox.pace, self.unfinished)
         """``/admin/reassign_partitions``."""
         self._phases = ReassignmentPhases(
-            context, store, outbox, partitions, replicas, self._writes, self.requests, debts, audit
+            context, store, outbox, partitions, replicas, self._writes, self.requests, debts, audit, self.unfinished
         )
         self._pace = outbox.pace
+        self._strangers = Strangers(context, store, outbox, audit, self.unfinished)
+        self._foreign = ForeignChanges(context, replicas, self._phases, self.requests, debts, audit, self._pace)
         self._grown: set[TopicPartition] = set()
         self._completed: set[str] = set()
 
@@ -133,22 +118,19 @@ class Reassigner:
         if record is None or tp.topic not in images or tp.partition not in images[tp.topic].assignments:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist"
         before = record.assignment
+        if images[tp.topic].assignments[tp.partition] != before:
+            return KafkaError.UNKNOWN_SERVER_ERROR, "somebody else changed its assignment into what cannot be followed"
         after = cancelled(before) if wish is None else reassign_to(before, wish)
         move = Move(record, before, after)
         if move.dropped and (reason := self._quarantine(tp.state_path)) is not None:
             return KafkaError.UNKNOWN_SERVER_ERROR, reason  # nobody knows who is in sync
-        loss = self._loss(record, move.dropped, after)
+        loss = loss_by(self._context, record, move.dropped, after)
         return move if loss is None else (KafkaError.INVALID_REPLICA_ASSIGNMENT, loss)
 
     def _quarantine(self, *paths: str) -> str | None:
         quarantine = self._context.quarantine
         found = (f"in quarantine: {quarantine[path]}" for path in paths if path in quarantine)
         return next(found, None) if quarantine else None
-
-    def _loss(self, record: PartitionRecord, gone: Collection[BrokerId], after: ReplicaAssignment) -> str | None:
-        if not gone or record.leadership is None:
-            return None
-        return loss_by_dropping(gone, after, record.leadership, self._context.liveness.online(record))
 
     async def _begin(
         self,
@@ -178,10 +160,10 @@ class Reassigner:
         return lost
 
     async def _forgive(self, moves: Sequence[Move]) -> None:
-        """Who is to have a replica need not delete it any more."""
+        """Who is to have a replica need not delete it any more, but may do so still."""
         if self._context.debts.brokers():
             adding = (((move.record.tp, move.after.adding)) async for move in paced(moves, self._pace))
-            await self._debts.settle_all(await by_broker(adding))
+            await self._debts.waive(await by_broker(adding))
 
     def _take(self, move: Move, result: WriteResult, refused: Refused) -> WriteResult:
         if isinstance(result, Written):
@@ -207,7 +189,9 @@ class Reassigner:
         """Stop what was dropped; a leader that goes hands over before (KAFKA-14808)."""
         gone = await by_broker((move.record.tp, move.dropped) async for move in paced(moves, self._pace))
         await self._phases.stop(gone, hand_over=True)
-        await self._proceed([move.record for move in moves])
+        records = [move.record for move in moves]
+        await self._strangers.note(records)
+        await self._proceed(records)
 
     # -- going on ------------------------------------------------------------------------------------------------------
 
@@ -232,9 +216,20 @@ class Reassigner:
         """Whether ``complete_those_ready`` is about to look at the partition."""
         return tp in self._grown
 
-    def forget_grown(self) -> None:
-        """A term begins: what was noted in an earlier one means nothing."""
+    def begin_term(self) -> None:
+        """What was noted in an earlier term means nothing."""
         self._grown.clear()
+        self._completed.clear()
+        self.unfinished.forget()
+        self._foreign.begin_term()
+
+    async def retry(self) -> None:
+        """Try again what ZooKeeper refused to write a while ago."""
+        partitions = self.unfinished.take()
+        await self.requests.strike_again()
+        find = self._context.find
+        await self._strangers.expel([record for tp in partitions if (record := find(tp)) is not None])
+        await self.resume(partitions)
 
     async def complete_those_ready(self, partitions: Iterable[TopicPartition]) -> None:
         """Finish those of these partitions, and of those that were noted, whose target replicas are all in the ISR."""
@@ -274,6 +269,8 @@ class Reassigner:
         await self._replicas.handle_on(fresh, ReplicaState.ONLINE)
 
     def _may_complete(self, record: PartitionRecord) -> bool:
+        if self._quarantine(record.tp.state_path) is not None:
+            return False  # nobody knows who is in sync; who finds it mended looks at it again
         isr = record.leadership.isr if record.leadership is not None else ()
         return may_complete(record.assignment, isr, self._context.liveness.online(record))
 
@@ -300,69 +297,19 @@ class Reassigner:
     # -- what others did -----------------------------------------------------------------------------------------------
 
     async def adopt(self, found: Assignments) -> None:
-        """Somebody else changed these assignments in their topic znodes: ZooKeeper is the truth, so follow it.
-
-        A replica that was being added and is not named any more is stopped and deleted, as by a cancellation; any other
-        that is not named is only stopped, for we were not asked to delete data. What would leave nobody in sync is not
-        followed but put in quarantine.
-        """
-        moves: list[Move] = []
-        for tp, after in found.items():
-            record = self._context.record(tp)
-            before = record.assignment
-            loss = self._loss(record, dropped(before, after), after)
-            log.error("assignment changed by somebody else", partition=str(tp), before=before, after=after, loss=loss)
-            self._audit.record(AlarmRecord("assignment changed by somebody else", f"{tp}: {before} -> {after}"))
-            if loss is None:
-                self._context.set_assignment(tp, after)
-                moves.append(Move(record, before, after))
-            else:
-                self._context.put_in_quarantine(f"/brokers/topics/{tp.topic}/partitions/{tp.partition}", loss)
-        await self._follow(moves)
-
-    async def _follow(self, moves: Sequence[Move]) -> None:
-        pace = self._pace
-        called_off = await by_broker((move.record.tp, _called_off(move)) async for move in paced(moves, pace))
-        forgotten = await by_broker((move.record.tp, _forgotten(move)) async for move in paced(moves, pace))
-        begun = await by_broker((move.record.tp, _newcomers(move)) async for move in paced(moves, pace))
-        await self._debts.owe(called_off)
-        await self._phases.stop(called_off, hand_over=True)
-        await self._replicas.stop_handing_over(forgotten)
-        await self._replicas.handle_on(begun, ReplicaState.NEW)
-        await self._replicas.handle_on(begun, ReplicaState.ONLINE)
-        await self._proceed([move.record for move in moves])
+        """Somebody else changed these assignments in their topic znodes: follow, and go on from there."""
+        records = [move.record for move in await self._foreign.follow(found)]
+        await self._strangers.note(records)
+        await self._proceed(records)
 
     async def expel_strangers(self) -> None:
         """Take those out of ISRs that have no replica: a controller ended between an assignment and its effects."""
-        found: list[PartitionRecord] = []
-        for part in sliced(list(self._context.records()), SLICE):  # all there are, and hardly ever one of them
-            found += [each for each in part if each.leadership is not None and not _is_assigned(each)]
-            await self._pace.breathe()
-        queued = self._context.queued_for_deletion
-        kept = paced([each for each in found if each.tp.topic not in queued], self._pace)
-        strangers = await by_broker((each.tp, _strangers(each)) async for each in kept)
-        for broker, partitions in sorted(strangers.items()):
-            records = [self._context.record(tp) for tp in partitions]
-            async with self._outbox.batch() as batch:
-                batch.add_stops(broker, records, delete=False)
-                removal = IsrRemoval(broker, self._context, self._store, self._audit, self._pace, hand_over=True)
-                told = await removal.run(records)
-                batch.add_leaderships([(each, each.assignment.replicas) for each in told], is_new=False)
+        await self._strangers.expel(self._context.records())
 
 
 def _is_in_zookeeper(move: Move, results: Mapping[TopicPartition, WriteResult]) -> bool:
     """Whether the topic znode says what the partition is to have: since these writes, or already before them."""
     return move.after == move.before or isinstance(results[move.record.tp], Written)
-
-
-def _called_off(move: Move) -> list[BrokerId]:
-    """Replicas that were being added, and are not wanted any more."""
-    return [broker for broker in move.dropped if broker in move.before.adding]
-
-
-def _forgotten(move: Move) -> list[BrokerId]:
-    """Other replicas that are not named any more."""
-    return [broker for broker in move.dropped if broker not in move.before.adding]
 
 
 def _never_begun(record: PartitionRecord) -> list[BrokerId]:
@@ -373,26 +320,3 @@ def _never_begun(record: PartitionRecord) -> list[BrokerId]:
         for broker in record.assignment.replicas
         if broker not in OUR_IDS and states[broker] is ReplicaState.NON_EXISTENT
     ]
-
-
-def _newcomers(move: Move) -> list[BrokerId]:
-    """Replicas that appear out of nothing, without being added the usual way."""
-    known = {*move.before.replicas, *move.after.adding}
-    return [broker for broker in move.after.replicas if broker not in known]
-
-
-def _is_assigned(record: PartitionRecord) -> bool:
-    """Whether whoever is in sync has a replica."""
-    return record.leadership is not None and _are_among(record.leadership[2], record.assignment[0])
-
-
-@lru_cache(maxsize=4096)
-def _are_among(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> bool:
-    return set(isr) <= set(replicas)
-
-
-def _strangers(record: PartitionRecord) -> list[BrokerId]:
-    """ISR members without a replica, if there are others."""
-    isr, replicas = record.leadership.isr if record.leadership is not None else (), record.assignment.replicas
-    found = [broker for broker in isr if broker not in replicas]
-    return found if len(found) < len(isr) else []

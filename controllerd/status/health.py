@@ -73,7 +73,7 @@ def check_quarantine(sources: StatusSources) -> Check:
     return Check(
         name="quarantine",
         ok=not quarantine,
-        detail=f"{len(quarantine)} znodes cannot be understood: {shown}" if quarantine else "empty",
+        detail=f"{len(quarantine)} znodes are left alone: {shown}" if quarantine else "empty",
         required=False,
     )
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
-from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from replay.records import DeletionRecord, EventBegin, RequestRecord, ZkWriteRecord
 from replay.rules.base import Entry, Rule
 
@@ -53,9 +53,11 @@ class AssignedReplicasAreKept(_OrdersToDelete):
     title = "no replica that is assigned, and not being removed, is told to delete itself"
 
     def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str]:
-        """The assignment as it is known."""
-        known = entry.state.partition(tp)
-        if known is not None and broker in known.assignment.target:
+        """The assignment as it is known; what a broker owes of an earlier topic of that name is none of it."""
+        known, topic = entry.state.partition(tp), entry.state.topics.get(tp.topic)
+        owed, present = entry.state.debts.get(broker, {}).get(tp), None if topic is None else topic.topic_id
+        is_earlier = owed is not None and present is not None and owed != present
+        if known is not None and broker in known.assignment.target and not is_earlier:
             yield f"broker {broker} was told to delete {tp}, which is assigned to it"
 
 
@@ -91,9 +93,9 @@ class TopicsGoLast(Rule):
         topic = None if name in self._begun else entry.state.topics.get(name)
         self._begun.add(name)
         for number, partition in topic.partitions.items() if topic is not None else ():
-            for broker in partition.assignment.replicas:
-                is_owed = TopicPartition(name, number) in entry.state.debts.get(broker, {})
-                if partition.replica_states.get(broker, ReplicaState.NON_EXISTENT) not in _GONE and not is_owed:
+            for broker in partition.assignment.replicas:  # controllerd has no disk, whoever assigns it a replica
+                has_none = broker in OUR_IDS or TopicPartition(name, number) in entry.state.debts.get(broker, {})
+                if partition.replica_states.get(broker, ReplicaState.NON_EXISTENT) not in _GONE and not has_none:
                     yield f"a znode of {name} was deleted before replica {broker} of {name}-{number}"
                     return
 

@@ -159,12 +159,15 @@ class NewcomersGetEverything(Rule):
         for joined in self._joined:
             broker = BrokerId(joined)
             shown, ordered = self._told["UpdateMetadata", joined], self._told["LeaderAndIsr", joined]
-            doomed = entry.state.deletions  # whoever has just started need not forget them
-            everything = entry.state.partitions()
-            led = [(tp, p) for tp, p in everything if p.leadership is not None and tp.topic not in doomed]
+            doomed = entry.state.deletions  # shown as gone: where only a session ended, the process knows them still
+            led = [(tp, known) for tp, known in entry.state.partitions() if known.leadership is not None]
             unseen = [tp for tp, _ in led if tp not in shown]
             idle = [
-                tp for tp, known in led if known.replica_states.get(broker) is ReplicaState.ONLINE and tp not in ordered
+                tp
+                for tp, known in led
+                if known.replica_states.get(broker) is ReplicaState.ONLINE
+                and tp.topic not in doomed
+                and tp not in ordered
             ]
             if unseen:
                 yield f"broker {broker} joined and was not shown {len(unseen)} partitions, such as {unseen[0]}"

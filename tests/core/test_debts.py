@@ -28,6 +28,23 @@ def test_debts_are_kept_by_broker_and_noted() -> None:
     assert noted == [DebtSet(FOUR, {ORDERS: "an id"}), DebtSet(THREE, {ORDERS: None})]
 
 
+def test_what_a_broker_was_told_to_delete_counts_until_it_is_settled_or_the_broker_ends() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: "an id", TopicPartition("orders", 1): None})
+    book.order(THREE, [ORDERS, TopicPartition("not owed", 0)])
+    book.order(FOUR, [ORDERS])
+    assert book.was_ordered(THREE, ORDERS)
+    assert not book.was_ordered(FOUR, ORDERS)
+
+    book.set(THREE, {TopicPartition("orders", 1): None})
+    book.set(THREE, {ORDERS: "an id"})
+    assert not book.was_ordered(THREE, ORDERS)
+
+    book.order(THREE, [ORDERS])
+    book.end_life(THREE)
+    assert not book.was_ordered(THREE, ORDERS)
+
+
 def test_a_paid_debt_is_gone() -> None:
     noted: list[DebtSet] = []
     book = DebtBook(noted.append)
@@ -37,3 +54,37 @@ def test_a_paid_debt_is_gone() -> None:
 
     assert book.brokers() == []
     assert noted[-1] == DebtSet(THREE, {})
+
+
+def test_what_a_broker_was_told_to_delete_may_go_until_it_answers_though_it_is_not_owed_any_more() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+    book.order(THREE, [ORDERS])
+
+    book.waive(THREE, [ORDERS])
+    book.set(THREE, {})
+    assert book.is_going(THREE, ORDERS)
+
+    assert book.end_waiver(THREE, [ORDERS]) == [ORDERS]
+    assert not book.is_going(THREE, ORDERS)
+
+
+def test_what_a_broker_was_never_told_to_delete_stays() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+
+    book.waive(THREE, [ORDERS])
+
+    assert not book.is_going(THREE, ORDERS)
+    assert book.end_waiver(THREE, [ORDERS]) == []
+
+
+def test_orders_end_with_the_life_of_the_broker() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+    book.order(THREE, [ORDERS])
+    book.waive(THREE, [ORDERS])
+
+    book.end_life(THREE)
+
+    assert not book.is_going(THREE, ORDERS)

@@ -5,6 +5,7 @@ import pytest
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_progress import deletion_progress, hold_up, reassignments_to_wait_for
 from controllerd.core.model import (
+    OUR_IDS,
     Broker,
     BrokerId,
     LeaderAndIsr,
@@ -94,6 +95,18 @@ def test_a_part_of_what_an_absent_broker_has_is_not_all(context: ControllerConte
     context.debts.set(THREE, {T0: None})
 
     assert deletion_progress(context, "t").offline == {THREE}
+
+
+def test_a_replica_on_controllerd_has_no_data_to_wait_for(context: ControllerContext) -> None:
+    for tp in (T0, T1):
+        context.set_assignment(tp, ReplicaAssignment((ONE, BrokerId(OUR_IDS[0]))))
+    put_states(context, ReplicaState.DELETION_INELIGIBLE, BrokerId(OUR_IDS[0]))
+    put_states(context, ReplicaState.DELETION_SUCCESSFUL, ONE)
+
+    progress = deletion_progress(context, "t")
+
+    assert progress.is_done
+    assert not progress.has_ineligible
 
 
 def test_a_deletion_under_way_is_held_up_by_nothing(context: ControllerContext) -> None:

@@ -9,6 +9,7 @@ from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.invariants import Invariants
 from controllerd.core.model import (
+    OUR_IDS,
     Broker,
     BrokerId,
     Features,
@@ -295,6 +296,16 @@ def test_a_topic_goes_when_it_was_asked_for_and_every_replica_is_gone(
     assert "replica 3" in broken("I-22", lambda: invariants.check_deletions(["t"]))
 
 
+def test_a_replica_on_controllerd_never_was_anywhere(context: ControllerContext, invariants: Invariants) -> None:
+    ours = BrokerId(OUR_IDS[0])
+    context.deletions.queue("t")
+    for tp in (T0, T1):
+        context.set_assignment(tp, ReplicaAssignment((ours,)))
+        context.set_replica_state(Replica(tp, ours), ReplicaState.DELETION_INELIGIBLE)
+
+    invariants.check_deletions(["t"])
+
+
 def test_a_replica_of_an_absent_broker_counts_as_gone_when_it_is_owed_kafka_10548(
     context: ControllerContext, invariants: Invariants
 ) -> None:
@@ -330,6 +341,25 @@ def test_replicas_that_are_not_wanted_any_more_may_be_deleted(
 @pytest.mark.parametrize(("broker", "tp"), [(1, T0), (4, T0), (3, T1)])
 def test_a_replica_that_is_assigned_is_never_deleted(invariants: Invariants, broker: int, tp: TopicPartition) -> None:
     broken("I-21", lambda: invariants.check_requests(stop(broker, tp)))
+
+
+def test_a_replica_of_an_earlier_topic_goes_once_though_the_present_one_is_assigned_to_its_broker(
+    context: ControllerContext, invariants: Invariants
+) -> None:
+    present, three = context.topic_id("t"), BrokerId(3)
+    assert present is not None
+    for owed in (None, present):
+        context.debts.set(three, {T1: owed})
+        broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
+    context.debts.set(three, {T1: "an older one"})
+    invariants.check_requests(stop(3, T1))
+    context.set_leadership(T1, NOW._replace(isr=ids(1, 3)))
+    broken("I-20", lambda: invariants.check_requests(stop(3, T1)))
+    context.set_leadership(T1, NOW)
+
+    context.debts.order(three, [T1])
+
+    broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
 
 
 def test_a_replica_that_is_in_the_isr_is_never_deleted(context: ControllerContext, invariants: Invariants) -> None:

@@ -145,6 +145,13 @@ def test_only_replicas_that_are_new_need_be_live() -> None:
     assert not_live(ReplicaAssignment(ids(1, 2)), ids(2, 3, 4), {BrokerId(3)}) == ids_list(4)
 
 
+def test_a_replica_that_is_only_being_added_is_new_as_well_if_its_broker_is_gone() -> None:
+    """The peer compares with the origin (``validateReplicas`` of 3.9)."""
+    under_way = reassign_to(ReplicaAssignment(ids(1)), ids(2))
+
+    assert not_live(under_way, ids(2, 3), {BrokerId(1), BrokerId(3)}) == ids_list(2)
+
+
 def ids_list(*brokers: int) -> list[BrokerId]:
     return list(ids(*brokers))
 

@@ -174,7 +174,7 @@ async def test_a_cluster_with_delegation_tokens_is_told_that_nobody_expires_them
     await world.start()
 
     assert "expired delegation tokens" in world.snapshot.quarantine["/delegation_token/tokens"]
-    assert alarms(world) == ["znode in quarantine"]
+    assert alarms(world) == ["delegation tokens are not expired"]
 
 
 async def test_a_cluster_without_delegation_tokens_is_told_nothing() -> None:

@@ -7,8 +7,15 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.requests import StopReplicaRequest
+from controllerd.core.requests import (
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from controllerd.zk import codecs, paths
+from events.cluster import QuarantineCheck
+from events.responses import LeaderAndIsrResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 from tests.fakes.disks import Disks, successor
 from tests.fakes.world import World, topic_id_of, tp
@@ -90,6 +97,117 @@ async def test_a_replica_of_a_topic_that_was_created_anew_is_never_deleted(disks
     assert written(disks.world) == {}
 
 
+# -- of an earlier topic of that name ----------------------------------------------------------------------------------
+
+
+async def owe_earlier(disks: Disks, topic_id: str | None = None) -> None:
+    """Broker 3 is back and has "back" of an earlier topic, and no answer of it was heard yet."""
+    owed = {tp("back"): topic_id or topic_id_of("an older one")}
+    await disks.world.c.store.write_debts({THREE: owed})
+    disks.world.context.debts.set(THREE, owed)
+    disks.silent = {3}
+    disks.world.register(3)
+    await disks.settle()
+    disks.forget()
+
+
+def answer(world: World, error: KafkaError, epoch: int = 0) -> LeaderAndIsrResponseReceived:
+    """Of broker 3 to the LeaderAndIsr of "back"."""
+    errors = {} if error is KafkaError.NONE else {tp("back"): error}
+    at = epoch or world.context.epochs()[THREE]
+    return LeaderAndIsrResponseReceived(THREE, at, world.context.epoch, KafkaError.NONE, errors, {tp("back")})
+
+
+REFUSED = KafkaError.INCONSISTENT_TOPIC_ID
+
+
+async def test_a_broker_that_has_an_earlier_topic_deletes_it_and_begins_anew_with_a_newer_leader_epoch(
+    disks: Disks,
+) -> None:
+    await owe_earlier(disks)
+    before = disks.world.context.leadership(tp("back"))
+    assert before is not None
+    disks.silent = set()
+
+    disks.world.queue.put(answer(disks.world, REFUSED))
+    await disks.settle()
+
+    after = disks.world.context.leadership(tp("back"))
+    assert after is not None
+    assert (after.leader, after.isr, after.leader_epoch) == (before.leader, before.isr, before.leader_epoch + 1)
+    orders = [request for request in disks.world.channels.to(3) if not isinstance(request, UpdateMetadataRequest)]
+    assert isinstance(orders[0], StopReplicaRequest)
+    assert orders[0].partitions == {tp("back"): StopReplicaPartition(before.leader_epoch, delete=True)}
+    assert isinstance(orders[1], LeaderAndIsrRequest)
+    assert orders[1].partitions[tp("back")].state.leader_epoch == after.leader_epoch
+    assert orders[1].partitions[tp("back")].is_new
+    assert len(orders) == 2
+    assert any(isinstance(request, LeaderAndIsrRequest) for request in disks.world.channels.to(1))
+    assert written(disks.world) == {}
+
+
+async def test_the_order_is_given_once_in_a_life_of_the_broker(disks: Disks) -> None:
+    """A second refusal may be older than the first order: by now the broker may have the present topic."""
+    await owe_earlier(disks)
+    for _ in range(2):
+        disks.world.queue.put(answer(disks.world, REFUSED))
+    await disks.settle()
+    assert stopped(disks.world, 3) == ["StopReplica(back-0 0 delete)"]
+    disks.forget()
+
+    disks.world.bounce(3)
+    await disks.settle()
+    disks.world.queue.put(answer(disks.world, REFUSED))
+    await disks.settle()
+
+    assert len(stopped(disks.world, 3)) == 1
+
+
+async def test_nothing_is_deleted_unless_the_broker_says_that_it_has_another_topic(disks: Disks) -> None:
+    await owe_earlier(disks)
+
+    disks.world.queue.put(answer(disks.world, KafkaError.KAFKA_STORAGE_ERROR))
+    await disks.settle()
+
+    assert not any("delete" in request for request in stopped(disks.world, 3))
+
+
+async def test_who_begins_the_present_topic_has_nothing_of_the_earlier_one(disks: Disks) -> None:
+    await owe_earlier(disks)
+
+    disks.world.queue.put(answer(disks.world, KafkaError.NONE))
+    await disks.settle()
+
+    assert written(disks.world) == {}
+    assert stopped(disks.world, 3) == []
+
+
+@pytest.mark.parametrize("why", ["owes the present one", "in the ISR", "an earlier life", "not led", "in quarantine"])
+async def test_an_assigned_replica_is_not_deleted_in_doubt(disks: Disks, why: str) -> None:
+    world = disks.world
+    await owe_earlier(disks, topic_id_of("back") if why == "owes the present one" else None)
+    state = world.context.leadership(tp("back"))
+    assert state is not None
+    match why:
+        case "in the ISR":
+            world.context.set_leadership(tp("back"), state._replace(isr=(*state.isr, THREE)))
+        case "not led":
+            world.context.set_leadership(tp("back"), state._replace(leader=BrokerId(-1)))
+        case "in quarantine":
+            world.context.put_in_quarantine(tp("back").state_path, "not JSON")
+        case _:
+            pass
+    epoch = world.context.epochs()[THREE] - 1 if why == "an earlier life" else 0
+
+    world.queue.put(answer(world, REFUSED, epoch))
+    await disks.settle()
+
+    assert stopped(world, 3) == []
+
+
+# -- in doubt ----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("data", [b"not JSON", b'{"version":3,"partitions":{"0":[1,1]}}'])
 async def test_what_nobody_understands_may_be_assigned_to_the_broker(disks: Disks, data: bytes) -> None:
     await owe(disks, "odd")
@@ -114,6 +232,41 @@ async def test_a_replica_that_is_in_the_isr_is_never_deleted_though_nobody_assig
 
     assert stopped(disks.world, 3) == []
     assert written(disks.world).keys() == {tp("moved")}
+
+
+async def test_a_replica_is_never_deleted_while_nobody_can_read_who_is_in_the_isr(disks: Disks) -> None:
+    """An override may have ended between the assignment and the ISR, and the broker be the last one in sync."""
+    await owe(disks, "moved")
+    disks.world.tree.put(tp("moved").state_path, b"not JSON")
+
+    after = successor(disks, 2)
+    disks.world.zk.expire()
+    after.world.register(3)
+
+    await after.start()
+
+    assert tp("moved").state_path in after.world.context.quarantine
+    assert stopped(after.world, 3) == []
+    assert written(after.world).keys() == {tp("moved")}
+
+
+@pytest.mark.parametrize(("isr", "is_told"), [((1, 2), True), ((3,), False)])
+async def test_what_is_owed_is_judged_anew_when_the_isr_can_be_read_again(
+    disks: Disks, isr: tuple[int, ...], is_told: bool
+) -> None:
+    await owe(disks, "moved")
+    sound = json.loads(disks.world.tree.nodes[tp("moved").state_path].data or b"")
+    disks.world.tree.put(tp("moved").state_path, b"not JSON")
+    after = successor(disks, 2)
+    disks.world.zk.expire()
+    after.world.register(3)
+    await after.start()
+
+    after.world.tree.put(tp("moved").state_path, json.dumps({**sound, "leader": isr[0], "isr": isr}).encode())
+    after.world.queue.put(QuarantineCheck())
+    await after.settle()
+
+    assert bool(stopped(after.world, 3)) is is_told
 
 
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:

@@ -117,3 +117,43 @@ async def test_an_id_is_unknown_for_good_when_every_topic_can_be_read(world: Wor
 
     assert "/brokers/topics/broken" in world.context.quarantine
     assert reply.unknown_error is KafkaError.UNKNOWN_TOPIC_ID
+
+
+async def with_a_stranger(world: World) -> World:
+    """A fourth broker is live and has no replica."""
+    await with_isr_of_two(world)
+    world.register(4)
+    return await world.settle()
+
+
+async def test_a_leader_that_counts_on_a_replica_of_a_cancelled_reassignment_hears_who_has_replicas(
+    world: World,
+) -> None:
+    """An earlier term may have ended between the topic znode and the newer leader epoch that was to tell its leader."""
+    successor = await succeeded(await with_a_stranger(world))
+    _, before, isr, _ = successor.state("t")
+
+    reply = await successor.call(ask(successor, (2, 3, 4)))
+
+    assert reply.partitions == {tp("t"): KafkaError.INVALID_REQUEST}
+    assert successor.state("t")[:3] == (2, before + 1, isr)
+    assert f"LeaderAndIsr(t-0 2/{before + 1} [2, 3])" in successor.brief(2)
+
+
+async def test_a_leader_that_we_told_who_has_replicas_gets_no_newer_leader_epoch_by_naming_a_stranger(
+    world: World,
+) -> None:
+    await with_a_stranger(world)
+
+    reply = await world.call(ask(world, (2, 3, 4)))
+
+    assert reply.partitions == {tp("t"): KafkaError.INVALID_REQUEST}
+    assert world.state("t") == (2, 1, [2, 3], 1)
+
+
+async def test_who_does_not_lead_gets_no_newer_leader_epoch_by_naming_a_stranger(world: World) -> None:
+    successor = await succeeded(await with_a_stranger(world))
+
+    await successor.call(ask(successor, (2, 3, 4), by=3))
+
+    assert successor.state("t") == (2, 1, [2, 3], 1)

@@ -406,6 +406,23 @@ async def test_a_deletion_with_nobody_there_is_announced_and_waits(disks: Disks)
     assert world.context.deletions.halted["t"] == "replicas on brokers 1, 2, 3 cannot be deleted: not online"
 
 
+async def test_a_broker_whose_session_ended_is_told_of_the_topics_that_went_meanwhile(disks: Disks) -> None:
+    """Its process may have lived on, and then it knows them still: nobody tells it once they are gone."""
+    world = disks.world
+    world.register(4)
+    await disks.settle()
+    world.die(4)
+    disks.silent = {3}
+    ask_for_deletion(world, "t")
+    await disks.settle()
+    disks.forget()
+
+    world.register(4)
+    await disks.settle()
+
+    assert world.brief(4) == ["UpdateMetadata(t-0 -2/0 [3])"]
+
+
 async def test_a_replica_on_a_failed_log_directory_waits_for_its_broker(disks: Disks) -> None:
     world = disks.world
     world.context.set_offline_dirs(BrokerId(2), frozenset({tp("t")}))
@@ -553,6 +570,18 @@ async def test_the_next_controller_does_not_hide_a_topic_whose_deletion_waits(mo
     told = [line for broker in (1, 2, 3) for line in after.world.brief(broker) if line.startswith("UpdateMetadata(m")]
     assert told
     assert not any("-2" in line for line in told)
+
+
+async def test_a_new_broker_is_shown_a_topic_whose_deletion_waits(moving: Disks) -> None:
+    """Everybody else knows it still."""
+    ask_for_deletion(moving.world, "m")
+    await moving.settle()
+
+    moving.world.register(4)
+    await moving.settle()
+
+    assert [line for line in moving.world.brief(4) if "m-0 1/" in line]
+    assert not [line for line in moving.world.brief(4) if "-2" in line]
 
 
 @pytest.mark.parametrize("broker", [3, 1])

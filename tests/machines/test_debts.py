@@ -39,6 +39,18 @@ async def test_the_last_debt_of_a_broker_goes_with_its_znode(world: World) -> No
     assert world.context.debts.brokers() == []
 
 
+async def test_what_is_owed_of_an_earlier_topic_stays_until_the_broker_has_nothing_of_it(world: World) -> None:
+    earlier = topic_id_of("an older one")
+    world.context.debts.set(ONE, {tp("t"): earlier})
+
+    await world.c.debts.owe({ONE: [tp("t")]})
+    await world.c.debts.settle_all({ONE: [tp("t")]})
+    assert world.context.debts.of(ONE) == {tp("t"): earlier}
+
+    await world.c.debts.settle(ONE, [tp("t")])
+    assert world.context.debts.brokers() == []
+
+
 async def test_what_is_not_owed_is_settled_without_a_write(world: World) -> None:
     await world.c.debts.settle(ONE, [tp("t")])
 

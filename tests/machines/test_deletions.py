@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaState
+from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState
 from controllerd.core.requests import StopReplicaRequest, UpdateMetadataRequest
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
 from controllerd.zk.writer import MAX_OPERATIONS
@@ -29,6 +29,11 @@ def left_over(world: World, topic: str) -> list[str]:
     """The znodes of a topic."""
     roots = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
     return [path for path in world.tree.nodes if path.startswith(roots)]
+
+
+def broken_rules(world: World) -> list[str]:
+    """What the whole audit log breaks."""
+    return [f"{found.id}: {found.evidence}" for found in check(stamped_log(world.audit.records))]
 
 
 async def cluster(topics: int = 1, partitions: int = 1, replicas: tuple[int, ...] = (1, 2, 3)) -> Disks:
@@ -177,6 +182,77 @@ async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_lea
     assert after.world.state("t0")[0] == -1
 
 
+# -- replicas on controllerd -------------------------------------------------------------------------------------------
+
+
+async def empty_cluster() -> Disks:
+    """Three brokers, and nothing forgotten of the audit log."""
+    disks = Disks(World())
+    for broker in (1, 2, 3):
+        disks.world.register(broker)
+    await disks.start()
+    return disks
+
+
+async def test_a_topic_that_waits_in_place_of_controllerd_can_be_deleted() -> None:
+    """Nothing of it was ever started; whether a broker has something of it all the same is for the broker to say."""
+    disks = await empty_cluster()
+    world = disks.world
+    world.put_topic("t0", {0: [3, 1, 2, OUR_IDS[0]]})
+    await disks.settle()
+    disks.logs = {1: {tp("t0")}, 2: set(), 3: set()}
+    mark(world, "t0")
+
+    await disks.settle()
+
+    assert left_over(world, "t0") == []
+    assert world.context.topics == {}
+    assert disks.logs == {1: set(), 2: set(), 3: set()}
+    assert not [record for record in world.audit.records if isinstance(record, RefusedRecord)]
+    assert broken_rules(world) == []
+
+
+async def test_a_topic_that_a_broker_started_with_a_replica_on_controllerd_can_be_deleted() -> None:
+    disks = await empty_cluster()
+    world = disks.world
+    world.zk.expire()
+    world.put_topic("t0", {0: [1, 2, OUR_IDS[0], 3]})
+    world.tree.put(
+        "/brokers/topics/t0/partitions/0/state",
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,2000000000,3]}',
+    )
+    after = successor(disks, 2)
+    await after.start()
+    mark(after.world, "t0")
+
+    await after.settle()
+
+    assert left_over(after.world, "t0") == []
+    assert after.logs == {1: set(), 2: set(), 3: set()}
+    assert broken_rules(after.world) == []
+
+
+async def test_a_replica_on_controllerd_is_not_given_away_while_its_topic_is_being_deleted() -> None:
+    disks = await empty_cluster()
+    world = disks.world
+    world.die(3)
+    world.put_topic("t0", {0: [3, 1, 2, OUR_IDS[0]]})
+    await disks.settle()
+    mark(world, "t0")
+    await disks.settle()
+    before = world.tree.nodes["/brokers/topics/t0"].data
+
+    world.register(4)
+    await disks.settle()
+
+    assert world.tree.nodes["/brokers/topics/t0"].data == before
+    world.register(3)
+    await disks.settle()
+    assert left_over(world, "t0") == []
+    assert not any(disks.logs.values())
+    assert broken_rules(world) == []
+
+
 # -- a controller that ends in the middle ------------------------------------------------------------------------------
 
 WRITES = 6
@@ -287,4 +363,4 @@ async def test_the_log_of_deletions_of_every_kind_breaks_no_invariant() -> None:
 
     assert world.context.topics.keys() == {"again"}
     assert not any(logs - {tp("again")} for logs in disks.logs.values())
-    assert [f"{found.id}: {found.evidence}" for found in check(stamped_log(world.audit.records))] == []
+    assert broken_rules(world) == []

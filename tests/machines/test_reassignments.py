@@ -331,6 +331,88 @@ async def test_a_topic_znode_that_refuses_its_last_write_is_alarmed_and_the_reas
     assert [record.what for record in world.audit.of(AlarmRecord)] == ["topic znode was not written"]
 
 
+# -- steps that ZooKeeper does not let through ------------------------------------------------------------------------
+
+
+async def led_by_a_target_that_shuts_down() -> World:
+    """[1] is on its way to [2,3]; all are in sync, and 2 leads, but is not online any more."""
+    world = await with_topic(await cluster(1, 2, 3), 1)
+    await reassign(world, {tp("t"): [2, 3]})
+    grow(world, 0, 1, 2, 3)
+    lead(world, 2)
+    world.context.mark_shutting_down(BrokerId(2))
+    world.forget()
+    return world
+
+
+def lead(world: World, leader: int, *, is_known: bool = True) -> None:
+    """ZooKeeper has another leader; unless ``is_known``, we have not heard of it."""
+    record = world.context.record(tp("t"))
+    path = record.tp.state_path
+    state = json.loads(world.tree.nodes[path].data or b"")
+    world.tree.put(path, json.dumps({**state, "leader": leader}).encode())
+    if is_known:
+        assert record.leadership is not None
+        version = world.tree.nodes[path].version
+        known = record.leadership._replace(leader=BrokerId(leader), partition_epoch=version)
+        world.context.set_leadership(record.tp, known)
+
+
+def assert_nobody_goes(world: World) -> None:
+    """Whoever has a replica still has it, and was not told to stop."""
+    assert assigned(world, "t") == ([2, 3, 1], [2, 3], [1])
+    assert world.context.assignment(tp("t")).is_being_reassigned
+    assert not any(text.startswith("StopReplica") for text in world.brief(1))
+    assert owed(world, 1) == []
+
+
+async def test_a_leader_of_the_target_that_is_not_online_is_replaced_by_another_of_the_target() -> None:
+    world = await led_by_a_target_that_shuts_down()
+
+    await world.c.reassigner.complete_those_ready([tp("t")])
+
+    assert world.state("t")[0] == 3
+    assert assigned(world, "t") == ([2, 3], [], [])
+
+
+async def test_where_a_leader_that_is_not_online_cannot_be_replaced_nobody_goes() -> None:
+    world = await led_by_a_target_that_shuts_down()
+    world.zk.read_only.add(tp("t").state_path)
+
+    await world.c.reassigner.complete_those_ready([tp("t")])
+
+    assert_nobody_goes(world)
+
+
+async def test_where_the_state_turns_out_to_have_a_leader_that_is_not_online_nobody_goes() -> None:
+    """The leader epoch rises on what is read after a lost write, whoever leads there."""
+    world = await with_topic(await cluster(1, 2, 3), 1)
+    await reassign(world, {tp("t"): [2, 3]})
+    grow(world, 0, 1, 2, 3)
+    lead(world, 2)
+    lead(world, -1, is_known=False)
+    world.forget()
+
+    await world.c.reassigner.complete_those_ready([tp("t")])
+
+    assert_nobody_goes(world)
+
+
+async def test_of_a_partition_whose_state_is_in_quarantine_nobody_is_told_anything() -> None:
+    world = await with_topic(await cluster(1, 2, 3), 1, 3)
+    await reassign(world, {tp("t"): [3, 2]})
+    grow(world, 0, 1, 2, 3)
+    lead(world, 3)
+    world.context.put_in_quarantine(tp("t").state_path, "not JSON")
+    world.forget()
+
+    await world.c.reassigner.complete_those_ready([tp("t")])
+
+    assert world.channels.sent == []
+    assert world.zk.writes == []
+    assert world.audit.of(ReassignmentRecord) == []
+
+
 # -- leftovers of a controller that ended ------------------------------------------------------------------------------
 
 

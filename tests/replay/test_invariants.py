@@ -19,6 +19,7 @@ from replay.records import (
     EventEnd,
     GapRecord,
     LeadershipRecord,
+    OfflineDirsRecord,
     PartitionStateRecord,
     QuarantineRecord,
     ReassignmentRecord,
@@ -148,6 +149,16 @@ def epoch_won_twice() -> Log:
     return good_log() + log_of([TermRecord("elected", 7, 12, "controllerd", "")], node=2_000_000_001)
 
 
+def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
+    """The leader gives up, and for a minute nobody follows it; an event ends every ten seconds."""
+    shrunk = write(11, -1, 5, list(isr))
+    log = with_more(good_log(), *event("BrokerChange", *shrunk), *between)
+    for _ in range(6):
+        later = with_more(log, *event("UpdateMetadataResponseReceived"))
+        log += [(replace(e, mono_ns=e.mono_ns + 10_000_000_000), record) for e, record in later[len(log) :]]
+    return log
+
+
 MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-01", epoch_won_twice),
     ("I-01", more(TermRecord("elected", 6, 12, "controllerd", ""))),
@@ -227,6 +238,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-19", more(PartitionStateRecord(["a"], [1], ["NonExistentPartition"], ["OnlinePartition"]))),
     ("I-20", more(*MOVING, *SYNCED, *moved("completing", [3, 2], [], []), delete_on(1))),
     ("I-21", more(DeletionRecord(["a"], ["queued"], [None]), *event("X", *write(11, 2, 5, [2])), delete_on(1))),
+    ("I-21", more(*event("X", *write(11, 2, 5, [2]), DebtRecord(1, ["a"], [0], ["id-a"])), delete_on(1))),
     ("I-22", more(*event("X", DeletionRecord(["a"], ["queued"], [None]), gone("/brokers/topics/a")))),
     ("I-22", more(*event("X", *STARTED, gone("/admin/delete_topics/a")))),
     ("I-22", more(*event("X", *STARTED, gone("/brokers/topics/a/partitions/0/state")))),
@@ -241,6 +253,17 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-24", changed(RequestRecord, 2, live_brokers=[1, 2])),
     ("I-25", replaced(RequestRecord, 5)),
     ("I-25", changed(RequestRecord, 4, topics=[], partitions=[], leaders=[], leader_epochs=[], partition_epochs=[])),
+    (
+        "I-25",
+        more(
+            DeletionRecord(["a"], ["queued"], [None]),
+            *event(
+                "BrokerChange",
+                JOINED[0],
+                replace(told([1, 2], live=[1, 2, 3]), brokers=[1, 2, 3], broker_epochs=[111, 102, 103]),
+            ),
+        ),
+    ),
     ("I-26", more(TopicsRecord(["a"], ["another"], [1]))),
     ("I-27", changed(RequestRecord, 6, brokers=[3], broker_epochs=[103])),
     ("I-27", changed(RequestRecord, 6, broker_epochs=[101])),
@@ -264,6 +287,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
             *event("BrokerChange", *write(13, 1, 7, [1])),
         ),
     ),
+    ("I-34", unled),
     (
         "I-37",
         more(
@@ -290,6 +314,28 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
     ids = {rule.id for rule in RULES}
     assert ids == {invariant for invariant, _ in MUTANTS}
     assert ids == TITLES.keys()
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        QuarantineRecord(STATE, "no JSON"),
+        DeletionRecord(["a"], ["queued"], [None]),
+        BrokersRecord(shutting_down=[1, 2]),
+        OfflineDirsRecord(2, ["a"], [0]),
+    ],
+    ids=lambda record: record.kind,
+)
+def test_who_cannot_be_led_may_be_without_a_leader(excuse: Record) -> None:
+    isr = (2,) if isinstance(excuse, OfflineDirsRecord) else (2, 1)
+    assert list(check(unled(excuse, isr=isr))) == []
+
+
+def test_a_partition_that_is_led_within_the_time_is_no_violation() -> None:
+    log = unled()
+    begin = index_of(log, EventBegin, -3)
+    led = with_more(log[:begin], *event("BrokerChange", decision("Offline", 1, [2, 1]), *write(12, 1, 6, [2, 1])))
+    assert list(check(led)) == []
 
 
 def test_a_violation_says_where_and_why() -> None:

@@ -35,6 +35,7 @@ class End(NamedTuple):
     isr: list[int]
     request: dict[str, list[int]] | None
     owed: dict[int, list[str]]
+    znodes: list[str]
 
 
 async def cluster(*replicas: int) -> World:
@@ -78,10 +79,10 @@ async def override(world: World) -> None:
 
 
 async def catch_up(world: World) -> None:
-    """Every replica of the target gets in sync, if it is not."""
+    """Every replica of the target gets in sync, if it is not. If all are, no broker has anything to say."""
     replicas, adding, removing = assigned(world, "t")
     missing = [broker for broker in replicas if broker not in removing and broker not in world.state("t")[2]]
-    if adding or removing:
+    if (adding or removing) and missing:
         await change_isr(world, "t", *world.state("t")[2], *missing)
 
 
@@ -90,7 +91,12 @@ async def end_of(world: World) -> End:
     await deletions_answered(world)
     leader, _, isr, _ = world.state("t")
     debts = {broker: left for broker in (1, 2, 3, 4) if (left := owed(world, broker))}
-    return End(assigned(world, "t"), leader, sorted(isr), requested(world), debts)
+    return End(assigned(world, "t"), leader, sorted(isr), requested(world), debts, kafkas_own(world))
+
+
+def kafkas_own(world: World) -> list[str]:
+    """All znodes but ours, of which the folder for debts is there once there was one."""
+    return sorted(path for path in world.tree.nodes if not path.startswith("/controllerd"))
 
 
 def lose_session(world: World) -> None:
@@ -127,7 +133,13 @@ async def end_when_killed(
 
 
 async def again(story: Story, world: World) -> None:
-    """Whoever asked looks again, and asks for what has not been done; brokers go on."""
+    """Whoever asked by a call looks again, and asks for what has not been done; brokers go on.
+
+    Nobody asks again for what the znode asks for: that is for the controller to find.
+    """
+    if story is move_by_znode:
+        await catch_up(world)
+        return
     replicas, adding, removing = assigned(world, "t")
     wanted = WANTED[story]
     is_on_its_way = [broker for broker in replicas if broker not in removing] == wanted and (adding or removing)

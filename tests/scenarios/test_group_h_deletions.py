@@ -129,6 +129,7 @@ async def test_h3_a_controller_that_dies_at_any_of_its_writes_leaves_what_the_ne
     disks.world.zk.after_transaction[number] = disks.world.zk.expire
     delete(disks.world, "t")
     await disks.settle()
+    assert (disks.world.zk.is_lost, len(disks.world.zk.transactions)) == (True, number)
     after = successor(disks, 2)
 
     await after.start()

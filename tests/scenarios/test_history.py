@@ -11,9 +11,10 @@ from controllerd.zk.codecs import decode_state, decode_topic, encode_reassignmen
 from events.cluster import Resync
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
+from handlers.self_audit import EVERY_S, LOOK_AGAIN_S
 from tests.fakes.world import World, ids, tp
 from tests.handlers.test_slices import Stretches
-from tests.scenarios.inputs import STATE, TOPIC, cluster, data, goes_on, successor
+from tests.scenarios.inputs import STATE, TOPIC, alarms, cluster, data, goes_on, successor
 
 REASSIGN = "/admin/reassign_partitions"
 T0 = tp("t")
@@ -215,6 +216,30 @@ async def test_twice_the_partitions_are_twice_the_work_kafka_10794_and_kafka_663
 ) -> None:
     half, whole = await lines_of(work, 500), await lines_of(work, 1_000)
     assert whole < 2.2 * half
+
+
+async def test_what_nobody_told_us_of_is_found_and_put_right_before_it_does_harm_history_62() -> None:
+    """Every watch is lost for good, and no connection comes back: the picture is compared with ZooKeeper anyhow."""
+    world = await cluster()
+    watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
+    world.die(1)
+    world.register(4)
+    world.put_topic("other", {0: [1, 2], 1: [2, 3]})
+    world.put_topic("new", {0: [4, 3]})
+    world.tree.put(STATE, b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":7,"isr":[2]}')
+    assert not is_as_in_zookeeper(world)
+    for within_s in (EVERY_S, LOOK_AGAIN_S):
+        for event in world.timers.fire(within_s):
+            world.queue.put(event)
+        await world.settle()
+    assert sorted(world.context.brokers) == [2, 3, 4]
+    assert (world.state("t")[0], world.state("new")[0], world.state("other", 1)[0]) == (2, 4, 2)
+    assert world.state("t")[1] > 7
+    assert is_as_in_zookeeper(world)
+    assert "picture differs from ZooKeeper: /brokers/ids/4" in alarms(world)
+    assert any(tp("new") in request.body.partitions for request in updates(world, 4))
+    world.zk.on_watch = watches
+    await goes_on(world)
 
 
 async def test_after_a_night_without_zookeeper_nothing_is_taken_for_granted_history_62() -> None:
