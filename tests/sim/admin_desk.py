@@ -45,6 +45,7 @@ class AdminDesk:
         self._is_unclean_by_default = world.options.unclean
         admin = world.oracle.zookeeper.admin
         admin.holds, admin.deletes = self._holds, world.options.admin.deletes
+        world.oracle.requests.deleted_earlier = self._deleted_earlier
         world.server.observers.append(self._committed)
         world.cluster.on_bad_dirs.append(world.oracle.zookeeper.on_bad_log_dir)
 
@@ -56,6 +57,11 @@ class AdminDesk:
     def _holds(self, broker: int, key: Key) -> bool:
         found = self.world.cluster.brokers.get(broker)
         return found is not None and key in found.disk
+
+    def _deleted_earlier(self, broker: int, key: Key) -> bool:
+        found, topic = self.world.cluster.brokers.get(broker), self.world.oracle.zookeeper.history.documents.get(key[0])
+        deleted = None if found is None else found.deleted.get(key)
+        return deleted is not None and topic is not None and topic.get("topic_id") not in {None, deleted}
 
     # -- what the judge and the ledger are told ----------------------------------------------------------------------
 

@@ -84,6 +84,8 @@ class SimBroker:
         """Knob: as a follower it fetches nothing."""
         self.offline: dict[Key, None] = {}
         """Replicas on a failed log directory; see ``fail_disk``."""
+        self.deleted: dict[Key, str | None] = {}
+        """The topic ids of the replicas that it deleted last; None where there was nothing."""
         self.dirs: Final = LogDirs(self)
         self._rack = rack
         self._runs = 0
@@ -162,7 +164,7 @@ class SimBroker:
         logs = [key for key in self.disk if key not in unusable]
         return BrokerAtRest(
             self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas, stuck,
-            logs, list(unusable), list(self.dirs.refused),
+            logs, list(self.offline), list(self.dirs.refused), list(self.life.strange),
         )  # fmt: skip
 
     # -- life and death ----------------------------------------------------------------------------------------------

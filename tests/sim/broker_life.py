@@ -145,6 +145,7 @@ class BrokerLife:
             self._broker.dirs.deleted(key)
             self.strange.pop(key, None)
             log = self._disk.pop(key, None)
+            self._broker.deleted[key] = None if log is None else log.topic_id
             if log is not None and told.leader_epoch == _DELETES_TOPIC:
                 self._cluster.ledger.forget((told.topic, log.topic_id, told.partition))
         return KafkaError.NONE

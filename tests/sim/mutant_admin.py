@@ -9,8 +9,8 @@ _MOVES: Final = "controllerd/machines/reassignments.py"
 _REQUESTS: Final = "handlers/reassignments.py"
 _DELETIONS: Final = "handlers/topic_deletion.py"
 _HANDS_OVER: Final = (
-    "        await self._lead_from_targets(those)\n"
-    "        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each))\n"
+    "        led = await self._lead_from_targets(those)\n"
+    "        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each, led))\n"
 )
 _STOPS_OLD: Final = "        await self.stop(removing)\n"
 
@@ -46,8 +46,8 @@ REASSIGNMENTS: Final = (
         "entries stay in /admin/reassign_partitions when they are done",
         "KAFKA-9478",
         _PHASES,
-        "        await self._requests.finish({record.tp: record.assignment.replicas for record in records})\n",
-        "",
+        "            await self._requests.finish({record.tp: record.assignment.replicas for record in over})\n",
+        "            pass\n",
     ),
     bug(
         "assignment-from-memory",

@@ -24,8 +24,8 @@ WIRE: Final = (
         "a new broker is not told the metadata of all partitions",
         "KAFKA-831",
         "handlers/broker_change.py",
-        "    await c.outbox.update_metadata_of(brokers, led)\n",
-        "    await c.outbox.update_metadata_of(brokers, led[:0])\n",
+        "    await c.outbox.update_metadata_of(brokers, list(c.context.records()))\n",
+        "    await c.outbox.update_metadata_of(brokers, [])\n",
     ),
     bug(
         "no-greeting",

@@ -148,15 +148,20 @@ class AdminJudge:
         if topic not in self._history.asked.markers or not self.deletes:
             self._report("Z-30", now, f"{TOPICS}{below} was deleted")
         elif not deeper:
-            for broker, number in self._left_of(topic):
+            for broker, number in self._left_of(topic, now):
                 self._report("Z-31", now, f"{topic} was deleted, broker {broker} has {topic}-{number}")
 
-    def _left_of(self, topic: str) -> Iterator[tuple[int, int]]:
+    def _left_of(self, topic: str, now: float) -> Iterator[tuple[int, int]]:
+        """What brokers still have; a deletion waits for no broker that is away, if what it owes is written down.
+
+        The peer waits for it, and what its operators delete by hand instead is nowhere written (KAFKA-10548). Whoever
+        has been there for long is asked all the same, even if it was given up before.
+        """
         for (name, number), partition in sorted(self._history.partitions.items()):
             for broker in partition.replicas or () if name == topic else ():
                 key, asked = (topic, number), self._history.asked
                 is_noted = asked.is_forgotten(broker) or key in asked.debts.get(broker, ())
-                if self.holds(broker, key) and not is_noted:
+                if self.holds(broker, key) and (not is_noted or self._history.is_surely_eligible(broker, now)):
                     yield broker, number
 
     def _judge_last(self, path: str, topic: str, now: float) -> None:

@@ -31,13 +31,30 @@ def judge_requests(history: History, end: AtRest) -> Found:
         yield from judge.disks(broker)
 
 
+def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
+    """The brokers and the replicas that they cannot use, which nobody need lead, count or place.
+
+    One on a failed log directory; and one of which the broker has the log of an earlier topic of that name, if an
+    operator gave the broker up or it could not delete that log. A stock broker refuses any other topic id with
+    INCONSISTENT_TOPIC_ID for as long as the folder is there (KIP-516). A broker that owes the earlier replica and can
+    delete it is no such case: it is told to, before it hears of the new one.
+    """
+    offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
+    return offline | {
+        (broker.id, key)
+        for broker in end.brokers
+        for key in broker.strange
+        if history.asked.is_forgotten(broker.id) or key in broker.refused
+    }
+
+
 class _Judge:
     def __init__(self, history: History, end: AtRest) -> None:
         self._history = history
         self._asked = history.asked
         self._end = end
         self._live = history.live()
-        self._offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
+        self._offline = unusable(history, end)
         self._refused = {(broker.id, key) for broker in end.brokers for key in broker.refused}
         self._halted = {topic for each in end.instances if each.is_active for topic, why in each.halted.items() if why}
 

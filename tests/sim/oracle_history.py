@@ -139,6 +139,12 @@ class History:
         self.last_producer_id = -1
         self.gone_at: dict[str, tuple[int, float]] = {}
         """The zxid at which a topic was last deleted, and when."""
+        self.born_at: dict[str, float] = {}
+        """When a topic was last created."""
+        self.forgot: dict[tuple[int, Key], float] = {}
+        """When a broker last took it that a partition goes with its topic."""
+        self.gone_in: dict[str, int] = {}
+        """The controller epoch in which a topic was last deleted."""
         self.asked = Asked()
         """What people asked the controller for."""
         self._unclean_default = unclean_by_default
@@ -236,10 +242,13 @@ class History:
             self.nodes.pop(path, None)
             if self.place(path).kind == "topic":
                 self.gone_at[self.place(path).topic] = transaction.zxid, transaction.time
+                self.gone_in[self.place(path).topic] = self.epoch
             elif self.place(path).kind == "broker":
                 self.brokers[self.place(path).number].gone_at = transaction.zxid
             self._take(operation, None, None, transaction)
         else:
+            if operation.kind == "create" and self.place(path).kind == "topic":
+                self.born_at[self.place(path).topic] = transaction.time
             node = self.nodes[path] = self.node_after(operation, transaction)
             self._take(operation, operation.data, node, transaction)
         if self.asked.concerns(path):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.sim import oracle_admin_rest
-from tests.sim.oracle_admin_rest import judge_requests
+from tests.sim.oracle_admin_rest import judge_requests, unusable
 from tests.sim.oracle_history import CONTROLLER, NEVER, History, State
 from tests.sim.oracle_seen import (
     NO_LEADER,
@@ -59,7 +59,7 @@ class _Judge:
             if partition.state is not None and partition.replicas is not None
             and key[0] not in zookeeper.history.asked.markers
         }  # fmt: skip
-        self._offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
+        self._offline = unusable(zookeeper.history, end)
 
     # -- the role ----------------------------------------------------------------------------------------------------
 
@@ -136,15 +136,27 @@ class _Judge:
             if shown is None or not self._is_known(key, shown, state):
                 yield "Q-04", f"broker {broker.id} shows {_name(key)} as {shown}, ZooKeeper has {_shown(state)}"
         # What an operator deleted behind the controller's back stays in the brokers' metadata, as with the peer.
-        # So does a topic that went before the broker registered or the controller was elected: nobody knows of it.
-        asked, holder = self._history.asked, self._history.nodes.get(CONTROLLER)
-        registered = self._history.brokers[broker.id].changed_at if broker.id in self._history.brokers else NEVER
         for key in sorted(broker.metadata.keys() - self._states.keys()):
-            is_known = key in self._history.partitions and not asked.was_deleted(key[0])
-            zxid, time = self._history.gone_at.get(key[0], (0, float("inf")))
-            is_late = (holder is not None and 0 < zxid < holder.czxid) or registered > time - self._history.window
-            if not is_known and key[0] not in asked.markers and not is_late:
+            is_known = key in self._history.partitions and not self._history.asked.was_deleted(key[0])
+            is_going = key[0] in self._history.asked.markers
+            if not is_known and not is_going and not self._could_nobody_say(broker.id, key):
                 yield "Q-04", f"broker {broker.id} shows {_name(key)}, which is not there"
+
+    def _could_nobody_say(self, broker: int, key: Key) -> bool:
+        """Whether a broker never heard that the topic goes, and whoever came later could not know that it had been.
+
+        A stock broker merges UpdateMetadata into what it knows; only the leader -2 takes a partition out, and requests
+        that replace everything come from KRaft controllers alone (KIP-866). A broker that was slow when -2 was queued,
+        or had lost its session, gets it from nobody once the topic is gone: neither from the next controller nor when
+        it registers again. One that did hear it must not show the topic again.
+        """
+        history, holder = self._history, self._history.nodes.get(CONTROLLER)
+        zxid, time = history.gone_at.get(key[0], (0, float("inf")))
+        if history.forgot.get((broker, key), NEVER) > history.born_at.get(key[0], NEVER):
+            return False
+        was_elected_later = holder is not None and 0 < zxid < holder.czxid
+        known = history.brokers.get(broker)
+        return was_elected_later or (known.changed_at if known is not None else NEVER) > time - history.window
 
     def _is_known(self, key: Key, shown: CachedPartition, state: State) -> bool:
         """What a broker shows; after a foreign write that changed nothing, the number of an older version will do."""

@@ -1,6 +1,6 @@
 """Judges what brokers receive, request by request, against what ZooKeeper has committed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.sim.oracle_history import PartitionHistory, State
@@ -41,6 +41,8 @@ class RequestOracle:
         self.violations: list[Violation] = []
         self._zookeeper = zookeeper
         self._history = zookeeper.history
+        self.deleted_earlier: Callable[[int, tuple[str, int]], bool] = lambda _broker, _key: False
+        """Whether what a broker deleted just now was of an earlier topic of that name; the story knows."""
         self._greeted: set[tuple[_Life, int]] = set()
         self._accepted: dict[_Life, int] = {}
         self._told: dict[tuple[str, _Life], dict[tuple[str, int], _Told]] = {}
@@ -88,6 +90,7 @@ class RequestOracle:
             self._judge_live_brokers(request)
         if request.error == 0:
             self._judge_order(request)
+            self._note_forgotten(request)
 
     def _judge_sender(self, request: SeenRequest) -> None:
         term = self._zookeeper.terms.get(request.controller_epoch)
@@ -153,8 +156,22 @@ class RequestOracle:
 
     def _judge_gone(self, request: SeenRequest, row: SeenRow) -> None:
         since, is_there = request.time - self._history.window, row.topic in self._history.documents
-        if is_there and not self._history.asked.may_be_deleted(row.topic, since):
+        if not is_there or self._history.asked.may_be_deleted(row.topic, since):
+            return
+        if not self._waited_since_before(request, row.topic):
             self._say("R-14", request.time, f"{_brief(request)} says that {row.topic}-{row.partition} is gone")
+
+    def _waited_since_before(self, request: SeenRequest, topic: str) -> bool:
+        """Whether the request was queued before the topic was created anew, as far as the broker can know.
+
+        A queue keeps its order and ends with the term: who led when the topic went may have queued it then, unless this
+        life of the broker has heard of the new topic already, which was queued later.
+        """
+        if topic not in self._history.gone_in or request.controller_epoch > self._history.gone_in[topic]:
+            return False
+        gone_at, _ = self._history.gone_at[topic]
+        told = self._told.get((UPDATE_METADATA, (request.broker, request.broker_epoch)), {})
+        return all(name != topic or state_life < gone_at for (name, _), (state_life, *_) in told.items())
 
     def _judge_deleted(self, request: SeenRequest, row: SeenRow, partition: PartitionHistory) -> None:
         """A replica is deleted: it moved elsewhere, or its topic goes. It may be wanted again since a moment."""
@@ -164,13 +181,25 @@ class RequestOracle:
             return
         if row.topic in self._history.asked.markers:
             return
+        # A request that waited is fine if the order to begin anew waits behind it, with a newer leader epoch.
+        told = self._told.get((LEADER_AND_ISR, (broker, request.broker_epoch)), {}).get((row.topic, row.partition))
+        told_epoch = -1 if told is None else told[2]
         if state is not None and broker in state.isr:
             self._say("R-12", request.time, f"{what}, the ISR is {list(state.isr)}")
-        elif broker in partition.target and partition.moved_at < request.time - self._history.window:
-            # A request that waited is fine if the order to begin anew waits behind it, with a newer leader epoch.
-            told = self._told.get((LEADER_AND_ISR, (broker, request.broker_epoch)), {}).get((row.topic, row.partition))
-            if told is not None and told[2] >= row.leader_epoch:
-                self._say("R-12", request.time, f"{what}, assigned to {list(replicas)}")
+        elif (
+            broker in partition.target
+            and partition.moved_at < request.time - self._history.window
+            and told_epoch >= row.leader_epoch
+            and not self.deleted_earlier(broker, (row.topic, row.partition))
+        ):
+            self._say("R-12", request.time, f"{what}, assigned to {list(replicas)}")
+
+    def _note_forgotten(self, request: SeenRequest) -> None:
+        """Of a topic that was created anew, what came late is about the earlier one."""
+        asked, documents = self._history.asked, self._history.documents
+        for row in request.rows:
+            if row.leader == _DURING_DELETE and (row.topic in asked.markers or row.topic not in documents):
+                self._history.forgot[request.broker, (row.topic, row.partition)] = request.time
 
     # -- the order in which they are accepted ------------------------------------------------------------------------
 

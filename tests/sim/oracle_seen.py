@@ -175,9 +175,11 @@ class BrokerAtRest:
     logs: Collection[Key] = ()
     """The replicas on its disks, those on failed log directories left out."""
     offline: Collection[Key] = ()
-    """The replicas that it cannot use: a log directory failed, or it has those of an earlier topic of that name."""
+    """The replicas that it cannot use because a log directory failed."""
     refused: Collection[Key] = ()
     """The replicas that it was to delete since it started, and could not."""
+    strange: Collection[Key] = ()
+    """The replicas that it refuses because it has those of an earlier topic of that name; see ``unusable``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ _FIRST_RARE: Final = 1000
 LATE: Final = ("outsider_wins", "freeze_behind")
 """Kinds that came last, with a stream of their own as well; ``plan_of`` can leave them out."""
 _FIRST_LATE: Final = 2000
+AUDIT: Final = "self_audit"
+"""Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
+_FIRST_AUDIT: Final = 2500
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -136,7 +139,7 @@ def plan_of(seed: int, *, is_late: bool = True) -> Plan:
         late = Random(f"{seed}/late")
         options.takes = late.random() < 0.4
         options.admin, requests = admin_of(seed, STORY_S)
-        actions += [*_late_actions(late), *(Action(*each) for each in requests)]
+        actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
     return Plan(seed, options, sorted(actions))
 
 
@@ -161,3 +164,9 @@ def _rare_actions(rng: Random) -> list[Action]:
 def _late_actions(rng: Random) -> list[Action]:
     kinds = [kind for kind in LATE if rng.random() < 0.2]
     return [Action(rng.uniform(1.0, STORY_S), kind, number) for number, kind in enumerate(kinds, _FIRST_LATE)]
+
+
+def _audits(rng: Random) -> list[Action]:
+    if rng.random() > 0.25:
+        return []
+    return [Action(rng.uniform(1.0, STORY_S), AUDIT, number) for number in range(_FIRST_AUDIT, _FIRST_AUDIT + 6)]

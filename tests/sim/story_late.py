@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from controllerd.zk.access import Create, Delete, Operation, SetData
-from events.cluster import Takeover
+from events.cluster import SelfAudit, Takeover
 from tests.sim.instance import SESSION_S, SimInstance
 from tests.sim.world import SAFE_SHARE, SimWorld
 
@@ -67,6 +67,13 @@ def _others_take_over(world: SimWorld, frozen: SimInstance) -> None:
         world.operate(number, Takeover("a test"))
 
 
+def self_audit(world: SimWorld, _rng: Random) -> None:
+    """Whoever leads compares its picture with ZooKeeper now; a round of its own comes later than any story ends."""
+    for each in world.instances.values():
+        if each.is_active and each.is_running and each.instance is not None:
+            each.instance.queue.put(SelfAudit())
+
+
 def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
     world.loop.call_later(delay_s, _unless_quiet, world, act, *arguments, context=world.loop.context_of(""))
 
@@ -80,5 +87,6 @@ def _unless_quiet(world: SimWorld, act: Callable[..., object], *arguments: objec
 LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "outsider_wins": outsider_wins,
     "freeze_behind": freeze_behind,
+    "self_audit": self_audit,
 }
 """By the kind of the action."""

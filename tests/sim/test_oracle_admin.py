@@ -7,8 +7,10 @@ import pytest
 
 from tests.sim.oracle import RULES, Row
 from tests.sim.oracle_samples import (
+    B_NODE,
     CONFIG,
     LONG,
+    ROW,
     STATE,
     TOOL_SESSION,
     TOPIC,
@@ -110,7 +112,23 @@ def leaderless(tale: Tale) -> None:
 
 def given_up(tale: Tale) -> None:
     for broker in (1, 2, 3):
+        tale.die(broker)
         tale.zookeeper.history.asked.forget(broker, tale.time)
+
+
+def of_an_earlier_topic(tale: Tale) -> None:
+    tale.oracle.requests.deleted_earlier = lambda _broker, _key: True
+
+
+def begins_and_deletes(tale: Tale) -> None:
+    """A follower that came back was told to begin, and is told to delete what it has."""
+    tale.die(1)
+    tale.fenced(set_(STATE, state(2, 1, [2, 3]), 0))
+    tale.register(1)
+    long_after(tale)
+    tale.greet()
+    tale.send("LeaderAndIsr", Row("t", 0, 2, 1, (2, 3), 1, (1, 2, 3)))
+    tale.send("StopReplica", Row("t", 0, leader_epoch=1, delete=True))
 
 
 def holding(tale: Tale) -> None:
@@ -119,6 +137,7 @@ def holding(tale: Tale) -> None:
 
 OWES: Final = document(version=1, owed=[{"topic": "u", "topic_id": None, "partitions": [0]}])
 MARKED: Final = by_tool(create(MARKER))
+LATE: Final = Row("t", 0, -2)
 GONE: Final = told(
     lambda tale: tale.greet(), lambda tale: tale.send("UpdateMetadata", Row("t", 0, -2), live_brokers=[1, 2, 3])
 )
@@ -139,6 +158,8 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-32", told(by_tool(create(CONFIG)), MARKED, fenced(delete(CONFIG)))),
     ("Z-33", told(holding, fenced(create(DEBT, OWES)), fenced(delete(DEBT)))),
     ("R-12", told(moves(), grows, stops(2))),
+    ("R-12", told(of_an_earlier_topic, moves(), grows, stops(2))),
+    ("R-12", begins_and_deletes),
     ("Z-34", told(wants([2, 3]), assigns([2, 3, 1], [], [1]), long_after, leaderless)),
     ("R-14", GONE),
     ("Z-35", told(moves(), MARKED, long_after, fenced(set_(STATE, state(-1, 1, [3]), 0)))),
@@ -168,9 +189,47 @@ def whole_deletion(tale: Tale) -> None:
     told(fenced(delete(STATE)), fenced(delete(TOPIC)), fenced(delete(CONFIG)), fenced(delete(MARKER)))(tale)
 
 
+def created_anew(tale: Tale) -> None:
+    """The topic was deleted, and soon there is another one of that name."""
+    whole_deletion(tale)
+    told(by_tool(create(TOPIC, topic({0: [1, 2, 3]}, topic_id="id-u"))), fenced(create(STATE, state(1, 0, [1, 2, 3]))))(
+        tale
+    )
+
+
+def tells_the_third(*rows: Row, **fields: Any) -> Step:
+    return lambda tale: tale.send("UpdateMetadata", *rows, broker=3, **fields)
+
+
+def hears_late(tale: Tale) -> None:
+    """A broker that was silent reads what waited for it: the end of the topic."""
+    told(created_anew, long_after, tells_the_third(), tells_the_third(LATE))(tale)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        told(hears_late, tells_the_third(ROW), tells_the_third(LATE)),
+        told(
+            created_anew,
+            lambda tale: tale.depose(),
+            long_after,
+            tells_the_third(LATE, owner="b", controller_id=B_NODE, controller_epoch=2, live_brokers=[1, B_NODE]),
+        ),
+    ],
+    ids=["after it heard of the new one", "of another controller"],
+)
+def test_a_topic_created_anew_must_not_be_told_to_be_gone(wrong: Step) -> None:
+    tale = Tale()
+    wrong(tale)
+    assert {found.id for found in tale.oracle.violations} == {"R-14"}, tale.oracle.violations
+
+
 TRUE: Final[list[Step]] = [
     whole_move,
     whole_deletion,
+    told(hears_late, tells_the_third(ROW)),
+    told(of_an_earlier_topic, begins_and_deletes),
     # Cancelled, and moved elsewhere on the way.
     told(moves(), called(None), assigns([1, 2, 3], [], [], 1), fenced(delete(ENTRIES))),
     told(moves(), called([1, 2, 4]), assigns([1, 2, 4, 3], [4], [3], 1), fenced(delete(ENTRIES))),
@@ -195,6 +254,7 @@ TRUE: Final[list[Step]] = [
     told(
         by_tool(create("/brokers/topics/u", topic({0: [3]})), create("/admin/delete_topics/u")),
         holding,
+        lambda tale: tale.die(3),
         fenced(create(DEBT, OWES)),
         fenced(delete("/brokers/topics/u")),
     ),

@@ -1,6 +1,6 @@
 """Plans have requests of every kind, each kind has an act, and what seeds had before stays as it was."""
 
-from tests.sim.plan import Plan, plan_of
+from tests.sim.plan import AUDIT, Plan, plan_of
 from tests.sim.plan_admin import ADMIN, FIRST_ADMIN
 from tests.sim.story_admin import ADMIN_ACTS
 
@@ -32,3 +32,10 @@ def test_requests_leave_the_other_actions_and_their_numbers_alone() -> None:
         numbers = [action.number for action in plan.actions if action.number < FIRST_ADMIN]
         assert len(set(numbers)) == len(numbers)
         assert requests(plan_of(seed)) == requests(plan)
+
+
+def test_about_a_quarter_of_the_stories_have_audits() -> None:
+    """The others would not show a forgotten watch if they had."""
+    audited = [seed for seed in range(SEEDS) if any(action.kind == AUDIT for action in plan_of(seed).actions)]
+
+    assert 0.15 * SEEDS < len(audited) < 0.35 * SEEDS

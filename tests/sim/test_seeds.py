@@ -23,8 +23,8 @@ FAILED_ONCE = (
 )
 """Each showed a defect, of the controller or of the model, when it was played first: before there was ``LATE``."""
 FAILED_WITH_REQUESTS = (
-    *(5, 17, 20, 26, 45, 78, 79, 103, 126, 247, 268, 311, 422, 587, 641, 938),
-    *(1410, 3379, 12702, 20185, 20322, 20528, 21150, 21331, 62090, 64047, 64707),
+    *(5, 17, 20, 26, 45, 78, 79, 103, 126, 247, 268, 311, 422, 587, 641, 808, 922, 938, 1273, 1453, 1491, 2177),
+    *(1410, 3379, 4090, 4689, 4980, 6479, 6760, 7221, 12702, 20185, 20322, 20528, 21150, 21331, 62090, 64047, 64707),
 )
 """The same of stories in which people ask for something."""
 SAME = (7, 11)
@@ -60,8 +60,9 @@ def test_stories_are_worth_their_time() -> None:
     assert sum(ending.deletions for ending in endings) >= AT_ONCE / 5
 
 
+@pytest.mark.timeout(600)
 def test_the_same_seed_gives_the_same_trace_in_ten_of_ten_processes() -> None:
-    """Whatever the order of hashes and the addresses of objects."""
+    """Whatever the order of hashes and the addresses of objects. Ten interpreters start one after another."""
     hashes = {_trace_hashes(str(run)) for run in range(RUNS)}
 
     assert len(hashes) == 1
@@ -76,7 +77,6 @@ def _trace_hashes(hash_seed: str) -> tuple[str, ...]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
     )
     return tuple(done.stdout.split())
 

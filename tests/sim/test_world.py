@@ -5,7 +5,7 @@ from random import Random
 
 from tests.sim.loop import VirtualLoop, run
 from tests.sim.plan import plan_of
-from tests.sim.story_late import freeze_behind
+from tests.sim.story_late import freeze_behind, self_audit
 from tests.sim.world import SimWorld
 
 LAG_S = 5.0
@@ -50,5 +50,17 @@ def test_nothing_of_a_freeze_behind_a_lagging_server_begins_after_faults_have_en
         await asyncio.sleep(LAG_S)
         assert not any(loop.is_frozen(each.owner) for each in world.instances.values())
         assert world.topics == {}
+
+    run(story, 0)
+
+
+def test_whoever_leads_audits_its_picture_when_the_story_says_so() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        world = SimWorld(loop, plan_of(0).options)
+        world.open()
+        await asyncio.sleep(LAG_S)
+        self_audit(world, Random(0))
+        await asyncio.sleep(SOON_S)
+        assert any("SelfAudit" in line for line in loop.traced())
 
     run(story, 0)

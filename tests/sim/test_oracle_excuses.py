@@ -1,0 +1,204 @@
+"""What a rule excuses because a stock cluster does so, too, and that it still bites right beside it."""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from controllerd.core.model import TopicPartition
+from tests.sim.broker_scribe import Scribe
+from tests.sim.loop import VirtualLoop, run
+from tests.sim.oracle import AtRest, InstanceAtRest, Row, judge_quiescence
+from tests.sim.oracle_samples import A_NODE, B_NODE, STATE, TOPIC, Tale, create, delete, document, set_, state, topic
+from tests.sim.test_oracle_admin import GONE, MARKED, MARKER, Step, called, fenced, holding, told
+from tests.sim.test_oracle_quiescence import at_rest
+
+DEBT: Final = document(version=1, owed=[{"topic": "t", "topic_id": None, "partitions": [0]}])
+WENT: Final = told(fenced(delete(STATE)), fenced(delete(TOPIC)), fenced(delete(MARKER)))
+BACK_IN_ISR: Final = Row("t", 0, 1, 1, (1,), 1, (1, 2, 3))
+
+
+def broken(tale: Tale, end: AtRest) -> set[str]:
+    return {found.id for found in judge_quiescence(tale.zookeeper, end)}
+
+
+# -- Q-04: what nobody could tell a broker any more --------------------------------------------------------------------
+
+
+def only_the_first_shows_it(tale: Tale) -> AtRest:
+    end = at_rest(tale)
+    first, *rest = (replace(broker, replicas={}) for broker in end.brokers)
+    return replace(end, brokers=[first, *(replace(broker, metadata={}) for broker in rest)])
+
+
+def led_by_the_other(end: AtRest) -> AtRest:
+    brokers = [replace(each, controller_id=B_NODE, live_brokers=[1, 2, 3, B_NODE]) for each in end.brokers]
+    instances = [InstanceAtRest("a", A_NODE, False, 1), InstanceAtRest("b", B_NODE, True, 2)]
+    return replace(end, brokers=brokers, instances=instances)
+
+
+def test_a_broker_that_was_slow_when_a_topic_went_may_show_it_after_a_failover() -> None:
+    tale = Tale()
+    told(MARKED, WENT)(tale)
+    tale.depose()
+    assert broken(tale, led_by_the_other(only_the_first_shows_it(tale))) == set()
+
+
+def test_a_broker_that_heard_of_the_end_of_a_topic_must_not_show_it_though_there_was_a_failover() -> None:
+    tale = Tale()
+    told(MARKED, GONE, WENT)(tale)
+    tale.depose()
+    assert broken(tale, led_by_the_other(only_the_first_shows_it(tale))) == {"Q-04"}
+
+
+def test_what_a_broker_heard_of_an_earlier_topic_of_that_name_counts_for_nothing() -> None:
+    tale = Tale()
+    told(MARKED, GONE, WENT)(tale)
+    tale.write(0, create(TOPIC, topic({0: [1, 2, 3]}, topic_id="id-u")))
+    tale.fenced(create(STATE, state(1, 0, [1, 2, 3])))
+    told(MARKED, WENT)(tale)
+    tale.depose()
+    assert broken(tale, led_by_the_other(only_the_first_shows_it(tale))) == set()
+
+
+@pytest.mark.parametrize(("heard", "rules"), [((), set()), ((GONE,), {"Q-04"})])
+def test_a_broker_that_registered_after_a_topic_went_may_show_it_unless_it_had_heard(
+    heard: tuple[Step, ...], rules: set[str]
+) -> None:
+    tale = Tale()
+    told(MARKED, *heard)(tale)
+    tale.die(1)
+    WENT(tale)
+    tale.register(1)
+    assert broken(tale, only_the_first_shows_it(tale)) == rules
+
+
+def test_a_broker_that_was_there_when_a_topic_went_must_not_show_it_though_nobody_told_it() -> None:
+    tale = Tale()
+    told(MARKED, WENT)(tale)
+    assert broken(tale, only_the_first_shows_it(tale)) == {"Q-04"}
+
+
+# -- Q-07 and others: a broker with a replica of an earlier topic of that name -----------------------------------------
+
+
+def third_has_another(end: AtRest, *, refused: bool = False) -> AtRest:
+    key = ("t", 0)
+    third = replace(end.brokers[2], replicas={}, strange=[key], refused=[key] if refused else [])
+    return replace(end, brokers=[*end.brokers[:2], third])
+
+
+def test_a_broker_that_came_back_after_it_was_given_up_may_have_a_replica_of_an_earlier_topic() -> None:
+    tale = Tale()
+    tale.zookeeper.history.asked.forget(3, tale.time)
+    assert broken(tale, third_has_another(at_rest(tale))) == set()
+
+
+def test_a_broker_that_could_not_delete_a_replica_may_have_it_of_an_earlier_topic() -> None:
+    tale = Tale()
+    assert broken(tale, third_has_another(at_rest(tale), refused=True)) == set()
+
+
+def test_a_broker_that_nobody_gave_up_has_no_replica_of_an_earlier_topic() -> None:
+    tale = Tale()
+    assert broken(tale, third_has_another(at_rest(tale))) == {"Q-07"}
+
+
+def test_a_debt_is_not_done_with_because_the_broker_has_a_replica_of_an_earlier_topic() -> None:
+    tale = Tale()
+    tale.zookeeper.history.asked.forget(3, tale.time)
+    tale.fenced(create("/controllerd/owed_deletions/3", DEBT))
+    assert broken(tale, third_has_another(at_rest(tale))) == {"Q-22"}
+
+
+# -- Z-31: whom a deletion does not wait for ---------------------------------------------------------------------------
+
+
+def owes(tale: Tale) -> None:
+    """All that is left is with the third broker, which owes it."""
+    tale.zookeeper.admin.holds = lambda broker, _key: broker == 3
+    told(MARKED, fenced(create("/controllerd/owed_deletions/3", DEBT)))(tale)
+
+
+def test_a_topic_may_go_while_a_broker_that_is_away_owes_its_replica() -> None:
+    tale = Tale()
+    tale.die(3)
+    told(owes, fenced(delete(STATE)), fenced(delete(TOPIC)))(tale)
+    assert tale.oracle.violations == []
+
+
+def test_a_topic_does_not_go_while_a_broker_that_is_there_has_its_replica_though_it_owes_it() -> None:
+    tale = Tale()
+    told(owes, fenced(delete(STATE)), fenced(delete(TOPIC)))(tale)
+    assert {found.id for found in tale.oracle.violations} == {"Z-31"}
+
+
+def test_a_topic_does_not_go_while_a_broker_that_came_back_has_its_replica_though_it_was_given_up() -> None:
+    tale = Tale()
+    tale.zookeeper.history.asked.forget(3, tale.time)
+    told(holding, MARKED, fenced(delete(STATE)), fenced(delete(TOPIC)))(tale)
+    assert {found.id for found in tale.oracle.violations} == {"Z-31"}
+
+
+# -- Q-23: whom an unclean election need not elect ---------------------------------------------------------------------
+
+
+def grows_while_its_leader_is_dead(tale: Tale) -> None:
+    tale.fenced(set_(STATE, state(2, 1, [2]), 0))
+    tale.die(2)
+    called([2])(tale)
+    tale.fenced(set_(TOPIC, topic({0: [2]}), 0))
+    called([3, 2])(tale)
+    tale.fenced(set_(TOPIC, topic({0: [3, 2]}, adding_replicas={"0": [3]}), 1))
+    tale.fenced(set_(STATE, state(-1, 2, [2]), 1))
+
+
+def test_a_replica_that_was_added_for_good_is_elected_where_anybody_may_lead() -> None:
+    tale = Tale(unclean=True)
+    grows_while_its_leader_is_dead(tale)
+    assert "Q-23" not in broken(tale, at_rest(tale))
+    tale.fenced(set_(TOPIC, topic({0: [3, 2]}), 2))
+    assert "Q-23" in broken(tale, at_rest(tale))
+
+
+# -- Q-13: who must have what was acknowledged -------------------------------------------------------------------------
+
+
+async def moved_to_a_broker_that_never_led(loop: VirtualLoop) -> tuple[Scribe, TopicPartition]:
+    """The second broker dies, is elected before anybody notices, and gets the partition for itself.
+
+    So it is with a reassignment that nobody can know to be a mistake: it was in sync, and registered. Who led last as
+    far as brokers know has deleted its replica.
+    """
+    scribe = await Scribe(loop).started()
+    tp = scribe.create("t", [1, 2, 3])
+    await scribe.tell_all()
+    scribe.cluster.produce("t", 0)
+    await asyncio.sleep(1.0)
+    scribe.broker(2).crash()
+    for broker in (1, 3):
+        del scribe.broker(broker).disk["t", 0]
+    return scribe, tp
+
+
+def test_who_must_have_what_was_acknowledged_is_whom_zookeeper_names_not_who_was_told_to_lead_last() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        scribe, _ = await moved_to_a_broker_that_never_led(loop)
+        assert len(scribe.cluster.lost_records()) == 1
+        scribe.zookeeper.put(STATE, state(2, 1, [2]))
+        assert scribe.cluster.lost_records() == []
+        scribe.zookeeper.put(STATE, state(-1, 2, [2]))
+        assert scribe.cluster.lost_records() == []
+
+    run(story, 1)
+
+
+def test_a_record_that_the_last_one_in_sync_has_not_got_is_lost_though_it_never_led() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        scribe, tp = await moved_to_a_broker_that_never_led(loop)
+        scribe.zookeeper.put(STATE, state(-1, 2, [2]))
+        scribe.broker(2).disk[tp].truncate_to(0)
+        assert len(scribe.cluster.lost_records()) == 1
+
+    run(story, 1)
