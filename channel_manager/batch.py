@@ -6,6 +6,7 @@ batch costs as much as it has partitions and brokers, not their product.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from controllerd.core.context import ControllerContext
@@ -36,6 +37,7 @@ from controllerd.core.requests import (
 from controllerd.errors import IllegalState
 
 _PARTITION_EPOCH_DURING_DELETE: Final = 0
+_first: Final = itemgetter(0)
 
 
 class RequestBatch:
@@ -209,7 +211,7 @@ class RequestBatch:
         self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
     ) -> tuple[tuple[BrokerId, Endpoint], ...]:
         """Leaders without the listener are left out: one broken registration must not stop everybody's requests."""
-        leaders = {state[0] for state, _, _ in partitions.values()}
+        leaders = set(map(_first, map(_first, partitions.values())))  # of each state its leader, without a loop of ours
         live = [self._context.brokers[leader] for leader in sorted(leaders) if leader in self._context.brokers]
         endpoints = ((broker.id, broker.endpoint(self._listener)) for broker in live)
         return tuple((broker, endpoint) for broker, endpoint in endpoints if endpoint is not None)
@@ -238,7 +240,7 @@ class RequestBatch:
         """Of every topic of the batch: whoever is told a leadership is told its metadata."""
         if not self._context.features.topic_ids:
             return {}
-        ids = {topic: self._context.topic_id(topic) for topic in {topic for topic, _ in self._metadata}}
+        ids = {topic: self._context.topic_id(topic) for topic in set(map(_first, self._metadata))}
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
 
 

@@ -273,7 +273,7 @@ class BrokerSender:
         api_key, correlation_id = hot.api_key(delivery.request), delivery.correlation_id
         self._shared.observer.on_request(self.broker.id, delivery.request, version, correlation_id, size)
         answer = await connection.request(api_key, version, *body, correlation_id=correlation_id)
-        response = hot.decode_response(delivery.request, version, answer)
+        response = await hot.decode_in_turns(delivery.request, version, answer)
         return await self._react(delivery, response, version, size)
 
     def _choose_version(self) -> int:

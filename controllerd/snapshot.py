@@ -6,16 +6,19 @@ readers run on the same event loop, so what they see between two awaits is one c
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_progress import is_hidden
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
+from controllerd.pace import sliced
+
+_COUNTED_AT_ONCE: Final = 1_000
 
 
 class Role(Enum):
@@ -155,14 +158,22 @@ class Publication:
         self._context = context
         self._left = list(context.take_dirty_topics())
         self._views: dict[str, TopicView | None] = {}
+        self._counting = self._count()
+        self._offline = 0
 
     def prepare_one(self) -> bool:
-        """Make the picture of one more topic; whether there was one left."""
+        """Make the picture of one more topic, or count a thousand more partitions; whether there was anything left."""
         if not self._left:
-            return False
+            return next(self._counting, False)
         name = self._left.pop()
         self._views[name] = view_topic(self._context, name) if name in self._context.topics else None
         return True
+
+    def _count(self) -> Iterator[bool]:
+        """As ``offline_partition_count`` of the context, in steps: where nobody leads there may be very many."""
+        for part in sliced(self._context.waiting_partitions(), _COUNTED_AT_ONCE):
+            self._offline += sum(self._context.record(tp).state is PartitionState.OFFLINE for tp in part)
+            yield True
 
     def show(self, snapshot: ClusterSnapshot) -> None:
         """All of it at once."""
@@ -174,7 +185,7 @@ class Publication:
         snapshot.quarantine = MappingProxyType(dict(context.quarantine))
         snapshot.debts = MappingProxyType({broker: len(context.debts.of(broker)) for broker in context.debts.brokers()})
         snapshot.controller_epoch = context.epoch
-        snapshot.offline_partitions = context.offline_partition_count()
+        snapshot.offline_partitions = self._offline
         snapshot.announce()
 
 

@@ -10,7 +10,7 @@ from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.machines.outbox import SLICE
-from controllerd.machines.passes import paced
+from controllerd.machines.passes import in_order, paced
 from controllerd.machines.state_changes import EpochBump
 from controllerd.pace import sliced
 from events.responses import LeaderAndIsrResponseReceived
@@ -27,7 +27,7 @@ async def load_debts(c: Controller) -> None:
 async def pay_debts(brokers: Iterable[BrokerId], c: Controller) -> None:
     """These brokers are live: tell them what to delete; what they are to have again is not owed any more."""
     for broker in brokers:
-        owed = sorted(c.context.debts.of(broker))
+        owed = await in_order(c.context.debts.of(broker), c.outbox.pace)
         if owed and broker in c.context.brokers:
             forgiven, due = await _judged(broker, owed, c)
             await c.debts.settle(broker, forgiven)
@@ -106,7 +106,8 @@ async def begin_anew(event: LeaderAndIsrResponseReceived, c: Controller) -> None
     and the order is one leader epoch older than the one to begin anew, so that it is refused if it comes late.
     """
     both, errors = c.context.debts.of(event.broker).keys() & event.partitions, event.partition_errors
-    answered = [tp for tp in sorted(both) if has_earlier(c.context, event.broker, tp)]
+    those = paced(await in_order(both, c.outbox.pace), c.outbox.pace)
+    answered = [tp async for tp in those if has_earlier(c.context, event.broker, tp)]
     taken = [tp for tp in answered if errors.get(tp, KafkaError.NONE) is KafkaError.NONE]
     began = [tp for tp in taken if _is_assigned(event.broker, tp, c)]
     await c.debts.settle(event.broker, began)

@@ -36,7 +36,7 @@ async def replace_our_replicas(c: Controller) -> None:
     read = await c.store.read_topics(names)
     others = {tp for name in names for tp in c.context.partitions_of(name)} - ours
     images = await prepare_topics(c, read.topics, others)
-    added = unknown_partitions(images, c)  # somebody may have added them while the topic was prepared
+    added = await unknown_partitions(images, c)  # somebody may have added them while the topic was prepared
     for image in images.values():
         take_topic(c, image)
     gained = _adopt(ours, images, c)

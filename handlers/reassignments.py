@@ -210,7 +210,8 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
     What we wrote ourselves is known already. Replicas on controllerd have a keeper of their own.
     """
     found: dict[TopicPartition, ReplicaAssignment] = {}
-    async for name, image in paced(images.items(), c.outbox.pace):
+    for name, image in images.items():
+        await c.outbox.pace.breathe()
         if name in c.context.deletions.started:
             continue  # a deletion that waits for a reassignment must see it end
         for partition, assignment in image.assignments.items():

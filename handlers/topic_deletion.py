@@ -11,6 +11,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.errors import CallRefused, NotController
 from controllerd.machines.outbox import SLICE
+from controllerd.machines.passes import paced
 from controllerd.pace import sliced
 from events.admin import ForgetBroker, Forgotten
 from events.reassignments import ZkPartitionReassignment
@@ -93,10 +94,7 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
         await on_top_level_error(event.broker, "StopReplica", event.error, c)
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
-    failed = {tp: error for tp, error in event.partition_errors.items() if error is not KafkaError.NONE}
-    if event.error is not KafkaError.NONE:
-        failed = dict.fromkeys(event.partition_errors, event.error) | failed
-    deleted = event.partition_errors.keys() - failed.keys()
+    deleted, failed = await _outcomes(event, c)
     await c.debts.settle(event.broker, deleted)
     c.context.debts.end_waiver(event.broker, event.partition_errors)
     await let_lead(event.broker, event.partition_errors, c)
@@ -104,6 +102,20 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
         c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
     await c.deletions.refuse(event.broker, failed)
     await c.deletions.complete(event.broker, deleted)
+
+
+async def _outcomes(
+    event: TopicDeletionStopReplicaResponseReceived, c: Controller
+) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError]]:
+    """Which replicas the broker deleted, and why it did not delete the others."""
+    deleted, failed = list[TopicPartition](), dict[TopicPartition, KafkaError]()
+    async for tp, error in paced(event.partition_errors.items(), c.outbox.pace):
+        reason = event.error if error is KafkaError.NONE else error
+        if reason is KafkaError.NONE:
+            deleted.append(tp)
+        else:
+            failed[tp] = reason
+    return deleted, failed
 
 
 async def on_deletion_retry(_event: TopicDeletionRetry, c: Controller) -> None:

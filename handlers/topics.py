@@ -22,6 +22,7 @@ from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
 from controllerd.errors import BadZnode
 from controllerd.machines.outbox import SLICE
+from controllerd.machines.passes import paced
 from controllerd.pace import sliced
 from controllerd.results import TopicsRead
 from events.base import Event
@@ -97,10 +98,10 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         c.context.release(f"/brokers/topics/{name}")
     await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
     images: Mapping[str, TopicImage] = await drop_late_partitions(read.topics, c)
-    if unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
+    if await unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
         initialised = {tp for name in images for tp in c.context.partitions_of(name)}
         images = await prepare_topics(c, images, initialised)
-    fresh = unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
+    fresh = await unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
     for image in images.values():
         take_topic(c, replace(image, topic_id=known_id(c, image)))  # where the znode could not be put right
         await c.outbox.pace.breathe()
@@ -119,14 +120,13 @@ def _doubtful_topics(c: Controller) -> set[str]:
     return {path.split("/")[3] for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")}
 
 
-def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
+async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
     """The partitions of these topics that are not in the context yet."""
-    return [
-        tp
-        for name, image in images.items()
-        for tp in TopicPartition.all_of(name, image.assignments)
-        if c.context.find(tp) is None
-    ]
+    unknown: list[TopicPartition] = []
+    for name, image in images.items():
+        unknown += [tp for tp in TopicPartition.all_of(name, image.assignments) if c.context.find(tp) is None]
+        await c.outbox.pace.breathe()
+    return unknown
 
 
 def take_topic(c: Controller, image: TopicImage) -> None:
@@ -175,7 +175,8 @@ def _judge(
 async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
     """Bring new partitions online; those that still name controllerd as a replica stay New and wait."""
     await c.partitions.handle(partitions, PartitionState.NEW)
-    await start_partitions([tp for tp in partitions if not names_us(c.context.assignment(tp))], c)
+    those = paced(partitions, c.outbox.pace)
+    await start_partitions([tp async for tp in those if not names_us(c.context.assignment(tp))], c)
 
 
 async def start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Publication, publish, view_topic
 
 TOPIC_ID = "AAAAAAAAQAC-_wAAAAAAAQ"
@@ -42,6 +42,21 @@ def test_readers_see_nothing_of_a_publication_before_all_of_it_is_ready() -> Non
 
     assert seen == [{}, {}]
     assert sorted(snapshot.topics) == ["a", "b"]
+
+
+def test_offline_partitions_are_counted_in_steps() -> None:
+    context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
+    context.put_topic(TopicImage("t", dict.fromkeys(range(2_500), ReplicaAssignment((BrokerId(1),))), None, 0))
+    context.move_partitions(list(context.records()), PartitionState.NEW)
+    context.move_partitions(list(context.records())[:2_400], PartitionState.OFFLINE)
+    publication, steps = Publication(context), 0
+
+    while publication.prepare_one():
+        steps += 1
+    publication.show(snapshot)
+
+    assert snapshot.offline_partitions == context.offline_partition_count() == 2_400
+    assert steps == 4, "the topic, and each thousand of those that wait"
 
 
 def test_partitions_come_in_the_order_of_their_numbers() -> None:

@@ -1,6 +1,7 @@
 """Control requests to bytes and answers back: one door to the hand-made encoders of the three APIs."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from operator import itemgetter
 from typing import assert_never
 
 from controllerd.core.requests import (
@@ -10,6 +11,7 @@ from controllerd.core.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from controllerd.pace import Pace
 from wire import leader_and_isr, stop_replica, update_metadata
 from wire.versions import ApiKey
 
@@ -31,7 +33,7 @@ def has_topic_ids(request: ControlRequest) -> bool:
     """Whether every topic of the request comes with its id, so that versions with topic ids may be used."""
     match request:
         case LeaderAndIsrRequest():
-            return {tp.topic for tp in request.partitions} <= request.topic_ids.keys()
+            return set(map(itemgetter(0), request.partitions)) <= request.topic_ids.keys()
         case UpdateMetadataRequest():
             return update_metadata.has_topic_ids(request.body)
         case StopReplicaRequest():
@@ -73,12 +75,34 @@ async def encode_in_turns(request: ControlRequest, version: int) -> tuple[bytes,
 
 def decode_response(request: ControlRequest, version: int, body: bytes) -> ControlResponse:
     """The answer to this request in this version. :raises MalformedMessage: the bytes do not follow the schema."""
+    steps = _decoding(request, version, body)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            response: ControlResponse = end.value
+            return response
+
+
+async def decode_in_turns(request: ControlRequest, version: int, body: bytes) -> ControlResponse:
+    """As ``decode_response``, but an answer about very many partitions is read with turns for the event loop."""
+    steps, pace = _decoding(request, version, body), Pace()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            response: ControlResponse = end.value
+            return response
+        await pace.breathe()
+
+
+def _decoding(request: ControlRequest, version: int, body: bytes) -> Generator[None, None, ControlResponse]:
     match request:
         case LeaderAndIsrRequest():
-            return leader_and_isr.decode_response(request, version, body)
+            return (yield from leader_and_isr.decode_response(request, version, body))
         case UpdateMetadataRequest():
             return update_metadata.decode_response(version, body)
         case StopReplicaRequest():
-            return stop_replica.decode_response(request, version, body)
+            return (yield from stop_replica.decode_response(request, version, body))
         case _:
             assert_never(request)

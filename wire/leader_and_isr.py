@@ -1,7 +1,7 @@
 """LeaderAndIsr by hand, versions 0 to 7: at a failover it is encoded for hundreds of thousands of replicas."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Final
 
@@ -116,21 +116,24 @@ def _live_leaders(request: LeaderAndIsrRequest, version: int) -> bytes:
     return form.count(len(leaders)) + b"".join(leaders)
 
 
-def decode_response(request: LeaderAndIsrRequest, version: int, body: bytes) -> ControlResponse:
-    """The broker's answer. From version 5 on it is keyed by topic id, so the request says which topic is meant.
+def decode_response(request: LeaderAndIsrRequest, version: int, body: bytes) -> Generator[None, None, ControlResponse]:
+    """The broker's answer, in steps. From version 5 on it is keyed by topic id: the request says which topic is meant.
 
     :raises MalformedMessage: the bytes do not follow the schema, or name a topic id that was not asked for.
     """
     cursor = Cursor(body, flexible=_form(version).flexible)
     error = error_of(cursor.int16())
-    errors = _errors_by_id(cursor, request) if version >= _FIRST_WITH_TOPIC_IDS else read_named_errors(cursor)
+    has_ids = version >= _FIRST_WITH_TOPIC_IDS
+    errors = yield from _errors_by_id(cursor, request) if has_ids else read_named_errors(cursor)
     cursor.skip_tags()
     cursor.end()
     failed = {tp: code for tp, code in errors.items() if code is not KafkaError.NONE}
     return ControlResponse("LeaderAndIsr", error, failed)
 
 
-def _errors_by_id(cursor: Cursor, request: LeaderAndIsrRequest) -> dict[TopicPartition, KafkaError]:
+def _errors_by_id(
+    cursor: Cursor, request: LeaderAndIsrRequest
+) -> Generator[None, None, dict[TopicPartition, KafkaError]]:
     names = {topic_id_bytes(topic_id): topic for topic, topic_id in request.topic_ids.items()}
     errors: dict[TopicPartition, KafkaError] = {}
     for _ in range(cursor.count()):
@@ -140,6 +143,7 @@ def _errors_by_id(cursor: Cursor, request: LeaderAndIsrRequest) -> dict[TopicPar
             raise MalformedMessage(f"answer for topic id {topic_id.hex()}, which was not in the request")
         errors.update(_errors_of(cursor, topic))
         cursor.skip_tags()
+        yield
     return errors
 
 

@@ -1,13 +1,14 @@
 """StopReplica by hand, versions 0 to 4. Below version 3 one delete flag holds for a whole request."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import groupby, islice
 from typing import Final
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaPartition, StopReplicaRequest
+from controllerd.pace import sliced
 from wire.blocks import ROWS_PER_STEP, Blocks
 from wire.partition_errors import error_of, read_named_errors
 from wire.primitives import FORMATS, INT32, Cursor, Format
@@ -97,17 +98,20 @@ def _entry(index: int, partition: StopReplicaPartition, version: int) -> bytes:
     return _STATE.pack(index, partition.leader_epoch, partition.delete) + _form(version).tags
 
 
-def decode_response(request: StopReplicaRequest, version: int, body: bytes) -> ControlResponse:
-    """The broker's answer: every partition that it names and that failed or was to be deleted.
+def decode_response(request: StopReplicaRequest, version: int, body: bytes) -> Generator[None, None, ControlResponse]:
+    """The broker's answer, in steps: every partition that it names and that failed or was to be deleted.
 
     :raises MalformedMessage: the bytes do not follow the schema.
     """
     cursor = Cursor(body, flexible=_form(version).flexible)
     error = error_of(cursor.int16())
-    errors = read_named_errors(cursor)
+    errors = yield from read_named_errors(cursor)
     cursor.skip_tags()
     cursor.end()
-    kept = {tp: code for tp, code in errors.items() if code is not KafkaError.NONE or _deletes(request, tp)}
+    kept: dict[TopicPartition, KafkaError] = {}
+    for part in sliced(list(errors.items()), ROWS_PER_STEP):
+        kept.update((tp, code) for tp, code in part if code is not KafkaError.NONE or _deletes(request, tp))
+        yield
     return ControlResponse("StopReplica", error, kept)
 
 

@@ -75,7 +75,9 @@ class DebtBook:
 
     def end_waiver(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The broker is past the deletion of these; returns those that it is to have again, in order."""
-        waived = self._waived.get(broker, set())
+        waived = self._waived.get(broker)
+        if not waived:
+            return []
         ended = waived.intersection(partitions)
         waived -= ended
         return sorted(ended)

@@ -27,6 +27,7 @@ from controllerd.core.policy import Policy
 from controllerd.core.records import PartitionRecord
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
+from controllerd.machines.passes import paced
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog, MetadataStore
@@ -42,6 +43,7 @@ _AT_ONCE: Final = 2_500
 """Partitions whose znodes are deleted by one call: many transactions, and yet the event loop gets its turns."""
 _STOPPED: Final = frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED})
 _RUNNING: Final = frozenset({ReplicaState.NEW, ReplicaState.ONLINE})
+_BEING_DELETED: Final = frozenset({ReplicaState.DELETION_STARTED})
 
 
 class _Sorted(NamedTuple):
@@ -102,38 +104,40 @@ class TopicDeletionManager:
         """
         if not any(replicas.values()):
             return
-        await self._replicas.handle_on(self._in_state(replicas, _RUNNING), ReplicaState.OFFLINE)
-        await self._replicas.handle_on(self._in_state(replicas, _STOPPED), ReplicaState.DELETION_INELIGIBLE)
+        await self._replicas.handle_on(await self._in_state(replicas, _RUNNING), ReplicaState.OFFLINE)
+        await self._replicas.handle_on(await self._in_state(replicas, _STOPPED), ReplicaState.DELETION_INELIGIBLE)
         await self._advance(self._queued(tp.topic for those in replicas.values() for tp in those))
 
     async def refuse(self, broker: BrokerId, errors: Mapping[TopicPartition, KafkaError]) -> None:
         """The broker was told to delete these replicas and could not."""
-        asked = self._in_state({broker: errors.keys()}, frozenset({ReplicaState.DELETION_STARTED}))
-        for tp in asked[broker]:
+        asked = await self._in_state({broker: errors.keys()}, _BEING_DELETED)
+        async for tp in paced(asked[broker], self._outbox.pace):
             self._context.deletions.refuse(tp.topic, f"broker {broker} could not delete {tp}: {errors[tp].name}")
         await self._replicas.handle_on(asked, ReplicaState.DELETION_INELIGIBLE)
         await self._advance(self._queued(tp.topic for tp in asked[broker]))
 
     async def complete(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
         """The broker deleted these replicas; whatever was not to be deleted with its topic does not matter here."""
-        asked = self._in_state({broker: partitions}, frozenset({ReplicaState.DELETION_STARTED}))
+        asked = await self._in_state({broker: partitions}, _BEING_DELETED)
         await self._replicas.handle_on(asked, ReplicaState.DELETION_SUCCESSFUL)
         await self._advance(self._queued(tp.topic for tp in asked[broker]))
 
     def _queued(self, topics: Iterable[str]) -> list[str]:
         return sorted(self._context.deletions.queued.intersection(topics))
 
-    def _in_state(self, replicas: OnBrokers, states: Collection[ReplicaState]) -> dict[BrokerId, list[TopicPartition]]:
+    async def _in_state(
+        self, replicas: OnBrokers, states: Collection[ReplicaState]
+    ) -> dict[BrokerId, list[TopicPartition]]:
         """Those of these replicas whose topic is queued and that are in one of these states."""
         find, queued = self._context.find, self._context.deletions.queued
-        return {
-            broker: [
-                tp
-                for tp in partitions
-                if tp.topic in queued and (record := find(tp)) is not None and record.replica_states[broker] in states
-            ]
-            for broker, partitions in replicas.items()
-        }
+        found: dict[BrokerId, list[TopicPartition]] = {}
+        for broker, partitions in replicas.items():
+            those = found[broker] = []
+            for part in sliced(list(partitions), SLICE):
+                records = (find(tp) for tp in part if tp.topic in queued)
+                those += [each.tp for each in records if each is not None and each.replica_states[broker] in states]
+                await self._outbox.pace.breathe()
+        return found
 
     # -- the engine ----------------------------------------------------------------------------------------------------
 
@@ -203,6 +207,7 @@ class TopicDeletionManager:
             progress = deletion_progress(self._context, topic)
             if progress.ready and not progress.deleting:
                 self._context.deletions.refuse(topic, f"replicas on {names_of(progress.ready)} could not be stopped")
+            await self._outbox.pace.breathe()
 
     async def _end_partitions(self, topics: Iterable[str]) -> None:
         fresh = list(topics)

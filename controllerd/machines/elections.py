@@ -128,7 +128,7 @@ class Electing:
         for part in sliced(list(states), SLICE):
             self._next(part, states, elected, updates, elections.failed)
             await pace.breathe()
-        self._record_decisions(strategy, elected)
+        await self._record_decisions(strategy, elected)
         return updates
 
     async def _apply(self, rule: "Rule", states: States, elected: dict[TopicPartition, Elected]) -> None:
@@ -235,7 +235,7 @@ class Electing:
         deleted_first = f", to be deleted first {going}" if going else ""
         return f"no replica is electable: isr {list(state.isr)}, online {sorted(online)}{deleted_first}"
 
-    def _record_decisions(self, strategy: ElectionStrategy, elected: Mapping[TopicPartition, Elected]) -> None:
+    async def _record_decisions(self, strategy: ElectionStrategy, elected: Mapping[TopicPartition, Elected]) -> None:
         for part in sliced(list(elected.items()), MAX_ROWS):
             self._audit.record(
                 DecisionRecord(
@@ -247,6 +247,7 @@ class Electing:
                     [outcome.unclean for _, outcome in part],
                 )
             )
+            await self._pace.breathe()
         unclean = sum(outcome.unclean for outcome in elected.values())
         if unclean:
             log.warning("unclean leader elections", partitions=unclean)

@@ -52,7 +52,11 @@ class StateChange(ABC):
         while remaining:
             remaining = await self._change(self._usable(await self._store.read_states(remaining)))
         refuse(self._audit, self.what, self._failed)
-        return [record for record in records if record.tp in self._done]
+        done: list[PartitionRecord] = []
+        for part in sliced(records, SLICE):
+            done += [record for record in part if record.tp in self._done]
+            await self._pace.breathe()
+        return done
 
     def _usable(self, read: StatesRead) -> States:
         for tp, bad in read.broken.items():

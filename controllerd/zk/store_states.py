@@ -109,8 +109,11 @@ class StateZnodes:
         A state that exists already with the very same content is our own, whose answer was lost: ``Written``.
         """
         parents = await self._missing_parents(states)
-        operations: list[Operation] = [Create(path, None) for path in parents]
         pace = Pace()
+        operations: list[Operation] = []
+        for some in sliced(parents, _SLICE):
+            operations += [Create(path, None) for path in some]
+            await pace.breathe()
         for part in sliced(list(states.items()), _SLICE):
             if self._guard is not None:
                 self._guard.check_new_states(part)
@@ -144,9 +147,13 @@ class StateZnodes:
 
     async def _missing_parents(self, partitions: Collection[TopicPartition]) -> Sequence[str]:
         """Parents to create, each before what is below it. Below one that is missing, nothing need be looked for."""
-        topics = [paths.topic_partitions(topic) for topic in dict.fromkeys(tp.topic for tp in partitions)]
+        parent_of = {topic: paths.topic_partitions(topic) for topic in dict.fromkeys(tp.topic for tp in partitions)}
+        topics, pace = list(parent_of.values()), Pace()
         fresh = set(await self._missing(topics))
-        wanted = {paths.partition(tp): paths.topic_partitions(tp.topic) for tp in partitions}
+        wanted: dict[str, str] = {}
+        for part in sliced(list(partitions), _SLICE):
+            wanted.update((paths.partition(tp), parent_of[tp.topic]) for tp in part)
+            await pace.breathe()
         known = [path for path, parent in wanted.items() if parent not in fresh]
         missing = set(await self._missing(known))
         return [

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from controllerd.errors import ControllerMoved
+from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, Clock
 from controllerd.results import Conflict, WriteFailed, WriteResult, Written
 from controllerd.zk import paths
@@ -40,6 +41,7 @@ log = structlog.get_logger(__name__)
 MAX_OPERATIONS: Final = 500
 MAX_BYTES: Final = 512 * 1024
 IN_FLIGHT: Final = 2
+_WEIGHED_AT_ONCE: Final = 5_000
 MAX_SINGLE_BYTES: Final = 1_000_000
 """What one request may weigh: a little below ZooKeeper's default ``jute.maxbuffer``, beyond which it hangs up."""
 _OVERHEAD: Final = 60
@@ -55,12 +57,19 @@ class _Work:
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._operations = operations
-        self._sizes = list(map(_size, operations))
+        self._sizes: list[int] = []
         self.results: list[WriteResult | None] = [None] * len(operations)
-        for index, size in enumerate(self._sizes):
-            if size > MAX_SINGLE_BYTES:
-                reason = f"{size} bytes are more than ZooKeeper takes in one request"
-                self.results[index] = WriteFailed(reason)
+
+    async def weigh(self) -> None:
+        """Look how large each is, before anything else; what is too large has failed."""
+        pace = Pace()
+        for part in sliced(self._operations, _WEIGHED_AT_ONCE):
+            first = len(self._sizes)
+            self._sizes += map(_size, part)
+            for index, size in enumerate(self._sizes[first:], first):
+                if size > MAX_SINGLE_BYTES:
+                    self.results[index] = WriteFailed(f"{size} bytes are more than ZooKeeper takes in one request")
+            await pace.breathe()
 
     def of(self, chunk: Chunk) -> list[Operation]:
         """The operations of a chunk."""
@@ -159,6 +168,7 @@ class FencedWriter:
         :raises StoreUnavailable: the session is gone; what was in flight may or may not have been written.
         """
         work = _Work(operations)
+        await work.weigh()
         size = MAX_OPERATIONS
         failures = 0
         while pending := work.pending():

@@ -2,13 +2,19 @@
 
 import pytest
 
+from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
+from controllerd.machines.outbox import SLICE
 from controllerd.pace import Pace
 from controllerd.zk.access import Create
 from events.admin import ForgetBroker
+from events.topics import TopicDeletionStopReplicaResponseReceived
 from tests.fakes.disks import Disks
 from tests.fakes.world import World
 from tests.handlers.test_slices import BROKERS, LINES_OF_A_SLICE, TOPICS, Stretches, put_topics
+
+LINES_OF_A_LOOK = 20 * SLICE
+"""More than looking through a slice of an answer executes, and less than looking through all of an answer does."""
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +49,21 @@ async def test_the_deletion_of_many_partitions_keeps_the_event_loop_at_no_step()
     assert disks.world.context.topics == {}
     assert stretches.total > 4 * LINES_OF_A_SLICE, "the cluster is too small to show anything"
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]
+
+
+async def test_the_answer_of_one_broker_is_looked_through_in_slices() -> None:
+    world = (await cluster()).world
+    mark_all(world)
+    await world.settle()
+    asked = dict.fromkeys(world.context.partitions_on(BrokerId(1)), KafkaError.NONE)
+    epochs = world.context.epochs()[BrokerId(1)], world.context.epoch
+    world.queue.put(TopicDeletionStopReplicaResponseReceived(BrokerId(1), *epochs, KafkaError.NONE, asked))
+    stretches = Stretches()
+
+    await stretches.over(world.settle())
+
+    assert len(asked) > 3 * SLICE, "the answer is too short to show anything"
+    assert stretches.longest[0] < LINES_OF_A_LOOK, stretches.longest[1]
 
 
 async def test_a_broker_that_is_forgotten_or_returns_keeps_the_event_loop_at_no_step() -> None:

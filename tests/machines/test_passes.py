@@ -2,7 +2,7 @@
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.machines.outbox import SLICE
-from controllerd.machines.passes import by_broker, paced
+from controllerd.machines.passes import by_broker, in_order, paced
 from controllerd.pace import Pace
 from tests.turns import Turns
 
@@ -30,3 +30,9 @@ async def test_partitions_come_by_broker_in_their_order() -> None:
     found = await by_broker(row async for row in paced(rows, Pace()))
 
     assert found == {2: [TopicPartition("t", 1), TopicPartition("t", 0)], 1: [TopicPartition("t", 1)]}
+
+
+async def test_partitions_are_put_in_the_order_that_sorting_gives() -> None:
+    mixed = [TopicPartition(topic, partition) for partition in (10, 2, 0) for topic in ("b", "a-1", "a")]
+
+    assert await in_order(mixed, Pace()) == sorted(mixed)

@@ -121,8 +121,8 @@ DELETIONS: Final = (
         "a broker that could not delete a replica counts as having deleted it",
         "H13, I-22",
         _DELETIONS,
-        "for tp, error in event.partition_errors.items() if error is not KafkaError.NONE}",
-        "for tp, error in event.partition_errors.items() if not tp}",
+        "reason = event.error if error is KafkaError.NONE else error",
+        "reason = event.error",
     ),
     bug(
         "deletions-end-with-term",
