@@ -1,7 +1,7 @@
 """The socket of a simulated broker: frames in, answers out, and every way in which an answer can be no answer."""
 
-from collections import deque
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +41,14 @@ class Injected:
     error: KafkaError = KafkaError.NONE
 
 
+@dataclass(slots=True)
+class _Line:
+    """What one run of a broker has read from one sender and not served yet, in the order in which it came."""
+
+    waiting: deque[tuple[SimLink, bytes]] = field(default_factory=deque)
+    busy_until: float = 0.0
+
+
 class ControlSocket:
     """Reads and answers control requests for one broker."""
 
@@ -48,8 +56,8 @@ class ControlSocket:
         self.injected: deque[Injected] = deque()
         """What the next requests meet."""
         self._broker = broker
-        self._busy_until: dict[str, float] = {}
-        """By sender, not by link: a broker takes requests off one queue, whatever connections they came by."""
+        self._lines: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)
+        """By run and sender, not by link: a broker takes requests off one queue, whatever connections they came by."""
 
     def arrived(self, link: SimLink, data: bytes) -> None:
         """Bytes came by a link: serve every frame that is complete."""
@@ -67,13 +75,19 @@ class ControlSocket:
         broker = self._broker
         if broker.is_silent:
             return
-        if broker.work_s is None:
+        line = self._lines[broker.owner, link.owner]
+        if broker.work_s is None and not line.waiting:
             self._serve(link, frame)
             return
         now = broker.cluster.loop.time()
-        done = max(self._busy_until.get(link.owner, now), now) + broker.work_s.draw(broker.cluster.rng)
-        self._busy_until[link.owner] = done
-        broker.call_later(done - now, self._serve, link, frame)
+        work_s = 0.0 if broker.work_s is None else broker.work_s.draw(broker.cluster.rng)
+        line.busy_until = max(line.busy_until, now) + work_s
+        line.waiting.append((link, frame))
+        broker.call_later(line.busy_until - now, self._serve_next, line)
+
+    def _serve_next(self, line: _Line) -> None:
+        """Whichever timer it was: those of one instant come in any order, and those of a frozen process late."""
+        self._serve(*line.waiting.popleft())
 
     def _serve(self, link: SimLink, frame: bytes) -> None:
         if self._broker.life is None:

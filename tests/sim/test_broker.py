@@ -322,6 +322,44 @@ def test_a_slow_broker_works_off_one_request_after_the_other() -> None:
     on_virtual_time(story)
 
 
+def test_what_a_broker_works_on_is_not_overtaken_by_what_comes_when_it_is_fast_again() -> None:
+    async def story(scribe: Scribe) -> None:
+        broker, tp = scribe.broker(1), scribe.create("t", [2, 3])
+        broker.work_s = Range(1.0, 1.0)
+        await scribe.send(1, scribe.metadata(1))
+        slow = asyncio.ensure_future(scribe.send(1, scribe.metadata(1, tp)))
+        await asyncio.sleep(0.5)
+        broker.heal()
+        scribe.network.cut(OWNER, 1)
+        with pytest.raises(ConnectionResetError):
+            await slow
+        scribe.elect(tp)
+        await scribe.send(1, scribe.metadata(1, tp))
+        await asyncio.sleep(5)
+        assert broker.life.metadata.partitions[tp].leader_epoch == 1
+
+    on_virtual_time(story)
+
+
+def test_a_new_run_of_a_broker_does_not_work_on_what_the_earlier_one_left() -> None:
+    async def story(scribe: Scribe) -> None:
+        broker = scribe.broker(1)
+        broker.work_s = Range(1.0, 1.0)
+        await scribe.send(1, scribe.metadata(1))
+        lost = asyncio.ensure_future(scribe.send(1, scribe.metadata(1)))
+        await asyncio.sleep(0.5)
+        broker.bounce(boot_s=0.01)
+        with pytest.raises(PeerClosed):
+            await lost
+        broker.heal()
+        await asyncio.sleep(0.1)
+        begun = scribe.loop.time()
+        await scribe.send(1, scribe.metadata(1))
+        assert scribe.loop.time() - begun < 0.1
+
+    on_virtual_time(story)
+
+
 # -- life and death ----------------------------------------------------------------------------------------------------
 
 
