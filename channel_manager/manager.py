@@ -12,7 +12,6 @@ from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, Reactions
 from channel_manager.sender import BrokerSender, SenderStats, Surroundings
 from channel_manager.settings import ChannelSettings
-from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId
 from controllerd.core.requests import (
     ControlRequest,
@@ -176,17 +175,15 @@ def event_of(exchange: Exchange) -> Event | None:
 
 
 def _deletion_answered(exchange: Exchange, request: StopReplicaRequest) -> Event | None:
-    """Deletions with their errors.
+    """Deletions with their errors, an event for every request that deletes: none is under way for ever.
 
-    A broker that refuses a whole request names no partition: then nothing was learned about any replica.
+    A broker that refuses a whole request names no partition: none of them was deleted.
     """
     response = exchange.response
     deleted = [tp for tp, partition in request.partitions.items() if partition.delete]
-    if response.error is not KafkaError.NONE:
-        deleted = [tp for tp in deleted if tp in response.partition_errors]
     if not deleted:
         return None
-    errors = {tp: response.partition_errors.get(tp, KafkaError.NONE) for tp in deleted}
+    errors = {tp: response.partition_errors.get(tp, response.error) for tp in deleted}
     return TopicDeletionStopReplicaResponseReceived(
         exchange.broker, request.broker_epoch, request.controller_epoch, response.error, errors
     )

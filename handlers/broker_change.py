@@ -167,6 +167,7 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
     log.warning("bringing a broker up to date again", broker=event.broker, reopen=event.reopen)
     if event.reopen:
         c.channels.remove_broker(event.broker)
+        c.context.debts.end_channel(event.broker)
         c.channels.add_broker(known)
     await _bring_up_to_date([event.broker], c)
     if event.reopen:  # what it was to delete went with the channel

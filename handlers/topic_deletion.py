@@ -95,9 +95,9 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     deleted, failed = await _outcomes(event, c)
-    await c.debts.settle(event.broker, deleted)
-    c.context.debts.end_waiver(event.broker, event.partition_errors)
-    await let_lead(event.broker, event.partition_errors, c)
+    await c.debts.settle(event.broker, c.context.debts.ordered(event.broker) & set(deleted))
+    c.context.debts.end_waiver(event.broker, [*deleted, *failed])
+    await let_lead(event.broker, [*deleted, *failed], c)
     if not failed.keys().isdisjoint(c.context.debts.of(event.broker)):
         c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
     await c.deletions.refuse(event.broker, failed)
@@ -107,9 +107,11 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
 async def _outcomes(
     event: TopicDeletionStopReplicaResponseReceived, c: Controller
 ) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError]]:
-    """Which replicas the broker deleted, and why it did not delete the others."""
+    """Which replicas the broker deleted, and why it did not delete others; not those that it was told again since."""
     deleted, failed = list[TopicPartition](), dict[TopicPartition, KafkaError]()
     async for tp, error in paced(event.partition_errors.items(), c.outbox.pace):
+        if not c.context.debts.take_answer(event.broker, tp):
+            continue
         reason = event.error if error is KafkaError.NONE else error
         if reason is KafkaError.NONE:
             deleted.append(tp)

@@ -4,7 +4,9 @@ PURE. A broker that was away when a replica was removed learns of it when it is 
 stays on disk for ever). Kept in ZooKeeper by the store, so that a failover does not lose it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +24,7 @@ class DebtBook:
         self._note = note
         self._owed: dict[BrokerId, Mapping[TopicPartition, str | None]] = {}
         self._ordered: dict[BrokerId, set[TopicPartition]] = {}
+        self._under_way: dict[BrokerId, Counter[TopicPartition]] = {}
         self._waived: dict[BrokerId, set[TopicPartition]] = {}
 
     def of(self, broker: BrokerId) -> Mapping[TopicPartition, str | None]:
@@ -45,16 +48,46 @@ class DebtBook:
     # -- what was asked for --------------------------------------------------------------------------------------------
 
     def order(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """The broker is being told to delete these: whichever of them it owes."""
-        if owed := self.of(broker):
-            self._ordered.setdefault(broker, set()).update(tp for tp in partitions if tp in owed)
+        """The broker is being told to delete these: whichever of them it owes, or was told before and has not answered.
+
+        Every order is answered once, in order, as long as the broker and its channel last.
+        """
+        owed, under_way = self.of(broker), self._under_way.setdefault(broker, Counter())
+        if not owed and not under_way:
+            return
+        counted = [tp for tp in partitions if tp in owed or tp in under_way]
+        under_way.update(counted)
+        self._ordered.setdefault(broker, set()).update(owed.keys() & counted)
+
+    def ordered(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
+        """What the broker owes and was told in this life of it, and by this controller, to delete."""
+        return self._ordered.get(broker, frozenset())
 
     def was_ordered(self, broker: BrokerId, tp: TopicPartition) -> bool:
         """Whether the broker was told in this life of it, and by this controller, to delete what it owes here."""
-        return tp in self._ordered.get(broker, ())
+        return tp in self.ordered(broker)
+
+    def take_answer(self, broker: BrokerId, tp: TopicPartition) -> bool:
+        """The broker answered an order to delete this one: count it, and say whether that was the newest.
+
+        If it was not, the replica may have begun anew between the two, so that the answer says nothing of it.
+        """
+        under_way = self._under_way.get(broker)
+        if under_way is None:
+            return True
+        if under_way[tp] > 1:
+            under_way[tp] -= 1
+            return False
+        del under_way[tp]
+        return True
+
+    def end_channel(self, broker: BrokerId) -> None:
+        """The channel is opened anew: what waited there is never answered, though the broker may have taken it."""
+        self._under_way.pop(broker, None)
 
     def end_life(self, broker: BrokerId) -> None:
         """The broker is gone: it takes no order any more that was meant for its life."""
+        self.end_channel(broker)
         self._ordered.pop(broker, None)
         self._waived.pop(broker, None)
 
@@ -66,7 +99,7 @@ class DebtBook:
         What it was told to delete, it deletes all the same: the order waits for a slow broker before everything that
         was sent since, and the replica begins anew after it.
         """
-        if going := self._ordered.get(broker, set()).intersection(partitions):
+        if going := self.ordered(broker) & set(partitions):
             self._waived.setdefault(broker, set()).update(going)
 
     def is_going(self, broker: BrokerId, tp: TopicPartition) -> bool:
@@ -74,7 +107,7 @@ class DebtBook:
         return tp in self._waived.get(broker, ()) or self.was_ordered(broker, tp)
 
     def end_waiver(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The broker is past the deletion of these; returns those that it is to have again, in order."""
+        """The broker is past the newest order to delete these; returns those that it is to have again, in order."""
         waived = self._waived.get(broker)
         if not waived:
             return []

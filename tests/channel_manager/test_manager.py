@@ -285,13 +285,13 @@ async def test_only_deletions_make_an_event_of_stop_replica() -> None:
     assert events == [TopicDeletionStopReplicaResponseReceived(B1, 1, 5, KafkaError.NONE, {tp: KafkaError.NONE})]
 
 
-async def test_a_refused_deletion_that_names_no_replica_makes_no_event() -> None:
+async def test_a_deletion_that_is_refused_as_a_whole_failed_for_every_replica() -> None:
     async with one_broker(Act(error=77)) as (desk, manager, _):
         manager.send(B1, stop_replica(delete=True))
-        manager.send(B1, update_metadata())
         events = await desk.has_events(1)
 
-    assert [type(event) for event in events] == [UpdateMetadataResponseReceived]
+    error = KafkaError.STALE_BROKER_EPOCH
+    assert events == [TopicDeletionStopReplicaResponseReceived(B1, 1, 5, error, {TopicPartition("t", 0): error})]
 
 
 async def test_a_higher_controller_epoch_is_reported() -> None:

@@ -88,3 +88,52 @@ def test_orders_end_with_the_life_of_the_broker() -> None:
     book.end_life(THREE)
 
     assert not book.is_going(THREE, ORDERS)
+
+
+def test_only_the_answer_to_the_newest_order_tells_that_the_replica_is_gone() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+    book.order(THREE, [ORDERS])
+    book.set(THREE, {})
+    book.set(THREE, {ORDERS: None})
+    assert book.ordered(THREE) == set()
+    book.order(THREE, [ORDERS])
+
+    assert [book.take_answer(THREE, ORDERS) for _ in range(2)] == [False, True]
+    assert book.ordered(THREE) == {ORDERS}
+
+
+def test_an_order_counts_though_it_is_not_of_a_debt_when_an_earlier_one_is_on_its_way() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+    book.order(THREE, [ORDERS])
+    book.set(THREE, {})
+
+    book.order(THREE, [ORDERS, TopicPartition("not owed", 0)])
+
+    assert not book.take_answer(THREE, ORDERS)
+    assert book.take_answer(THREE, ORDERS)
+    assert book.take_answer(THREE, TopicPartition("not owed", 0))
+
+
+def test_nothing_is_on_its_way_after_the_end_of_a_life_or_of_a_channel() -> None:
+    for end in (DebtBook.end_life, DebtBook.end_channel):
+        book = DebtBook(list[DebtSet]().append)
+        book.set(THREE, {ORDERS: None})
+        book.order(THREE, [ORDERS])
+        book.order(THREE, [ORDERS])
+
+        end(book, THREE)
+
+        book.order(THREE, [ORDERS])
+        assert book.take_answer(THREE, ORDERS)
+
+
+def test_a_channel_that_ends_does_not_tell_whether_the_broker_took_the_order() -> None:
+    book = DebtBook(list[DebtSet]().append)
+    book.set(THREE, {ORDERS: None})
+    book.order(THREE, [ORDERS])
+
+    book.end_channel(THREE)
+
+    assert book.was_ordered(THREE, ORDERS)

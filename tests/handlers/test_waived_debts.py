@@ -2,10 +2,14 @@
 
 import pytest
 
+from channel_manager.manager import event_of
+from channel_manager.observer import Exchange
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
+from controllerd.core.requests import ControlResponse, StopReplicaRequest, api_name
 from events.cluster import BrokerRefresh
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from events.topics import TopicDeletionRetry
 from replay.records import RefusedRecord
 from tests.fakes.reassigning import deleted_on, deletions_answered, owed, reassign
 from tests.fakes.world import World, tp
@@ -98,3 +102,72 @@ async def test_a_channel_that_is_opened_anew_takes_what_waited_with_it(world: Wo
     await world.settle()
 
     assert leader(world, "t")[0] == 1
+
+
+# -- told twice --------------------------------------------------------------------------------------------------------
+
+
+async def answer_to(world: World, order: int, error: KafkaError = KafkaError.NONE) -> None:
+    """Broker 1 answers one of the orders to delete that it was given, counted from 0; ``error`` refuses all of it."""
+    requests = [each for each in world.channels.to(1) if isinstance(each, StopReplicaRequest)]
+    request = [each for each in requests if any(row.delete for row in each.partitions.values())][order]
+    response = ControlResponse(api_name(request), error, {})
+    event = event_of(Exchange(BrokerId(1), request, response, 3, 0, 0, 1, 0.0))
+    assert event is not None
+    world.queue.put(event)
+    await world.settle()
+
+
+async def test_a_debt_is_paid_when_the_newest_order_is_answered(world: World) -> None:
+    """The replica begins anew behind the first order, and the second is still on its way."""
+    await want_again(world, 1, 3)
+    await reassign(world, {T: [3, 2]})
+    assert deleted_on(world, 1) == ["t-0", "t-0"]
+
+    await answer_to(world, 0)
+    assert owed(world, 1) == ["t-0"]
+
+    await answer_to(world, 1)
+    assert owed(world, 1) == []
+
+
+async def test_a_channel_that_is_opened_anew_takes_the_orders_with_it(world: World) -> None:
+    await want_again(world, 1, 3)
+    await reassign(world, {T: [3, 2]})
+
+    world.queue.put(BrokerRefresh(BrokerId(1), reopen=True))
+    await world.settle()
+    await answer_to(world, -1)
+
+    assert owed(world, 1) == []
+
+
+async def test_a_replica_that_is_wanted_a_second_time_may_lead_when_the_newest_order_is_answered(world: World) -> None:
+    await want_again(world, 1, 3)
+    await reassign(world, {T: [3, 2]})
+    await want_again(world, 1, 3)
+    await kill(world, 2)
+    await kill(world, 3)
+
+    await answer_to(world, 0)
+    assert await elect_anybody(world) is NOBODY
+
+    await answer_to(world, 1)
+    assert await elect_anybody(world) == BrokerId(1)
+
+
+async def test_an_order_that_is_refused_as_a_whole_is_answered_too(world: World) -> None:
+    await want_again(world, 1, 3)
+    await kill(world, 2)
+    await kill(world, 3)
+
+    await answer_to(world, 0, KafkaError.STALE_CONTROLLER_EPOCH)
+
+    assert await elect_anybody(world) == BrokerId(1)
+
+
+async def test_a_debt_whose_order_is_refused_as_a_whole_is_asked_for_again(world: World) -> None:
+    await answer_to(world, 0, KafkaError.STALE_CONTROLLER_EPOCH)
+    assert owed(world, 1) == ["t-0"]
+
+    assert TopicDeletionRetry() in world.timers.fire()
