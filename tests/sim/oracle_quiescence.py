@@ -128,7 +128,20 @@ class _Judge:
             yield from self._metadata(broker)
             yield from self._replicas(broker)
             for key in sorted(key for key in broker.stuck if key[0] not in self._history.asked.markers):
-                yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
+                if not self._could_nobody_depose(broker, key):
+                    yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
+
+    def _could_nobody_depose(self, broker: BrokerAtRest, key: Key) -> bool:
+        """Whether it led in an earlier leader epoch, and there is no leader that it could be told to follow.
+
+        A stock broker passes over LeaderAndIsr that names no leader, and goes on as what it was: one whose session
+        ended, and not its process, believes to lead until somebody does (whether somebody could is for Q-02). Its wish
+        is rightly refused with FENCED_LEADER_EPOCH; a LeaderAndIsr of the next election ends it.
+        """
+        state, held = self._states.get(key), broker.replicas.get(key)
+        if state is None or held is None:
+            return False
+        return state.leader == NO_LEADER and held.leader_epoch < state.leader_epoch
 
     def _metadata(self, broker: BrokerAtRest) -> Found:
         for key in sorted(self._states):

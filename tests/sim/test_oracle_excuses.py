@@ -1,6 +1,7 @@
 """What a rule excuses because a stock cluster does so, too, and that it still bites right beside it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -9,7 +10,7 @@ import pytest
 from controllerd.core.model import TopicPartition
 from tests.sim.broker_scribe import Scribe
 from tests.sim.loop import VirtualLoop, run
-from tests.sim.oracle import AtRest, InstanceAtRest, Row, judge_quiescence
+from tests.sim.oracle import AtRest, CachedPartition, InstanceAtRest, Row, judge_quiescence
 from tests.sim.oracle_samples import A_NODE, B_NODE, STATE, TOPIC, Tale, create, delete, document, set_, state, topic
 from tests.sim.test_oracle_admin import GONE, MARKED, MARKER, Step, called, fenced, holding, told
 from tests.sim.test_oracle_quiescence import at_rest
@@ -78,6 +79,47 @@ def test_a_broker_that_was_there_when_a_topic_went_must_not_show_it_though_nobod
     tale = Tale()
     told(MARKED, WENT)(tale)
     assert broken(tale, only_the_first_shows_it(tale)) == {"Q-04"}
+
+
+# -- Q-15: a former leader that nobody can tell of another -------------------------------------------------------------
+
+
+def without_leader(tale: Tale) -> None:
+    """Broker 1 is deposed, and its successor, the last in the ISR, never comes back; 1 registers with its old life."""
+    tale.die(1)
+    tale.fenced(set_(STATE, state(2, 1, [2, 3]), 0))
+    tale.die(3)
+    tale.fenced(set_(STATE, state(2, 2, [2]), 1))
+    tale.die(2)
+    tale.fenced(set_(STATE, state(-1, 3, [2]), 2))
+    tale.register(1)
+
+
+def only_the_former_leader(shown: CachedPartition, *, leader_epoch: int) -> Callable[[AtRest], AtRest]:
+    """Broker 1 alone is there, believes to lead in this leader epoch, and was refused another ISR for good."""
+    key, held = ("t", 0), CachedPartition(1, leader_epoch, (1, 2, 3), 0)
+
+    def change(end: AtRest) -> AtRest:
+        first = replace(end.brokers[0], metadata={key: shown}, replicas={key: held}, stuck=[key])
+        return replace(end, brokers=[replace(first, live_brokers=[1, A_NODE])])
+
+    return change
+
+
+@pytest.mark.parametrize(("leader_epoch", "rules"), [(0, set()), (3, {"Q-15"})])
+def test_a_former_leader_may_want_another_isr_while_nobody_can_lead(leader_epoch: int, rules: set[str]) -> None:
+    tale = Tale()
+    without_leader(tale)
+    end = only_the_former_leader(CachedPartition(-1, 3, (2,), 3), leader_epoch=leader_epoch)(at_rest(tale))
+    assert broken(tale, end) == rules
+
+
+def test_a_former_leader_must_not_want_another_isr_when_somebody_leads_again() -> None:
+    tale = Tale()
+    without_leader(tale)
+    tale.fenced(set_(STATE, state(1, 4, [1], recovery=1), 3))
+    end = only_the_former_leader(CachedPartition(1, 4, (1,), 4), leader_epoch=0)(at_rest(tale))
+    assert "Q-15" in broken(tale, end)
 
 
 # -- Q-07 and others: a broker with a replica of an earlier topic of that name -----------------------------------------
