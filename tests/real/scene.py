@@ -216,6 +216,17 @@ class Scene(Trial):
 
         await self.waiting.until(missing, f"the ISR of {topic}-{partition} is {sorted(isr)}")
 
+    async def until_others_in_sync(self, topics: Collection[str]) -> None:
+        """Wait until nobody is out of sync but in these topics: a default that changes concerns the others as well."""
+
+        async def missing() -> str | None:
+            view = await self.cluster.view()
+            others = {p: state for p, state in view.leaderships.items() if p.topic not in topics}
+            lacking = [str(p) for p, state in others.items() if set(state.isr) != set(view.assignments[p].replicas)]
+            return f"{', '.join(sorted(lacking)[:3])} lack somebody" if lacking else None
+
+        await self.waiting.until(missing, "the other topics are in sync")
+
     async def until_assigned(self, topic: str, replicas: Sequence[int], *, partition: int = 0) -> None:
         """Wait until exactly these are assigned, none being added or removed."""
         wanted = ReplicaAssignment(tuple(BrokerId(broker) for broker in replicas))

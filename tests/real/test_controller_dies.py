@@ -158,11 +158,20 @@ class Victims(Trial):
         assert await standby.is_active()
         assert await self.epoch() == epoch, "the late one changed the role"
 
+    async def until_zookeeper_answers(self) -> None:
+        """Wait until our own session, which may have ended meanwhile, is served again."""
+
+        async def missing() -> str | None:
+            return None if await self.epoch() else "it has no epoch"
+
+        await self.waiting.until(missing, "ZooKeeper answers")
+
     async def restart_zookeeper(self) -> None:
         """The server's sessions outlive it, so the role stays where it is if the server is back in time."""
         active, _ = await self.pair()
         epoch, since = await self.epoch(), time.monotonic()
         await self.cluster.zookeeper.restart()
+        await self.until_zookeeper_answers()
         await self.create_topic("after-the-restart")
         await self.waiting.until(self.waiting.missing_agreement, "the new topic is known")
         took = time.monotonic() - since

@@ -102,6 +102,7 @@ async def test_d3_d6_d8_d9_who_is_out_of_sync_leads_where_that_is_allowed(scene:
             await scene.until_led(topic, 1, 1, [1])
             await scene.ballast(topic)
         await scene.start(2)
+        await scene.until_others_in_sync(topics)
         since, epoch = time.monotonic(), await scene.epoch()
 
         await enabled_for(scene, "d8")
