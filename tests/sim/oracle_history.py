@@ -120,6 +120,10 @@ class BrokerHistory:
     """The last answer to a request for controlled shutdown: for which broker epoch, in which controller epoch."""
     epochs: set[int] = field(default_factory=set)
     """The czxids of all its registrations."""
+    registered_in: int = 0
+    """The controller epoch in which it registered."""
+    heard: dict[int, float] = field(default_factory=dict)
+    """When the controller of an epoch first reached it since it registered."""
 
 
 class History:
@@ -193,6 +197,16 @@ class History:
             and broker not in OUR_IDS
         )
 
+    def is_surely_noticed(self, broker: int, now: float, epoch: int) -> bool:
+        """Whether the controller of that epoch must have dealt with it that the broker registered.
+
+        Who was elected later has read it. Who led already learns it behind all that it has queued, which takes as long
+        as ZooKeeper is slow, and a broker that registered anew is dead first, then new: so does Kafka's own controller.
+        Its first request to that life of the broker shows that it knows.
+        """
+        history = self.brokers[broker]
+        return epoch > history.registered_in or history.heard.get(epoch, now) < now - self.window
+
     def may_leave(self, broker: int, epoch: int) -> bool:
         """Whether the controller of that epoch knows that this life of the broker is in controlled shutdown."""
         history = self.brokers.get(broker)
@@ -220,6 +234,12 @@ class History:
     def released(self, broker: int, broker_epoch: int, epoch: int) -> None:
         """The controller of that epoch has begun to relieve the broker."""
         self.brokers.setdefault(broker, BrokerHistory()).released = broker_epoch, epoch
+
+    def hears(self, broker: int, broker_epoch: int, epoch: int, now: float) -> None:
+        """A life of the broker got a request of the controller of that epoch."""
+        history = self.brokers.get(broker)
+        if history is not None and history.czxid == broker_epoch:
+            history.heard.setdefault(epoch, now)
 
     def loses_dirs(self, broker: int) -> None:
         """The broker reports a failed log directory."""
@@ -332,6 +352,7 @@ class History:
             history.changed_at = now
         if czxid != history.czxid:
             history.is_leaving = history.has_bad_dirs = False
+            history.registered_in, history.heard = self.epoch, {}
         history.czxid, history.is_usable = czxid, usable
         if czxid:
             history.epochs.add(czxid)

@@ -80,6 +80,7 @@ class RequestOracle:
 
     def on_request(self, request: SeenRequest) -> None:
         """A broker answered a request."""
+        self._history.hears(request.broker, request.broker_epoch, request.controller_epoch, request.time)
         self._judge_sender(request)
         self._judge_first(request)
         if request.api == STOP_REPLICA:

@@ -234,7 +234,8 @@ class StateJudge:
         """Whether every controller must know that the broker is an eligible replica of this partition."""
         if write.partition.moved_at >= write.now - self._history.window and write.partition.former:
             return False
-        return self._history.is_surely_eligible(broker, write.now)
+        is_eligible = self._history.is_surely_eligible(broker, write.now)
+        return is_eligible and self._history.is_surely_noticed(broker, write.now, write.epoch)
 
 
 def _brief(state: State) -> str:

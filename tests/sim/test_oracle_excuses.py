@@ -11,8 +11,22 @@ from controllerd.core.model import TopicPartition
 from tests.sim.broker_scribe import Scribe
 from tests.sim.loop import VirtualLoop, run
 from tests.sim.oracle import AtRest, CachedPartition, InstanceAtRest, Row, judge_quiescence
-from tests.sim.oracle_samples import A_NODE, B_NODE, STATE, TOPIC, Tale, create, delete, document, set_, state, topic
-from tests.sim.test_oracle_admin import GONE, MARKED, MARKER, Step, called, fenced, holding, told
+from tests.sim.oracle_samples import (
+    A_NODE,
+    B_NODE,
+    B_SESSION,
+    STATE,
+    TOPIC,
+    Tale,
+    create,
+    delete,
+    document,
+    fence,
+    set_,
+    state,
+    topic,
+)
+from tests.sim.test_oracle_admin import GONE, MARKED, MARKER, Step, called, fenced, holding, long_after, told
 from tests.sim.test_oracle_quiescence import at_rest
 
 DEBT: Final = document(version=1, owed=[{"topic": "t", "topic_id": None, "partitions": [0]}])
@@ -202,6 +216,78 @@ def test_a_replica_that_was_added_for_good_is_elected_where_anybody_may_lead() -
     assert "Q-23" not in broken(tale, at_rest(tale))
     tale.fenced(set_(TOPIC, topic({0: [3, 2]}), 2))
     assert "Q-23" in broken(tale, at_rest(tale))
+
+
+# -- Z-34 and others: a broker that registered anew, and a controller that is busy -------------------------------------
+
+
+def only_the_first_in_sync(tale: Tale) -> None:
+    tale.greet()
+    tale.die(2)
+    tale.die(3)
+    tale.fenced(set_(STATE, state(1, 1, [1]), 0))
+
+
+def bounced_long_ago(tale: Tale) -> None:
+    tale.die(1)
+    tale.register(1)
+    long_after(tale)
+
+
+def heard_long_ago(tale: Tale) -> None:
+    tale.greet()
+    long_after(tale)
+
+
+@pytest.mark.parametrize(
+    ("heard", "rules"),
+    [((), set()), ((lambda tale: tale.greet(),), set()), ((heard_long_ago,), {"Z-34"})],
+    ids=["nothing yet", "right now", "long ago"],
+)
+def test_a_leader_that_bounced_is_buried_late_unless_its_new_life_has_long_heard_of_that_term(
+    heard: tuple[Step, ...], rules: set[str]
+) -> None:
+    tale = Tale()
+    told(only_the_first_in_sync, bounced_long_ago, *heard)(tale)
+    tale.fenced(set_(STATE, state(-1, 2, [1]), 1))
+    assert {found.id for found in tale.oracle.violations} == rules
+
+
+@pytest.mark.parametrize(("hears", "rules"), [(False, set()), (True, {"Z-25"})])
+def test_a_follower_that_bounced_leaves_the_isr_late_unless_its_new_life_has_long_heard_of_that_term(
+    *, hears: bool, rules: set[str]
+) -> None:
+    tale = Tale()
+    tale.die(2)
+    tale.register(2)
+    if hears:
+        tale.greet(2)
+    long_after(tale)
+    tale.fenced(set_(STATE, state(1, 1, [1, 3]), 0))
+    assert {found.id for found in tale.oracle.violations} == rules
+
+
+def test_a_leader_that_never_bounced_is_not_taken_away_though_it_heard_nothing() -> None:
+    tale = Tale()
+    told(long_after)(tale)
+    tale.fenced(set_(STATE, state(-1, 1, [1, 2, 3]), 0))
+    assert {found.id for found in tale.oracle.violations} == {"Z-34"}
+
+
+def test_a_leader_that_bounced_before_the_term_is_not_taken_away_though_it_heard_nothing() -> None:
+    tale = Tale()
+    told(only_the_first_in_sync, bounced_long_ago)(tale)
+    tale.depose()
+    tale.write(B_SESSION, fence(2), set_(STATE, state(-1, 2, [1], written_by=2), 1))
+    assert {found.id for found in tale.oracle.violations} == {"Z-34"}
+
+
+def test_a_leader_that_bounced_is_followed_by_who_did_not() -> None:
+    tale = Tale()
+    told(bounced_long_ago)(tale)
+    tale.fenced(set_(STATE, state(-1, 1, [1, 2, 3]), 0))
+    assert [found.id for found in tale.oracle.violations] == ["Z-34"]
+    assert "[2, 3] could have followed" in tale.oracle.violations[0].evidence
 
 
 # -- who must have what was acknowledged -------------------------------------------------------------------------

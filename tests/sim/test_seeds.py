@@ -6,6 +6,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ FAILED_ONCE = (
 FAILED_WITH_REQUESTS = (
     *(5, 17, 20, 26, 45, 78, 79, 103, 126, 247, 268, 311, 422, 587, 641, 808, 922, 938, 1273, 1453, 1491, 2177),
     *(1410, 3379, 4090, 4689, 4980, 6479, 6760, 7221, 12702, 20185, 20322, 20528, 21150, 21331, 62090, 64047, 64707),
-    *(1965, 2631, 5858, 13885),
+    *(1965, 2631, 5858, 13885, 15767, 16579, 17845),
 )
 """The same of stories in which people ask for something."""
 SAME = (7, 11)
@@ -45,9 +46,18 @@ def test_no_seed_breaks_a_rule(first: int) -> None:
     assert play_some(range(first, first + AT_ONCE)).failed == []
 
 
-def test_no_seed_that_ever_failed_fails_again() -> None:
-    assert play_some(FAILED_ONCE, is_late=False).failed == []
-    assert play_some((*FAILED_ONCE, *FAILED_WITH_REQUESTS)).failed == []
+def _parts(seeds: Sequence[int]) -> list[Sequence[int]]:
+    return [seeds[at : at + AT_ONCE] for at in range(0, len(seeds), AT_ONCE)]
+
+
+@pytest.mark.parametrize("seeds", _parts((*FAILED_ONCE, *FAILED_WITH_REQUESTS)))
+def test_no_seed_that_ever_failed_fails_again(seeds: Sequence[int]) -> None:
+    assert play_some(seeds).failed == []
+
+
+@pytest.mark.parametrize("seeds", _parts(FAILED_ONCE))
+def test_no_seed_that_ever_failed_fails_again_without_requests(seeds: Sequence[int]) -> None:
+    assert play_some(seeds, is_late=False).failed == []
 
 
 def test_stories_are_worth_their_time() -> None:
