@@ -170,6 +170,7 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
         c.context.debts.end_channel(event.broker)
         c.channels.add_broker(known)
     await _bring_up_to_date([event.broker], c)
+    await resume_reassignments_to([event.broker], c)  # it may not have heard of its new replicas
     if event.reopen:  # what it was to delete went with the channel
         await repeat_deletions(event.broker, c)
         await let_lead(event.broker, c.context.debts.end_waiver(event.broker, c.context.partitions_on(event.broker)), c)

@@ -9,6 +9,7 @@ from controllerd.core.deletion_progress import has_earlier, owes_earlier
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
+from controllerd.core.quarantine import is_in_doubt
 from controllerd.machines.outbox import SLICE
 from controllerd.machines.passes import in_order, paced
 from controllerd.machines.state_changes import EpochBump
@@ -66,22 +67,10 @@ def _is_forgiven(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
 
 def _is_due(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
     """Whether nobody assigns the replica to the broker or counts on it, as far as we can understand the topic."""
-    if _is_assigned(broker, tp, c) or _is_doubtful(tp, c):
+    if _is_assigned(broker, tp, c) or is_in_doubt(c.context, tp):
         return False
     leadership = c.context.leadership(tp)
     return leadership is None or broker not in leadership.isr
-
-
-def _is_doubtful(tp: TopicPartition, c: Controller) -> bool:
-    """Whether something of the partition is in quarantine."""
-    return any(
-        path in c.context.quarantine
-        for path in (
-            f"/brokers/topics/{tp.topic}",
-            f"/brokers/topics/{tp.topic}/partitions/{tp.partition}",
-            tp.state_path,
-        )
-    )
 
 
 def _is_assigned(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
@@ -119,7 +108,9 @@ async def begin_anew(event: LeaderAndIsrResponseReceived, c: Controller) -> None
 def _may_be_replaced(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
     """Whether the partition is led by somebody else, who has all of it."""
     record = c.context.find(tp)
-    if record is None or record.leadership is None or tp.topic in c.context.queued_for_deletion or _is_doubtful(tp, c):
+    if record is None or record.leadership is None:
+        return False
+    if tp.topic in c.context.queued_for_deletion or is_in_doubt(c.context, tp):
         return False
     leadership = record.leadership
     is_led = c.context.is_online(leadership.leader, tp)

@@ -28,6 +28,7 @@ from controllerd.results import TopicsRead
 from events.base import Event
 from events.reassignments import ZkPartitionReassignment
 from events.topics import PartitionModifications, TopicDeletion
+from handlers.debts import pay_debts
 from handlers.late_partitions import drop_late_partitions
 from handlers.preparation import known_id, prepare_topics, quarantine
 from handlers.reassignments import end_requests_of, expect_completion, follow_topic_znodes
@@ -44,10 +45,12 @@ async def on_topic_change(_event: Event, c: Controller) -> None:
     names = await c.store.read_topic_names()
     for gone in [name for name in c.context.topics if name not in names]:
         _forget(gone, c)
-    _release_gone(c, names)
+    is_less_in_doubt = _release_gone(c, names)
     fresh = [name for name in names if name not in c.context.topics]
     if fresh:
         await _take_in(await c.store.read_topics(fresh), c)
+    if is_less_in_doubt:  # whoever came back before that was not told to delete what it owes
+        await pay_debts(sorted(c.context.live_or_shutting_down), c)
 
 
 def _forget(topic: str, c: Controller) -> None:
@@ -60,10 +63,13 @@ def _forget(topic: str, c: Controller) -> None:
     c.context.remove_topic(topic)
 
 
-def _release_gone(c: Controller, names: AbstractSet[str]) -> None:
-    for path in [path for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")]:
-        if path.split("/")[3] not in names:
-            c.context.release(path)
+def _release_gone(c: Controller, names: AbstractSet[str]) -> bool:
+    """Topics that are gone are in quarantine no more; says whether anything of them was."""
+    paths = [path for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")]
+    gone = [path for path in paths if path.split("/")[3] not in names]
+    for path in gone:
+        c.context.release(path)
+    return bool(gone)
 
 
 async def on_partition_modifications(event: PartitionModifications, c: Controller) -> None:
@@ -113,6 +119,8 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         expect_completion(c.context.partitions_of(name), c)
     if any(name in c.context.topics for name in mended):
         c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
+    if mended:  # what brokers owe of them could not be judged either
+        await pay_debts(sorted(c.context.live_or_shutting_down), c)
 
 
 def _doubtful_topics(c: Controller) -> set[str]:

@@ -11,6 +11,7 @@ from itertools import repeat
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, Replica, ReplicaState, TopicPartition
+from controllerd.core.quarantine import is_in_doubt
 from controllerd.core.records import PartitionRecord
 from controllerd.core.replica_states import ReplicaStates
 from controllerd.core.transitions import is_valid_replica_move
@@ -151,11 +152,14 @@ class ReplicaStateMachine:
         batch.add_leaderships(zip(told, repeat((broker,))), is_new=True)
         return others
 
-    @staticmethod
-    def _start(broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
-        """Those that were new were told with their leadership already."""
+    def _start(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
+        """Those that were new were told with their leadership already, or will be when their reassignment goes on.
+
+        What is in quarantine does not go on. It is no new replica either: who knows whether it is in the ISR by now.
+        """
         new = {states for states in {each.replica_states for each in part} if states[broker] is ReplicaState.NEW}
-        told = [each for each in part if each.leadership is not None and each.replica_states not in new]
+        led = [each for each in part if each.leadership is not None]
+        told = [each for each in led if each.replica_states not in new or is_in_doubt(self._context, each.tp)]
         batch.add_leaderships(zip(told, repeat((broker,))), is_new=False)
 
     def _unassign(self, broker: BrokerId, part: Collection[PartitionRecord]) -> None:

@@ -1,8 +1,9 @@
 """Brokers die, bounce, return and change their registration."""
 
-from controllerd.core.model import PartitionState
-from events.cluster import QuarantineCheck
+from controllerd.core.model import BrokerId, PartitionState
+from events.cluster import BrokerRefresh, QuarantineCheck
 from replay.records import AlarmRecord, PartitionStateRecord
+from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, registration, tp
 
 
@@ -65,6 +66,33 @@ async def test_a_bounced_broker_is_dead_then_new_with_a_fresh_channel(world: Wor
     assert world.state("t") == (2, 1, [2, 3], 1)
     assert world.context.epochs()[1] == epoch  # type: ignore[index]  # a plain id reads better here
     assert all(request.broker_epoch == epoch for request in world.channels.to(1))
+
+
+async def test_a_replica_that_is_being_added_is_ordered_again_after_a_bounce_though_its_isr_cannot_be_read(
+    world: World,
+) -> None:
+    """The ISR removal is refused, so the replica is as new as before; what the earlier process was told is lost."""
+    await with_topic(world, 1, 2)
+    world.tree.put("/brokers/topics/t/partitions/0/state", b"not JSON")
+    await reassign(world, {tp("t"): [1, 2, 3]})
+    world.forget()
+
+    world.bounce(3)
+    await world.settle()
+
+    assert world.brief(3)[1] == "LeaderAndIsr(t-0 1/0 [1, 2])"
+
+
+async def test_a_replica_that_is_being_added_is_ordered_anew_when_the_channel_is_opened_anew(world: World) -> None:
+    """The channel took with it what waited there, so the reassignment goes on from its beginning."""
+    await with_topic(world, 1, 2)
+    await reassign(world, {tp("t"): [1, 2, 3]})
+    world.forget()
+
+    world.queue.put(BrokerRefresh(BrokerId(3), reopen=True))
+    await world.settle()
+
+    assert "LeaderAndIsr(t-0 1/2 [1, 2] new)" in world.brief(3)
 
 
 async def test_a_broker_that_dies_with_nothing_on_it_is_announced_by_an_empty_update(world: World) -> None:

@@ -269,6 +269,57 @@ async def test_what_is_owed_is_judged_anew_when_the_isr_can_be_read_again(
     assert bool(stopped(after.world, 3)) is is_told
 
 
+async def back_in_doubt(disks: Disks, *topics: str) -> Disks:
+    """Broker 3 owes "moved" and is back, and the next controller cannot read the states of these topics."""
+    await owe(disks, "moved")
+    for topic in topics:
+        disks.world.tree.put(tp(topic).state_path, b"not JSON")
+    after = successor(disks, 2)
+    disks.world.zk.expire()
+    after.world.register(3)
+    await after.start()
+    after.forget()
+    return after
+
+
+async def test_what_is_owed_of_a_topic_is_deleted_when_the_topic_goes_with_a_state_that_nobody_can_read(
+    disks: Disks,
+) -> None:
+    after = await back_in_doubt(disks, "moved")
+
+    after.world.tree.remove("/brokers/topics/moved")
+    await after.settle()
+
+    assert stopped(after.world, 3) == ["StopReplica(moved-0 -1 delete)"]
+    assert written(after.world) == {}
+
+
+async def test_what_is_owed_waits_for_its_own_state_when_another_topic_goes(disks: Disks) -> None:
+    after = await back_in_doubt(disks, "moved", "back")
+
+    after.world.tree.remove("/brokers/topics/back")
+    await after.settle()
+
+    assert tp("back").state_path not in after.world.context.quarantine
+    assert stopped(after.world, 3) == []
+    assert written(after.world).keys() == {tp("moved")}
+
+
+async def test_what_is_owed_of_a_topic_is_judged_when_its_znode_can_be_understood_again(disks: Disks) -> None:
+    await owe(disks, "odd")
+    disks.world.tree.put("/brokers/topics/odd", b"not JSON")
+    await disks.settle()
+    disks.world.register(3)
+    await disks.settle()
+    assert stopped(disks.world, 3) == []
+
+    disks.world.put_topic("odd", {0: [1, 2]})
+    await disks.settle()
+
+    assert stopped(disks.world, 3) == ["StopReplica(odd-0 0 delete)"]
+    assert written(disks.world) == {}
+
+
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:
     await owe(disks, "gone")
 

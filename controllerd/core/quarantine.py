@@ -1,0 +1,11 @@
+"""What of the cluster is left alone, because a znode of it cannot be understood."""
+
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import TopicPartition
+
+
+def is_in_doubt(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether something of the partition is in quarantine: its state, its folder, or its topic."""
+    topic = f"/brokers/topics/{tp.topic}"
+    paths = (topic, f"{topic}/partitions/{tp.partition}", tp.state_path)
+    return bool(context.quarantine) and any(path in context.quarantine for path in paths)
