@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_progress import is_in_quarantine
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.core.quarantine import is_in_quarantine
 from controllerd.errors import CallRefused, NotController
 from controllerd.machines.outbox import SLICE
 from controllerd.machines.passes import paced

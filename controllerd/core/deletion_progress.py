@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
+from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
 
 _NAMED: Final = 3
@@ -67,11 +68,6 @@ def replicas_with_data(record: PartitionRecord) -> list[BrokerId]:
 def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
     """Whether a broker can be told to delete a replica; a broker that is shutting down still listens."""
     return context.is_online(broker, tp, include_shutting_down=True)
-
-
-def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
-    """Whether the topic must be left alone, because nobody understands its znode."""
-    return f"/brokers/topics/{topic}" in context.quarantine
 
 
 def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:

@@ -4,6 +4,11 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import TopicPartition
 
 
+def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
+    """Whether the topic must be left alone, because nobody understands its znode."""
+    return f"/brokers/topics/{topic}" in context.quarantine
+
+
 def is_in_doubt(context: ControllerContext, tp: TopicPartition) -> bool:
     """Whether something of the partition is in quarantine: its state, its folder, or its topic."""
     topic = f"/brokers/topics/{tp.topic}"

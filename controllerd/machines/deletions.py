@@ -16,7 +16,6 @@ from controllerd.core.deletion_progress import (
     deletion_progress,
     hold_up,
     is_given_up,
-    is_in_quarantine,
     names_of,
     reassignments_to_wait_for,
     replicas_with_data,
@@ -24,6 +23,7 @@ from controllerd.core.deletion_progress import (
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.policy import Policy
+from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
