@@ -14,6 +14,7 @@ from kazoo.retry import KazooRetry
 
 _RECONNECT_DELAY_S: Final = 0.1
 _LONGEST_RECONNECT_DELAY_S: Final = 1.0
+_FEWEST_SERVERS: Final = 3
 
 
 class Answer(Protocol):
@@ -70,7 +71,7 @@ class ThreadedKazoo:
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
         """A ``KazooClient``."""
         retry = KazooRetry(max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S)
-        client: Kazoo = KazooClient(hosts, timeout=timeout_s, connection_retry=retry)
+        client: Kazoo = KazooClient(named_often_enough(hosts), timeout=timeout_s, connection_retry=retry)
         return client
 
     async def end(self, client: Kazoo) -> None:
@@ -79,6 +80,18 @@ class ThreadedKazoo:
         # Not a worker of the default executor: those are waited for at exit, and a connection attempt may take long.
         threading.Thread(target=_stop, args=(client, get_running_loop(), stopped), daemon=True).start()
         await stopped.wait()
+
+
+def named_often_enough(hosts: str) -> str:
+    """``hosts`` with its servers repeated until there are three or more.
+
+    kazoo waits for the answer to a handshake for the session time-out divided by the number of servers, as Java's
+    client does. A standalone server that is just starting may accept a connection and never answer: with one server
+    named once that costs the session.
+    """
+    servers, slash, chroot = hosts.partition("/")
+    times = -(-_FEWEST_SERVERS // len(servers.split(",")))
+    return ",".join([servers] * times) + slash + chroot
 
 
 def _stop(client: Any, loop: AbstractEventLoop, stopped: Event) -> None:

@@ -25,6 +25,8 @@ class ZooKeeperProxy:
         self._skip = 0
         self.is_open = True
         """While False, new connections are closed at once."""
+        self.silent = 0
+        """So many of the next connections are accepted and never answered."""
         self.unknown: set[int] = set()
         """Opcodes that are answered as by a server that does not know them."""
         self.requests: list[int] = []
@@ -66,7 +68,10 @@ class ZooKeeperProxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            if self.is_open:
+            if self.silent:
+                self.silent -= 1
+                await reader.read()
+            elif self.is_open:
                 await self._forward(reader, writer)
         finally:
             writer.transport.abort()

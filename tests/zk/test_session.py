@@ -47,6 +47,14 @@ async def brief(proxy: ZooKeeperProxy, chroot: str) -> AsyncIterator[Peer]:
 
 
 @pytest.fixture
+async def patient(proxy: ZooKeeperProxy, chroot: str) -> AsyncIterator[Peer]:
+    """A contender behind the proxy, whose session is long enough for a second try within it."""
+    async with connected(proxy.connect + chroot, timeout_ms=6 * SESSION_MS) as peer:
+        await peer.lead()
+        yield peer
+
+
+@pytest.fixture
 async def theirs(connect: str) -> AsyncIterator[Peer]:
     """Somebody else, not behind the proxy."""
     async with connected(connect, THEIRS) as peer:
@@ -141,6 +149,16 @@ async def test_a_reconnect_within_the_session_asks_for_a_resync(ours: Peer, prox
     assert await ours.elector.is_ours()
     states = [record.state for record in ours.audit.of(SessionRecord)]
     assert states == ["connected", "suspended", "reconnected"]
+
+
+async def test_a_server_that_accepts_and_never_answers_does_not_cost_the_session(
+    patient: Peer, proxy: ZooKeeperProxy
+) -> None:
+    session = client_of(patient).session
+    proxy.silent = 1
+    proxy.cut()
+    await patient.saw(Resync())
+    assert (proxy.silent, session.generation) == (0, 1)
 
 
 async def test_watches_work_again_after_the_resync_read_everything(
@@ -343,6 +361,7 @@ async def test_the_session_outlives_a_restart_of_the_server_kafka_5473(tmp_path:
     async with EmbeddedZooKeeper(tmp_path) as server, connected(server.connect + "/kafka", timeout_ms=60_000) as peer:
         await peer.lead()
         await peer.add_topic("t", [[1, 2]])
+        # A connection that meets the server while it starts may be accepted and never answered: then it takes 20 s.
         await server.restart()
         await peer.saw(Resync())
         assert await peer.store.create_states(states_of("t", 1)) == {T0: Written(0)}
