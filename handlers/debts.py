@@ -1,6 +1,7 @@
 """Replicas that a broker must delete when it is back, because they were removed while it was away."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 import structlog
 
@@ -25,15 +26,23 @@ async def load_debts(c: Controller) -> None:
         c.context.debts.set(broker, owed)
 
 
-async def pay_debts(brokers: Iterable[BrokerId], c: Controller) -> None:
-    """These brokers are live: tell them what to delete; what they are to have again is not owed any more."""
+async def pay_debts(brokers: Iterable[BrokerId], c: Controller, *, topics: AbstractSet[str] | None = None) -> None:
+    """These brokers are live: tell them what to delete; what they are to have again is not owed any more.
+
+    With ``topics`` only what they owe of these is judged.
+    """
     for broker in brokers:
-        owed = await in_order(c.context.debts.of(broker), c.outbox.pace)
+        debts = c.context.debts.of(broker)
+        owed = await in_order(debts if topics is None else _of(debts, topics), c.outbox.pace)
         if owed and broker in c.context.brokers:
             forgiven, due = await _judged(broker, owed, c)
             await c.debts.settle(broker, forgiven)
             await let_lead(broker, forgiven, c)
             await _ask_for_deletion(broker, due, c)
+
+
+def _of(debts: Iterable[TopicPartition], topics: AbstractSet[str]) -> list[TopicPartition]:
+    return [tp for tp in debts if tp.topic in topics]
 
 
 async def let_lead(broker: BrokerId, partitions: Iterable[TopicPartition], c: Controller) -> None:

@@ -1,6 +1,6 @@
 """Partition reassignments: asked for by znode or by request, resumed, completed (KIP-455)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 import structlog
@@ -42,12 +42,19 @@ async def initialise_reassignments(c: Controller) -> None:
 
 async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
     """These brokers are back: what waits for one of them goes on."""
-    waiting = c.context.being_reassigned
-    if not waiting:
-        return
     back = set(brokers)
-    await c.reassigner.resume(sorted(tp for tp in waiting if not back.isdisjoint(c.context.assignment(tp).target)))
-    await _conclude(c)
+    await _resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
+
+
+async def order_additions_again(broker: BrokerId, c: Controller) -> None:
+    """This broker may not have heard of the replicas that are being added to it."""
+    await _resume([tp for tp in c.context.being_reassigned if broker in c.context.assignment(tp).adding], c)
+
+
+async def _resume(partitions: Collection[TopicPartition], c: Controller) -> None:
+    if partitions:
+        await c.reassigner.resume(sorted(partitions))
+        await _conclude(c)
 
 
 # -- by znode --------------------------------------------------------------------------------------------------------

@@ -42,15 +42,14 @@ async def on_topic_change(_event: Event, c: Controller) -> None:
     """Compare the topics in ZooKeeper with the known ones."""
     if not c.is_active:
         return
-    names = await c.store.read_topic_names()
+    names, doubts = await c.store.read_topic_names(), _doubts(c)
     for gone in [name for name in c.context.topics if name not in names]:
         _forget(gone, c)
-    is_less_in_doubt = _release_gone(c, names)
+    _release(doubts.keys() - names, c)
     fresh = [name for name in names if name not in c.context.topics]
     if fresh:
         await _take_in(await c.store.read_topics(fresh), c)
-    if is_less_in_doubt:  # whoever came back before that was not told to delete what it owes
-        await pay_debts(sorted(c.context.live_or_shutting_down), c)
+    await _pay_what_is_clear(doubts, c)
 
 
 def _forget(topic: str, c: Controller) -> None:
@@ -63,13 +62,18 @@ def _forget(topic: str, c: Controller) -> None:
     c.context.remove_topic(topic)
 
 
-def _release_gone(c: Controller, names: AbstractSet[str]) -> bool:
-    """Topics that are gone are in quarantine no more; says whether anything of them was."""
-    paths = [path for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")]
-    gone = [path for path in paths if path.split("/")[3] not in names]
-    for path in gone:
-        c.context.release(path)
-    return bool(gone)
+def _release(topics: AbstractSet[str], c: Controller) -> None:
+    """These topics are gone, or others of their names: whatever was wrong with them is over."""
+    for topic, paths in _doubts(c).items():
+        for path in paths if topic in topics else ():
+            c.context.release(path)
+
+
+async def _pay_what_is_clear(doubts: Mapping[str, Collection[str]], c: Controller) -> None:
+    """What was owed of topics in doubt could not be judged: who came back meanwhile was not told to delete it."""
+    clear = {topic for topic, paths in doubts.items() if not c.context.quarantine.keys() >= {*paths}}
+    if clear:
+        await pay_debts(sorted(c.context.live_or_shutting_down), c, topics=clear)
 
 
 async def on_partition_modifications(event: PartitionModifications, c: Controller) -> None:
@@ -82,23 +86,30 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
     """Read topic znodes again; a topic that was created anew in between is dropped and taken in as new."""
     if not names:
         return
-    read = await c.store.read_topics(names)
+    read, doubts = await c.store.read_topics(names), _doubts(c)
     for name in read.missing & c.context.topics.keys():
         # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
         _forget(name, c)
-    for name, image in read.topics.items():
-        known = c.context.topics.get(name)
-        if known is not None and known.czxid != image.czxid:
-            log.info("topic was created anew", topic=name)
-            await end_requests_of(name, c)
-            c.context.remove_topic(name)
+    anew = {name for name, image in read.topics.items() if _is_another(image, c)}
+    for name in sorted(anew):
+        log.info("topic was created anew", topic=name)
+        await end_requests_of(name, c)
+        c.context.remove_topic(name)
+    _release(read.missing | anew, c)
     await _take_in(read, c)
+    await _pay_what_is_clear(doubts, c)
+
+
+def _is_another(image: TopicImage, c: Controller) -> bool:
+    """Whether a topic of this name is known, and was created at another time."""
+    known = c.context.topics.get(image.name)
+    return known is not None and known.czxid != image.czxid
 
 
 async def _take_in(read: TopicsRead, c: Controller) -> None:
     """Remember what was read and start the partitions that are new."""
     quarantine(c, read.broken)
-    doubtful = _doubtful_topics(c) & read.topics.keys()
+    doubtful = _doubts(c).keys() & read.topics.keys()
     mended = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
     for name in mended:
         c.context.release(f"/brokers/topics/{name}")
@@ -119,13 +130,15 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
         expect_completion(c.context.partitions_of(name), c)
     if any(name in c.context.topics for name in mended):
         c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
-    if mended:  # what brokers owe of them could not be judged either
-        await pay_debts(sorted(c.context.live_or_shutting_down), c)
 
 
-def _doubtful_topics(c: Controller) -> set[str]:
-    """The topics of which something is in quarantine."""
-    return {path.split("/")[3] for path in c.context.quarantine if path.startswith(f"{_TOPICS}/")}
+def _doubts(c: Controller) -> dict[str, list[str]]:
+    """What is in quarantine, by topic."""
+    doubts: defaultdict[str, list[str]] = defaultdict(list)
+    for path in c.context.quarantine:
+        if path.startswith(f"{_TOPICS}/"):
+            doubts[path.split("/")[3]].append(path)
+    return doubts
 
 
 async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:

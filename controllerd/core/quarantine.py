@@ -11,6 +11,8 @@ def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
 
 def is_in_doubt(context: ControllerContext, tp: TopicPartition) -> bool:
     """Whether something of the partition is in quarantine: its state, its folder, or its topic."""
+    if not context.quarantine:
+        return False
     topic = f"/brokers/topics/{tp.topic}"
     paths = (topic, f"{topic}/partitions/{tp.partition}", tp.state_path)
-    return bool(context.quarantine) and any(path in context.quarantine for path in paths)
+    return any(path in context.quarantine for path in paths)

@@ -155,7 +155,8 @@ class ReplicaStateMachine:
     def _start(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         """Those that were new were told with their leadership already, or will be when their reassignment goes on.
 
-        What is in quarantine does not go on. It is no new replica either: who knows whether it is in the ISR by now.
+        Where the state is in quarantine it does not go on. That is no new replica either: who knows whether it is in
+        the ISR by now.
         """
         new = {states for states in {each.replica_states for each in part} if states[broker] is ReplicaState.NEW}
         led = [each for each in part if each.leadership is not None]

@@ -95,6 +95,18 @@ async def test_a_replica_that_is_being_added_is_ordered_anew_when_the_channel_is
     assert "LeaderAndIsr(t-0 1/2 [1, 2] new)" in world.brief(3)
 
 
+async def test_a_refresh_of_a_broker_that_keeps_its_replica_moves_no_leader_epoch(world: World) -> None:
+    await with_topic(world, 1, 2)
+    await reassign(world, {tp("t"): [1, 2, 3]})
+    before = world.state("t")
+    world.forget()
+
+    world.queue.put(BrokerRefresh(BrokerId(2), reopen=True))
+    await world.settle()
+
+    assert world.state("t") == before
+
+
 async def test_a_broker_that_dies_with_nothing_on_it_is_announced_by_an_empty_update(world: World) -> None:
     world.die(3)
 

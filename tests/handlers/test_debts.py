@@ -320,6 +320,73 @@ async def test_what_is_owed_of_a_topic_is_judged_when_its_znode_can_be_understoo
     assert written(disks.world) == {}
 
 
+@pytest.mark.parametrize(
+    ("assignment", "epoch"), [([1, 1], 0), ([4], -1)], ids=["a broker twice", "a stranger is being added"]
+)
+async def test_what_is_owed_of_a_partition_is_judged_when_its_assignment_can_be_understood_again(
+    disks: Disks, assignment: list[int], epoch: int
+) -> None:
+    await owe(disks, "odd")
+    node = {"version": 2, "partitions": {"0": assignment}, "adding_replicas": {"0": [5]}, "removing_replicas": {}}
+    disks.world.tree.put("/brokers/topics/odd", json.dumps(node).encode())
+    disks.world.register(3)
+    await disks.settle()
+    assert "/brokers/topics/odd/partitions/0" in disks.world.context.quarantine
+    assert stopped(disks.world, 3) == []
+
+    disks.world.put_topic("odd", {0: [1, 2]})
+    await disks.settle()
+
+    assert stopped(disks.world, 3) == [f"StopReplica(odd-0 {epoch} delete)"]
+
+
+async def test_what_is_owed_of_an_earlier_topic_waits_for_nothing_that_was_wrong_with_that_topic(disks: Disks) -> None:
+    disks.world.put_topic("moved", {0: [1, 2], 1: [1, 2]})
+    await disks.settle()
+    await disks.world.c.debts.owe({THREE: [tp("moved", 1)]})
+    disks.world.tree.put(tp("moved", 1).state_path, b"not JSON")
+    disks.world.bounce(2)  # so that somebody looks
+    await disks.settle()
+    assert tp("moved", 1).state_path in disks.world.context.quarantine
+
+    disks.world.tree.remove("/brokers/topics/moved")
+    disks.world.put_topic("moved", {0: [1, 2]}, topic_id_of("another"))
+    await disks.settle()
+    disks.world.register(3)
+    await disks.settle()
+
+    assert disks.world.context.quarantine == {}
+    assert stopped(disks.world, 3) == ["StopReplica(moved-1 -1 delete)"]
+
+
+async def test_a_topic_that_is_mended_asks_for_nothing_that_is_owed_of_others(disks: Disks) -> None:
+    await owe(disks, "gone")
+    disks.silent = {3}
+    disks.world.register(3)
+    disks.world.tree.put("/brokers/topics/odd", b"not JSON")
+    await disks.settle()
+    disks.forget()
+
+    disks.world.put_topic("odd", {0: [1, 2]})
+    await disks.settle()
+
+    assert stopped(disks.world, 3) == []
+
+
+async def test_a_topic_with_the_id_of_another_is_not_mended_by_every_new_topic(disks: Disks) -> None:
+    await owe(disks, "gone")
+    disks.silent = {3}
+    disks.world.register(3)
+    disks.world.put_topic("twin", {0: [1, 2]}, topic_id_of("moved"))
+    await disks.settle()
+    disks.forget()
+
+    disks.world.put_topic("new", {0: [1, 2]})
+    await disks.settle()
+
+    assert stopped(disks.world, 3) == []
+
+
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:
     await owe(disks, "gone")
 
