@@ -120,5 +120,6 @@ class ForeignChanges:
         await self._debts.owe(called_off)
         await self._phases.stop(called_off, hand_over=True)
         await self._replicas.stop_handing_over(forgotten)
+        await self._debts.waive(begun)
         await self._replicas.handle_on(begun, ReplicaState.NEW)
         await self._replicas.handle_on(begun, ReplicaState.ONLINE)

@@ -18,6 +18,7 @@ from events.cluster import QuarantineCheck
 from events.responses import LeaderAndIsrResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 from tests.fakes.disks import Disks, successor
+from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, topic_id_of, tp
 
 THREE = BrokerId(3)
@@ -385,6 +386,30 @@ async def test_a_topic_with_the_id_of_another_is_not_mended_by_every_new_topic(d
     await disks.settle()
 
     assert stopped(disks.world, 3) == []
+
+
+@pytest.mark.parametrize("is_broken_between", [False, True], ids=["at once", "after a znode that nobody understands"])
+async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has_answered(
+    disks: Disks, is_broken_between: bool
+) -> None:
+    """The order to delete it still waits for the broker: whoever elected it would elect an empty replica."""
+    world = disks.world
+    world.register(3)
+    world.put_topic("away", {0: [3, 1, 2]})
+    await disks.settle()
+    disks.silent = {3}
+    await reassign(world, {tp("away"): [1, 2]})
+    await disks.settle()
+    assert world.context.debts.is_going(THREE, tp("away"))
+
+    if is_broken_between:
+        world.tree.put("/brokers/topics/away", b"not JSON")
+        await disks.settle()
+    world.put_topic("away", {0: [3, 1, 2]})
+    await disks.settle()
+
+    assert written(world) == {}
+    assert world.context.debts.is_going(THREE, tp("away"))
 
 
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:
