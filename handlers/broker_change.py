@@ -15,7 +15,7 @@ from events.cluster import BrokerModifications, BrokerRefresh
 from handlers.debts import let_lead, pay_debts
 from handlers.our_replicas import replace_our_replicas
 from handlers.preparation import quarantine, take_out_of_quarantine
-from handlers.reassignments import order_additions_again, resume_reassignments_to
+from handlers.reassignments import additions_to, resume, resume_reassignments_to
 from handlers.replicas_offline import on_replicas_become_offline
 from handlers.topic_deletion import repeat_deletions
 from replay.records import AlarmRecord
@@ -169,8 +169,9 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
         c.channels.remove_broker(event.broker)
         c.context.debts.end_channel(event.broker)
         c.channels.add_broker(known)
+    unheard_of = additions_to(event.broker, c)
     await _bring_up_to_date([event.broker], c)
-    await order_additions_again(event.broker, c)
+    await resume(unheard_of, c)
     if event.reopen:  # what it was to delete went with the channel
         await repeat_deletions(event.broker, c)
         await let_lead(event.broker, c.context.debts.end_waiver(event.broker, c.context.partitions_on(event.broker)), c)

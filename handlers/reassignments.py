@@ -7,8 +7,9 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.model import BrokerId, ReplicaAssignment, ReplicaState, TopicImage, TopicPartition
 from controllerd.core.reassignment import not_live, target_problem
+from controllerd.core.records import PartitionRecord
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import assignment_flaw
 from controllerd.errors import NotController
@@ -43,15 +44,22 @@ async def initialise_reassignments(c: Controller) -> None:
 async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
     """These brokers are back: what waits for one of them goes on."""
     back = set(brokers)
-    await _resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
+    await resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
 
 
-async def order_additions_again(broker: BrokerId, c: Controller) -> None:
-    """This broker may not have heard of the replicas that are being added to it."""
-    await _resume([tp for tp in c.context.being_reassigned if broker in c.context.assignment(tp).adding], c)
+def additions_to(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+    """Reassigned partitions whose replica the broker may not have heard of. Ask before its replicas are started."""
+    return [tp for tp in c.context.being_reassigned if _may_be_unheard_of(c.context.record(tp), broker)]
 
 
-async def _resume(partitions: Collection[TopicPartition], c: Controller) -> None:
+def _may_be_unheard_of(record: PartitionRecord, broker: BrokerId) -> bool:
+    """A new replica is not named as one that is being added where somebody overruled the reassignment that added it."""
+    is_new = record.replica_states[broker] is ReplicaState.NEW
+    return broker in record.assignment.adding or (is_new and broker in record.assignment.target)
+
+
+async def resume(partitions: Collection[TopicPartition], c: Controller) -> None:
+    """These reassignments go on."""
     if partitions:
         await c.reassigner.resume(sorted(partitions))
         await _conclude(c)

@@ -95,6 +95,8 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
         log.info("topic was created anew", topic=name)
         await end_requests_of(name, c)
         c.context.remove_topic(name)
+    if not doubts.keys().isdisjoint(anew):
+        c.queue.put(TopicDeletion())  # it may have been asked for when nobody could understand the earlier one
     _release(read.missing | anew, c)
     await _take_in(read, c)
     await _pay_what_is_clear(doubts, c)

@@ -120,6 +120,7 @@ class ForeignChanges:
         await self._debts.owe(called_off)
         await self._phases.stop(called_off, hand_over=True)
         await self._replicas.stop_handing_over(forgotten)
-        await self._debts.waive(begun)
+        for broker, partitions in begun.items():  # still owed: somebody may take the edit back before it is settled
+            self._context.debts.waive(broker, partitions)
         await self._replicas.handle_on(begun, ReplicaState.NEW)
         await self._replicas.handle_on(begun, ReplicaState.ONLINE)

@@ -1,5 +1,7 @@
 """Brokers die, bounce, return and change their registration."""
 
+import json
+
 from controllerd.core.model import BrokerId, PartitionState
 from events.cluster import BrokerRefresh, QuarantineCheck
 from replay.records import AlarmRecord, PartitionStateRecord
@@ -105,6 +107,23 @@ async def test_a_refresh_of_a_broker_that_keeps_its_replica_moves_no_leader_epoc
     await world.settle()
 
     assert world.state("t") == before
+
+
+async def test_a_refreshed_broker_hears_of_a_new_replica_that_somebody_elses_reassignment_keeps(world: World) -> None:
+    """It is new, and not named any more among those that are being added."""
+    await with_topic(world, 1, 2)
+    world.register(4)
+    await world.settle()
+    await reassign(world, {tp("t"): [1, 2, 3]})
+    node = {"version": 2, "partitions": {"0": [1, 2, 3, 4]}, "adding_replicas": {"0": [4]}, "removing_replicas": {}}
+    world.tree.put("/brokers/topics/t", json.dumps(node).encode())
+    await world.settle()
+    world.forget()
+
+    world.queue.put(BrokerRefresh(BrokerId(3), reopen=True))
+    await world.settle()
+
+    assert any(request.startswith("LeaderAndIsr(t-0 1/") for request in world.brief(3))
 
 
 async def test_a_broker_that_dies_with_nothing_on_it_is_announced_by_an_empty_update(world: World) -> None:

@@ -14,7 +14,7 @@ from controllerd.core.requests import (
     UpdateMetadataRequest,
 )
 from controllerd.zk import codecs, paths
-from events.cluster import QuarantineCheck
+from events.cluster import BrokerRefresh, QuarantineCheck
 from events.responses import LeaderAndIsrResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 from tests.fakes.disks import Disks, successor
@@ -407,9 +407,61 @@ async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has
         await disks.settle()
     world.put_topic("away", {0: [3, 1, 2]})
     await disks.settle()
+    world.queue.put(TopicDeletionRetry())
+    await disks.settle()
 
     assert written(world) == {}
     assert world.context.debts.is_going(THREE, tp("away"))
+
+
+@pytest.mark.parametrize("is_away", [True, False], ids=["away", "silent"])
+async def test_a_debt_outlives_an_edit_by_hand_that_is_taken_back(disks: Disks, is_away: bool) -> None:
+    world = disks.world
+    world.register(3)
+    world.put_topic("away", {0: [3, 1, 2]})
+    await disks.settle()
+    disks.silent = {3}
+    if is_away:
+        world.die(3)
+        await disks.settle()
+    await reassign(world, {tp("away"): [1, 2]})
+    await disks.settle()
+
+    for replicas in ([3, 1, 2], [1, 2]):
+        world.put_topic("away", {0: replicas})
+        await disks.settle()
+    disks.silent = set()
+    if is_away:
+        world.register(3)
+    else:
+        world.bounce(3)
+    await disks.settle()
+
+    assert tp("away") not in disks.logs[3]
+    assert written(world) == {}
+
+
+async def test_a_replica_that_was_ordered_to_go_and_came_back_by_hand_may_lead_once_the_broker_has_answered(
+    disks: Disks,
+) -> None:
+    world = disks.world
+    world.register(3)
+    world.put_topic("away", {0: [3, 1, 2]})
+    await disks.settle()
+    disks.silent = {3}
+    await reassign(world, {tp("away"): [1, 2]})
+    await disks.settle()
+    for replicas in ([3, 1, 2], [1, 2]):
+        world.put_topic("away", {0: replicas})
+        await disks.settle()
+
+    disks.silent = set()
+    world.queue.put(BrokerRefresh(THREE, reopen=True))
+    await disks.settle()
+    world.put_topic("away", {0: [3, 1, 2]})
+    await disks.settle()
+
+    assert not world.context.debts.is_going(THREE, tp("away"))
 
 
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:

@@ -322,3 +322,21 @@ async def test_partitions_added_while_our_replicas_are_replaced_are_started_too(
 
     assert added
     assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)
+
+
+async def test_a_topic_that_was_to_be_deleted_while_nobody_understood_it_is_deleted_though_it_was_created_anew(
+    world: World,
+) -> None:
+    """Its request would otherwise hit the new topic much later, with whatever was written since."""
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    world.tree.put("/brokers/topics/t", b"not JSON")
+    await world.settle()
+    world.tree.put("/admin/delete_topics/t", b"")
+    await world.settle()
+
+    world.tree.remove("/brokers/topics/t")
+    world.put_topic("t", {0: [1, 2]}, topic_id_of("another"))
+    await world.settle()
+
+    assert "t" in world.context.queued_for_deletion
