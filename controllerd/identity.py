@@ -16,6 +16,8 @@ from controllerd.errors import ConfigError
 
 _LOCK_FILE: Final = "lock"
 _INSTANCE_FILE: Final = "instance"
+ROLE_FILE: Final = "when_broker_holds"
+"""In the data directory: what an operator wants remembered, the value of ``controller.when_broker_holds``."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,15 @@ class Identity:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def remember_takeover(self) -> Path:
+        """From the next start on take the role from brokers; returns the file. Blocks for the disk.
+
+        :raises OSError: it cannot be written.
+        """
+        file = self.data_dir / ROLE_FILE
+        _write_durably(file, "takeover")
+        return file
 
     def __enter__(self) -> Self:
         return self
@@ -88,13 +99,18 @@ def _instance_of(path: Path) -> str:
 
 def _draw_instance(file: Path) -> str:
     instance = str(uuid.uuid4())
-    fresh = file.with_suffix(".new")
     try:
-        with fresh.open("w", encoding="ascii") as out:
-            out.write(f"{instance}\n")
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(file)
+        _write_durably(file, instance)
     except OSError as error:
         raise ConfigError([f"node.data_dir: {file} cannot be written: {error.strerror}"]) from error
     return instance
+
+
+def _write_durably(file: Path, line: str) -> None:
+    """All of it or nothing, whatever happens meanwhile."""
+    fresh = file.with_suffix(".new")
+    with fresh.open("w", encoding="ascii") as out:
+        out.write(f"{line}\n")
+        out.flush()
+        os.fsync(out.fileno())
+    fresh.replace(file)

@@ -14,7 +14,8 @@ _SHORTEST_SESSION_MS: Final = 1_000
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
     """Every broken rule as a sentence. ``values`` holds only what was given and well-formed."""
-    return [*_node(values), *_session(values), *_listeners(values), *_mode(values), *_addresses(values)]
+    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses)
+    return [problem for rule in rules for problem in rule(values)]
 
 
 def _node(values: Mapping[str, object]) -> Iterator[str]:
@@ -46,25 +47,27 @@ def _mode(values: Mapping[str, object]) -> Iterator[str]:
             f"kafka.mode: hidden needs kafka.inter_broker_protocol_version 2.6 or below, it is {version}: "
             "newer brokers send requests to the controller"
         )
-    names = {endpoint.listener for endpoint in _endpoints(values)}
+
+
+def _listeners_of_brokers(values: Mapping[str, object]) -> Iterator[str]:
+    """Brokers send ISR changes over their control plane listener if they have one, and ask to shut down over the
+    other one. Where nobody is told about us, whatever listeners there are serve operators.
+    """
     inter_broker = str(values.get("kafka.inter_broker_listener_name", "PLAINTEXT")).upper()
-    if names and inter_broker not in names:
-        listed = ", ".join(sorted(names))
-        yield f"{named('kafka.inter_broker_listener_name')}: {inter_broker} is not among kafka.listeners ({listed})"
-
-
-def control_plane_problems(values: Mapping[str, object], control_plane: str | None) -> list[str]:
-    """Brokers with a control plane listener send ISR changes over it, and ask to shut down over the other one."""
-    if control_plane is None or values.get("kafka.mode") == "hidden":
-        return []
-    problems = []
+    control_plane = values.get("kafka.control_plane_listener_name")
+    if control_plane == inter_broker:
+        yield f"{named('kafka.control_plane_listener_name')}: {inter_broker} is the listener between brokers already"
     names = {endpoint.listener for endpoint in _endpoints(values)}
-    if names and control_plane not in names:
-        listed = ", ".join(sorted(names))
-        problems.append(f"kafka.listeners: brokers look for their controller on {control_plane}, not on {listed}")
-    if values.get("kafka.mode") == "internal":
-        problems.append("kafka.mode: internal shows one listener, and brokers with a control plane listener need two")
-    return problems
+    if not names or values.get("kafka.mode") == "hidden":
+        return
+    listed = ", ".join(sorted(names))
+    if inter_broker not in names:
+        yield f"{named('kafka.inter_broker_listener_name')}: {inter_broker} is not among kafka.listeners ({listed})"
+    if control_plane is not None and control_plane not in names:
+        yield (
+            f"{named('kafka.control_plane_listener_name')}: {control_plane} is not among kafka.listeners ({listed}), "
+            "and brokers look for their controller there"
+        )
 
 
 def _addresses(values: Mapping[str, object]) -> Iterator[str]:

@@ -10,6 +10,7 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "zookeeper.session_timeout_ms": "zookeeper.session.timeout.ms",
         "zookeeper.connection_timeout_ms": "zookeeper.connection.timeout.ms",
         "kafka.inter_broker_listener_name": "inter.broker.listener.name",
+        "kafka.control_plane_listener_name": "control.plane.listener.name",
         "kafka.inter_broker_protocol_version": "inter.broker.protocol.version",
         "kafka.unclean_leader_election_enable": "unclean.leader.election.enable",
         "kafka.delete_topic_enable": "delete.topic.enable",
@@ -18,6 +19,9 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.leader_imbalance_check_interval_seconds": "leader.imbalance.check.interval.seconds",
         "kafka.num_partitions": "num.partitions",
         "kafka.default_replication_factor": "default.replication.factor",
+        "kafka.remote_log_storage_system_enable": "remote.log.storage.system.enable",
+        "kafka.controller_quota_window_num": "controller.quota.window.num",
+        "kafka.controller_quota_window_size_seconds": "controller.quota.window.size.seconds",
         "kafka.request_timeout_ms": "request.timeout.ms",
         "kafka.controller_socket_timeout_ms": "controller.socket.timeout.ms",
     }

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controllerd.config.checks import contradictions, control_plane_problems
+from controllerd.config.checks import contradictions
 from controllerd.config.kafka_names import KEYS, named
 from controllerd.config.model import (
     AuditConfig,
@@ -24,6 +24,7 @@ from controllerd.config.model import (
 from controllerd.config.server_properties import NOTHING, ServerProperties, read_server_properties
 from controllerd.config.values import convert
 from controllerd.errors import ConfigError
+from controllerd.identity import ROLE_FILE
 
 _SECTIONS: Final[Mapping[str, type[Section]]] = {
     "zookeeper": ZookeeperConfig,
@@ -53,8 +54,8 @@ def load_config(
     *,
     server_properties: Path | None = None,
 ) -> Config:
-    """The effective configuration: a broker's ``server.properties``, above it the file, above it
-    ``CONTROLLERD__SECTION__KEY``, above it the flags.
+    """The effective configuration: what was remembered in the data directory, above it a broker's
+    ``server.properties``, above it the file, above it ``CONTROLLERD__SECTION__KEY``, above it the flags.
 
     ``flags`` go by ``section.key``; None and empty lists mean that a flag was not given. Under systemd the data
     directory defaults to ``STATE_DIRECTORY``.
@@ -70,11 +71,12 @@ def load_config(
     given |= _known(in_file, problems)
     given |= _known(_read_env(env), problems)
     given |= _known(_read_flags(flags), problems)
+    given = _remembered(given, problems) | given
     values = _convert_all(given, problems)
     _derive(values)
     if not unreadable:  # nobody knows what such a file gives
         problems += _missing(values, given)
-    problems += contradictions(values) + control_plane_problems(values, brokers.control_plane)
+    problems += contradictions(values)
     if problems:
         raise ConfigError(problems)
     return _build(values, {key: given[key].origin if key in given else "default" for key in _KEYS}, brokers)
@@ -116,6 +118,20 @@ def _read_env(env: Mapping[str, str]) -> dict[str, _Given]:
 
 def _read_flags(flags: Mapping[str, object]) -> dict[str, _Given]:
     return {key: _Given(value, "flag", True) for key, value in flags.items() if value not in (None, [], ())}
+
+
+def _remembered(given: Mapping[str, _Given], problems: list[str]) -> dict[str, _Given]:
+    """What an operator wanted kept beyond restarts; whatever is configured wins."""
+    if "node.data_dir" not in given:
+        return {}
+    file = Path(str(given["node.data_dir"].value)) / ROLE_FILE
+    try:
+        return {"controller.when_broker_holds": _Given(file.read_text(encoding="utf-8").strip(), str(file), True)}
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"cannot read {file}: {error}")
+        return {}
 
 
 def _known(given: dict[str, _Given], problems: list[str]) -> dict[str, _Given]:
@@ -169,7 +185,7 @@ def _derive(values: dict[str, object]) -> None:
 
 def _missing(values: Mapping[str, object], given: Mapping[str, _Given]) -> list[str]:
     required = [key for key, field in _KEYS.items() if field.required and key != "audit.dir"]
-    if values.get("kafka.mode") != "hidden":
+    if values.get("kafka.mode") != "hidden" and values.get("controller.mode") != "observe":
         required.append("kafka.listeners")
     return [
         f"{named(key)}: required; set it in the file, as {_variable(key)}, or by its flag"

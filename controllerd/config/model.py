@@ -9,7 +9,9 @@ from msgspec import Meta
 
 from controllerd.config.versions import features_of
 from controllerd.core.model import Endpoint, Features
+from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.core.policy import Policy
+from controllerd.core.reach import Reach
 
 Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -54,6 +56,8 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     listeners: tuple[Endpoint, ...] = ()
     """``NAME://host:port`` each; host and port are what brokers connect to."""
     inter_broker_listener_name: str = "PLAINTEXT"
+    control_plane_listener_name: str | None = None
+    """The listener of brokers for control requests alone, on which they look for their controller, too."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
     inter_broker_protocol_version: str = "3.9"
@@ -64,13 +68,36 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     leader_imbalance_check_interval_seconds: Count = 300
     num_partitions: Count = 1
     default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
+    remote_log_storage_system_enable: bool = False
+    """Whether brokers have tiered storage (KIP-405), so that a new topic may ask for it."""
+    controller_quota_window_num: Count = 11
+    controller_quota_window_size_seconds: Count = 1
+    """With the number of windows: for how long the rate of a quota may be saved up (KIP-599)."""
     request_timeout_ms: Milliseconds = 30_000
     controller_socket_timeout_ms: Milliseconds = 30_000
+
+    @property
+    def controller_listener_name(self) -> str:
+        """The listener over which a controller and brokers talk; brokers ask to shut down over the other one."""
+        return self.control_plane_listener_name or self.inter_broker_listener_name
 
     @property
     def features(self) -> Features:
         """The optional behaviour that the protocol version allows."""
         return features_of(self.inter_broker_protocol_version)
+
+    @property
+    def reach(self) -> Reach:
+        """Over which listeners brokers, clients and we are to reach each other."""
+        named = (self.control_plane_listener_name, self.inter_broker_listener_name)
+        is_visible = self.mode == "visible"
+        shown = frozenset(endpoint.listener for endpoint in self.listeners) if is_visible else frozenset()
+        return Reach(tuple(name for name in named if name is not None), shown, is_visible)
+
+    @property
+    def quota_window(self) -> QuotaWindow:
+        """For how long the rate of a quota of partitions may be saved up."""
+        return QuotaWindow(self.controller_quota_window_num, self.controller_quota_window_size_seconds)
 
     @property
     def policy(self) -> Policy:
@@ -82,6 +109,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
             leader_imbalance_check_interval_s=float(self.leader_imbalance_check_interval_seconds),
             num_partitions=self.num_partitions,
             default_replication_factor=self.default_replication_factor,
+            tiered_storage=self.remote_log_storage_system_enable,
         )
 
 
@@ -96,8 +124,12 @@ class HttpConfig(Section, frozen=True, kw_only=True):
 class ControllerConfig(Section, frozen=True, kw_only=True):
     """How this instance treats the role."""
 
+    mode: Literal["active", "observe"] = "active"
+    """``observe`` contends for nothing, writes nothing and opens no Kafka listener: it watches another controller."""
     when_broker_holds: Literal["standby", "takeover"] = "standby"
     """Whether the role is taken from a broker's own controller without being asked."""
+    observe_interval_ms: Milliseconds = 500
+    """The shortest pause between two looks at ZooKeeper in ``observe``."""
 
 
 class AuditConfig(Section, frozen=True, kw_only=True):

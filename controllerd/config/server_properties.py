@@ -13,6 +13,7 @@ _CONTROL_PLANE: Final = "control.plane.listener.name"
 _PROTOCOL: Final = "security.inter.broker.protocol"
 _PROTOCOL_MAP: Final = "listener.security.protocol.map"
 _ZOOKEEPER_TLS: Final = "zookeeper.ssl."
+_SECURITY: Final = {"ssl.": "TLS", "sasl.": "SASL"}
 _ABOUT_LISTENERS: Final = frozenset(
     {"listeners", "advertised.listeners", _LISTENER_NAME, _CONTROL_PLANE, _PROTOCOL, _PROTOCOL_MAP}
 )
@@ -25,6 +26,7 @@ _MUST_BE_FALSE: Final = {
 }
 _MUST_BE_ABSENT: Final = {
     "authorizer.class.name": "ACLs are not enforced: whoever reaches controllerd's listeners could change the cluster",
+    "create.topic.policy.class.name": "the policy is a Java class: topics that it refuses would be created",
     "process.roles": "this is the file of a KRaft node, and controllerd leads ZooKeeper-mode clusters",
 }
 
@@ -36,8 +38,6 @@ class ServerProperties(NamedTuple):
     """By our keys, as text."""
     ignored: tuple[str, ...] = ()
     """Names in the file that mean nothing to a controller."""
-    control_plane: str | None = None
-    """The listener on which brokers look for their controller, if it is one of its own."""
     problems: Sequence[str] = ()
     is_readable: bool = True
     """Whether anything can be said about what the file gives."""
@@ -55,16 +55,16 @@ def read_server_properties(file: Path) -> ServerProperties:
         return ServerProperties({}, problems=[f"cannot read {file}: {error.strerror}"], is_readable=False)
     except javaproperties.InvalidUEscapeError as error:
         return ServerProperties({}, problems=[f"{file} is not a properties file: {error}"], is_readable=False)
-    listener, control_plane = _inter_broker_listener(given), given.get(_CONTROL_PLANE)
-    values = {KEYS[name]: value for name, value in given.items() if name in KEYS}
+    listener = _inter_broker_listener(given)
+    values = {KEYS[name]: value for name, value in given.items() if name in KEYS and (value or name != _CONTROL_PLANE)}
     _shorten_version(values)
     if given.keys() & _ABOUT_LISTENERS:
-        values["kafka.inter_broker_listener_name"] = control_plane or listener
+        values["kafka.inter_broker_listener_name"] = listener
+    problems = (*_refusals(given), *_security_problems(given, listener), *_listener_problems(given, listener))
     return ServerProperties(
         values,
         tuple(sorted(given.keys() - KEYS.keys() - _ABOUT_LISTENERS)),
-        control_plane.upper() if control_plane else None,
-        [f"{name} ({file}): {problem}" for name, problem in (*_refusals(given), *_listener_problems(given, listener))],
+        [f"{name} ({file}): {problem}" for name, problem in problems],
     )
 
 
@@ -77,6 +77,29 @@ def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, _MUST_BE_ABSENT[name]
         elif name.startswith(_ZOOKEEPER_TLS) and (name, value.lower()) != (f"{_ZOOKEEPER_TLS}client.enable", "false"):
             yield name, "TLS to ZooKeeper is not supported"
+
+
+def _security_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[tuple[str, str]]:
+    """Settings of TLS and SASL for every listener, or for one over which brokers and we talk.
+
+    Those under the name of a listener for clients are none of our business.
+    """
+    ours = {name.lower() for name in (inter_broker, given.get(_CONTROL_PLANE)) if name}
+    prefixes = {f"{scope}{kind}": what for kind, what in _SECURITY.items() for scope in ("", *_scopes(ours))}
+    for name, value in given.items():
+        found = next((what for prefix, what in prefixes.items() if name.startswith(prefix)), None)
+        if value and found is not None:
+            yield (
+                name,
+                (
+                    f"{found} is not supported yet; what is for a listener of clients alone is read over when it is "
+                    "under listener.name.<listener>"
+                ),
+            )
+
+
+def _scopes(listeners: set[str]) -> list[str]:
+    return sorted(f"listener.name.{listener}." for listener in listeners)
 
 
 def _shorten_version(values: dict[str, str]) -> None:
@@ -102,10 +125,10 @@ def _listener_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[
     protocols = _protocols(given.get(_PROTOCOL_MAP, ""))
     declared = _declared(given.get("advertised.listeners") or given.get("listeners", ""))
     said_by = _LISTENER_NAME if _LISTENER_NAME in given else _PROTOCOL
-    for key, listener in ((said_by, inter_broker), (_CONTROL_PLANE, given.get(_CONTROL_PLANE, inter_broker))):
+    for key, listener in ((said_by, inter_broker), (_CONTROL_PLANE, given.get(_CONTROL_PLANE, ""))):
         name = listener.upper()
         protocol = protocols.get(name, name)
-        if key == _CONTROL_PLANE and listener == inter_broker:
+        if key == _CONTROL_PLANE and not given.get(_CONTROL_PLANE):
             continue
         if protocol in _NOT_SUPPORTED:
             yield key, f"listener {name} uses {protocol}, which is not supported yet; only PLAINTEXT is"

@@ -86,6 +86,7 @@ _BY_KEY: Final[Mapping[str, Callable[[object], object]]] = {
     "zookeeper.connect": lambda raw: check_connect(_text(raw)),
     "kafka.listeners": parse_listeners,
     "kafka.inter_broker_listener_name": lambda raw: _text(raw).upper(),  # Kafka's listener names know no case
+    "kafka.control_plane_listener_name": lambda raw: _text(raw).upper(),
     "kafka.inter_broker_protocol_version": _protocol_version,
 }
 _BY_KIND: Final[Mapping[object, Callable[[object], object]]] = {

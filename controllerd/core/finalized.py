@@ -1,15 +1,18 @@
 """Finalized features (KIP-584): which updates are allowed, and which brokers keep to what the cluster agreed on.
 
 A broker supports a feature within a range of levels. Brokers of ZooKeeper-mode clusters have no features, so that in
-practice every update of one is refused.
+practice every update of one is refused. The sentences are those of Kafka's own controller.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controllerd.core.model import Broker
 
 Levels = Mapping[str, int]
+_SAFE: Final = "SAFE downgradeType"
+_NOT_APPLIED: Final = "Could not apply finalized feature update because"
+_INCOMPATIBLE: Final = "brokers were found to have incompatible versions for the feature."
 
 
 class WantedLevel(NamedTuple):
@@ -24,11 +27,11 @@ def refusal(name: str, wanted: WantedLevel, levels: Levels, brokers: Iterable[Br
     level, may_lower = wanted
     current = levels.get(name)
     if not name:
-        return "a feature needs a name"
+        return "Feature name can not be empty."
     if level < 1:
-        if not may_lower:
-            return f"level {level} would delete the feature, which is not allowed without downgrade"
-        return "the feature is not finalized" if current is None else None
+        if may_lower:
+            return "Can not delete non-existing finalized feature." if current is None else None
+        return f"Can not provide versionLevel: {level} less than 1 without setting the {_SAFE} in the request."
     if current is not None and (error := _wrong_way(level, current, may_lower=may_lower)) is not None:
         return error
     return _unsupported(name, level, list(brokers))
@@ -36,19 +39,26 @@ def refusal(name: str, wanted: WantedLevel, levels: Levels, brokers: Iterable[Br
 
 def _wrong_way(level: int, current: int, *, may_lower: bool) -> str | None:
     if level == current:
-        return f"the feature is at level {current} already"
+        way = "downgrade" if may_lower else "upgrade"
+        return f"Can not {way} a finalized feature from existing versionLevel:{current} to the same value."
     if level < current and not may_lower:
-        return f"level {level} is lower than {current}, which is not allowed without downgrade"
+        return (
+            f"Can not downgrade finalized feature from existing versionLevel:{current} to provided "
+            f"versionLevel:{level} without setting the downgradeType to SAFE in the request."
+        )
     if level > current and may_lower:
-        return f"level {level} is higher than {current}: that is no downgrade"
+        return (
+            "When the downgradeType is set to SAFE in the request, the provided "
+            f"versionLevel:{level} can not be greater than existing versionLevel:{current}."
+        )
     return None
 
 
 def _unsupported(name: str, level: int, brokers: list[Broker]) -> str | None:
+    if not any(name in broker.features for broker in brokers):
+        return f"{_NOT_APPLIED} the provided feature is not supported."
     without = [broker.id for broker in brokers if incompatibility(broker, {name: level}) is not None]
-    if without or not brokers:
-        return f"level {level} is not supported by brokers {without}" if without else "no broker supports it"
-    return None
+    return f"{_NOT_APPLIED} {_INCOMPATIBLE} Brokers {without}." if without else None
 
 
 def updated(levels: Levels, name: str, wanted: WantedLevel) -> dict[str, int]:

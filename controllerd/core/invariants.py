@@ -120,15 +120,18 @@ class Invariants:
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
-    def check_topics(self, written: Iterable[tuple[TopicImage, TopicImage]]) -> None:
-        """Topic znodes that are about to be written, each with what it says now, at the version of the write."""
+    def check_topics(self, written: Iterable[tuple[TopicImage, TopicImage]], *, growing: Collection[str] = ()) -> None:
+        """Topic znodes that are about to be written, each with what it says now, at the version of the write.
+
+        Only those that are ``growing`` may get more partitions, numbered on from those that they have.
+        """
         for image, now in written:
             self._is_not_in_quarantine(f"/brokers/topics/{image.name}")
             if now.topic_id is not None and image.topic_id not in (now.topic_id, self._known_id(image)):
                 raise InvariantBroken("I-26", f"{image.name} would get the id {image.topic_id} for {now.topic_id}")
             if now.extra != image.extra:
                 raise InvariantBroken("I-17", f"{image.name} would lose or change fields that we do not know")
-            self._keeps_its_partitions(image, now)
+            self._keeps_its_partitions(image, now, is_growing=image.name in growing)
             for partition, before in now.assignments.items():
                 after = image.assignments.get(partition)
                 if after is not None and after != before:
@@ -139,11 +142,14 @@ class Invariants:
         known = self._context.topics.get(image.name)
         return known.topic_id if known is not None and known.czxid == image.czxid else None
 
-    def _keeps_its_partitions(self, image: TopicImage, now: TopicImage) -> None:
+    def _keeps_its_partitions(self, image: TopicImage, now: TopicImage, *, is_growing: bool) -> None:
         lost = now.assignments.keys() - image.assignments.keys()
         if lost and image.name in self._context.queued_for_deletion:  # those that came too late are dropped
             lost = {partition for partition in lost if TopicPartition(image.name, partition) in self._context}
-        if lost or image.assignments.keys() - now.assignments.keys():
+        added = image.assignments.keys() - now.assignments.keys()
+        if is_growing and added == set(range(len(now.assignments), len(image.assignments))):
+            added = set()
+        if lost or added:
             evidence = f"{image.name} has {len(now.assignments)} partitions and would have {len(image.assignments)}"
             raise InvariantBroken("I-17", evidence)
 

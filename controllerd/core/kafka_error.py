@@ -1,6 +1,7 @@
 """Kafka's error codes that a controller gives or reads, under Kafka's names."""
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class KafkaError(IntEnum):
@@ -21,6 +22,7 @@ class KafkaError(IntEnum):
     INVALID_TOPIC_EXCEPTION = 17
     TOPIC_AUTHORIZATION_FAILED = 29
     CLUSTER_AUTHORIZATION_FAILED = 31
+    UNSUPPORTED_SASL_MECHANISM = 33
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
@@ -31,7 +33,9 @@ class KafkaError(IntEnum):
     INVALID_REQUEST = 42
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    REASSIGNMENT_IN_PROGRESS = 60
     LISTENER_NOT_FOUND = 72
+    TOPIC_DELETION_DISABLED = 73
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     STALE_BROKER_EPOCH = 77
@@ -39,6 +43,10 @@ class KafkaError(IntEnum):
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
     NO_REASSIGNMENT_IN_PROGRESS = 85
+    THROTTLING_QUOTA_EXCEEDED = 89
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
     UNKNOWN_TOPIC_ID = 100
@@ -48,3 +56,10 @@ class KafkaError(IntEnum):
     NEW_LEADER_ELECTED = 108
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
+
+
+class Refusal(NamedTuple):
+    """Why a request was refused: the code, and the sentence for whoever asked. None leaves the words to the client."""
+
+    error: KafkaError
+    text: str | None = None

@@ -4,12 +4,25 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice, zip_longest
+from typing import Final
 
+from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerdError
 
+MAX_PARTITIONS: Final = 100_000
+"""Partitions of one topic. Its znode would be more than ZooKeeper takes (``jute.maxbuffer``), so nobody has so many;
+without a bound one request could hold up the controller for minutes (ours)."""
+MAX_AT_ONCE: Final = 200_000
+"""Partitions of all topics of one request: once so many are placed, the rest of its topics is refused (ours)."""
+
 Placement = dict[int, tuple[BrokerId, ...]]
 """Partition -> its replicas, preferred replica first."""
+
+
+TOO_MANY_AT_ONCE: Final = Refusal(
+    KafkaError.INVALID_PARTITIONS, f"After {MAX_AT_ONCE} partitions of one request no further topic is looked at."
+)
 
 
 class PlacementError(ControllerdError):
@@ -26,12 +39,35 @@ def place_replicas(
     """
     if not 0 < replication_factor <= len(racks):
         raise PlacementError(f"replication factor {replication_factor} with {len(racks)} live brokers")
+    if missing := without_rack(racks):
+        raise PlacementError(f"brokers {missing} have no rack, but others have")
     known = {broker: rack for broker, rack in racks.items() if rack is not None}
     if not known:
         return _place(list(racks), {}, partitions, replication_factor, start=start, shift=shift)
-    if len(known) < len(racks):
-        raise PlacementError(f"brokers {sorted(racks.keys() - known.keys())} have no rack, but others have")
     return _place(alternate_racks(known), known, partitions, replication_factor, start=start, shift=shift)
+
+
+def without_rack(racks: Mapping[BrokerId, str | None]) -> list[BrokerId]:
+    """The brokers without a rack, if others have one: nothing can be placed on such a mix (KIP-36)."""
+    missing = sorted(broker for broker, rack in racks.items() if rack is None)
+    return missing if len(missing) < len(racks) else []
+
+
+def placement_refusal(partitions: int, replication_factor: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
+    """Why so many new partitions with so many replicas cannot be placed on these brokers; None if they can.
+
+    For a mix of brokers with and without rack the peer fails with an unknown error and no text, and so do we.
+    """
+    if partitions <= 0:
+        return Refusal(KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if partitions > MAX_PARTITIONS:
+        return Refusal(KafkaError.INVALID_PARTITIONS, f"Number of partitions must not be larger than {MAX_PARTITIONS}.")
+    if replication_factor <= 0:
+        return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    if replication_factor > len(racks):
+        text = f"Replication factor: {replication_factor} larger than available brokers: {len(racks)}."
+        return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, text)
+    return Refusal(KafkaError.UNKNOWN_SERVER_ERROR) if without_rack(racks) else None
 
 
 def expansion_start(brokers: Sequence[BrokerId], first_replica: BrokerId) -> int:

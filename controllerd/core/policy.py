@@ -18,6 +18,8 @@ class Policy(NamedTuple):
     """``num.partitions``, for topics created without a count."""
     default_replication_factor: int = 1
     """``default.replication.factor``, for topics created without one."""
+    tiered_storage: bool = False
+    """``remote.log.storage.system.enable``: new topics may have ``remote.storage.enable``."""
 
 
 KAFKAS_DEFAULTS: Final = Policy()

@@ -5,7 +5,7 @@ adding), its target what it will have (replicas without removing); both follow f
 mind in the middle keeps the origin.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssignment
@@ -51,16 +51,21 @@ def may_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId], onlin
 
 
 def target_problem(target: Sequence[BrokerId]) -> str | None:
-    """Why these can never be the replicas of a partition (error 39), or None."""
+    """Why these can never be the replicas of a partition (error 39), in the words of Kafka's controller, or None."""
     if not target:
-        return "the list of replicas is empty"
+        return "Empty replica list specified in partition reassignment."
     if len(set(target)) < len(target):
-        return "a broker is named twice"
+        return f"Duplicate replica ids in partition reassignment replica list: {as_scala_prints(target)}"
     if min(target) < 0:
-        return "a broker id is negative"
+        return f"Invalid broker id in replica list: {as_scala_prints(target)}"
     if any(broker in OUR_IDS for broker in target):
-        return "controllerd itself has no replicas"
+        return f"controllerd itself has no replicas: {as_scala_prints(target)}"
     return None
+
+
+def as_scala_prints(brokers: Iterable[BrokerId]) -> str:
+    """A list as the sentences of Kafka's controller end with it."""
+    return f"ArrayBuffer({', '.join(map(str, brokers))})"
 
 
 def not_live(current: ReplicaAssignment, target: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> list[BrokerId]:

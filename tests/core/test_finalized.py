@@ -31,7 +31,12 @@ def test_without_finalized_features_nobody_is_incompatible() -> None:
 
 
 def test_a_refusal_names_the_brokers_that_stand_in_the_way() -> None:
-    assert refusal("f", WantedLevel(2, may_lower=False), {}, [broker()]) == "level 2 is not supported by brokers [1]"
+    wanted = WantedLevel(2, may_lower=False)
+    reason = "Could not apply finalized feature update because"
+    assert refusal("f", wanted, {}, [broker(f=(1, 1))]) == (
+        f"{reason} brokers were found to have incompatible versions for the feature. Brokers [1]."
+    )
+    assert refusal("f", wanted, {}, [broker()]) == f"{reason} the provided feature is not supported."
 
 
 def test_an_update_changes_its_own_feature_alone() -> None:

@@ -413,3 +413,19 @@ def test_brokers_are_never_told_an_older_leadership_than_before_kafka_1188(conte
     again.add_leader_and_isr(ids(1, 2), T0, is_new=False)
     context.set_leadership(T0, NOW._replace(leader_epoch=3))
     broken("I-10", lambda: again.add_leader_and_isr(ids(2), T0, is_new=False))
+
+
+def test_only_a_topic_that_is_said_to_grow_may_get_more_partitions(invariants: Invariants) -> None:
+    grown = replace(IMAGE, assignments={**IMAGE.assignments, 2: SETTLED})
+
+    invariants.check_topics([(grown, IMAGE)], growing={"t"})
+
+    broken("I-17", lambda: invariants.check_topics([(grown, IMAGE)], growing={"u"}))
+
+
+def test_a_topic_grows_without_a_gap_and_keeps_what_it_has(invariants: Invariants) -> None:
+    gap = replace(IMAGE, assignments={**IMAGE.assignments, 3: SETTLED})
+    less = replace(IMAGE, assignments={0: IMAGE.assignments[0]})
+
+    broken("I-17", lambda: invariants.check_topics([(gap, IMAGE)], growing={"t"}))
+    broken("I-17", lambda: invariants.check_topics([(less, IMAGE)], growing={"t"}))

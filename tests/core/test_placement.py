@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.core.placement import PlacementError, alternate_racks, expansion_start, place_replicas
+from controllerd.core.placement import (
+    MAX_PARTITIONS,
+    Placement,
+    PlacementError,
+    alternate_racks,
+    expansion_start,
+    place_replicas,
+    placement_refusal,
+    without_rack,
+)
 
 
 def rackless(*numbers: int) -> dict[BrokerId, str | None]:
@@ -115,3 +125,77 @@ def test_every_partition_gets_distinct_brokers_and_leaders_are_even(
     for replicas in placed.values():
         spread = {racks[broker] for broker in replicas}
         assert len(spread) == min(replication_factor, len(set(racks.values())))
+
+
+@pytest.mark.parametrize(
+    ("racks", "missing"),
+    [((None, None), []), (("a", "b"), []), (("a", None), [1]), ((None, "a", None), [0, 2]), ((), [])],
+)
+def test_brokers_lack_a_rack_only_if_others_have_one(racks: tuple[str | None, ...], missing: list[int]) -> None:
+    assert without_rack({BrokerId(number): rack for number, rack in enumerate(racks)}) == missing
+
+
+@given(st.integers(-2, 4), st.integers(-2, 5), st.lists(st.sampled_from([None, "a"]), max_size=4))
+def test_what_is_not_refused_can_be_placed(partitions: int, factor: int, racks: list[str | None]) -> None:
+    brokers = {BrokerId(number): rack for number, rack in enumerate(racks)}
+
+    if placement_refusal(partitions, factor, brokers) is None:
+        assert len(place_replicas(brokers, range(partitions), factor, start=0, shift=0)) == partitions
+
+
+def test_the_largest_topic_is_not_refused_and_one_partition_more_is() -> None:
+    brokers = rackless(1)
+
+    assert placement_refusal(MAX_PARTITIONS, 1, brokers) is None
+    assert (placement_refusal(MAX_PARTITIONS + 1, 1, brokers) or [None])[0] is KafkaError.INVALID_PARTITIONS
+
+
+def unevenness(placed: Placement, brokers: Mapping[BrokerId, str | None], *, place: int | None = None) -> int:
+    """The most loaded broker's replicas less the least loaded one's, of all or of one place in the lists only."""
+    load = dict.fromkeys(brokers, 0)
+    for replicas in placed.values():
+        for broker in replicas if place is None else replicas[place : place + 1]:
+            load[broker] += 1
+    return max(load.values()) - min(load.values())
+
+
+@given(clusters(), st.integers(0, 7), st.integers(0, 7), st.integers(1, 40))
+def test_leaders_are_even_to_within_one_from_the_first_partition_on(
+    cluster: tuple[dict[BrokerId, str | None], int], start: int, shift: int, partitions: int
+) -> None:
+    racks, replication_factor = cluster
+
+    placed = place_replicas(racks, range(partitions), replication_factor, start=start, shift=shift)
+
+    assert unevenness(placed, racks, place=0) <= 1
+
+
+@given(st.integers(1, 8), st.data(), st.integers(0, 7), st.integers(0, 7), st.integers(1, 40))
+def test_without_racks_each_place_in_the_lists_is_even_to_within_one(
+    brokers: int, data: st.DataObject, start: int, shift: int, partitions: int
+) -> None:
+    racks, replication_factor = rackless(*range(brokers)), data.draw(st.integers(1, brokers))
+
+    placed = place_replicas(racks, range(partitions), replication_factor, start=start, shift=shift)
+
+    assert all(unevenness(placed, racks, place=place) <= 1 for place in range(replication_factor))
+
+
+@given(st.integers(1, 8), st.data(), st.integers(1, 5))
+def test_without_racks_whole_rounds_load_every_broker_the_same(brokers: int, data: st.DataObject, rounds: int) -> None:
+    racks, replication_factor = rackless(*range(brokers)), data.draw(st.integers(1, brokers))
+
+    placed = place_replicas(racks, range(rounds * brokers), replication_factor, start=0, shift=3)
+
+    assert unevenness(placed, racks) == 0
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(1, 4))
+def test_equal_racks_with_one_replica_each_load_every_broker_the_same(
+    racks: int, size: int, start: int, shift: int, rounds: int
+) -> None:
+    brokers: dict[BrokerId, str | None] = {BrokerId(number): f"r{number % racks}" for number in range(racks * size)}
+
+    placed = place_replicas(brokers, range(rounds * len(brokers)), racks, start=start, shift=shift)
+
+    assert unevenness(placed, brokers) == 0

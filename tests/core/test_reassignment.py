@@ -130,10 +130,10 @@ def test_where_nothing_is_added_or_removed_nothing_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("target", "problem"),
     [
-        ((), "the list of replicas is empty"),
-        (ids(1, 2, 1), "a broker is named twice"),
-        (ids(1, -2), "a broker id is negative"),
-        (ids(1, 2_000_000_007), "controllerd itself has no replicas"),
+        ((), "Empty replica list specified in partition reassignment."),
+        (ids(1, 2, 1), "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(1, 2, 1)"),
+        (ids(1, -2), "Invalid broker id in replica list: ArrayBuffer(1, -2)"),
+        (ids(1, 2_000_000_007), "controllerd itself has no replicas: ArrayBuffer(1, 2000000007)"),
         (ids(1, 2), None),
     ],
 )

@@ -1,0 +1,203 @@
+"""One wanted topic against the picture: the first broken rule in Kafka's words, or where everything goes."""
+
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.model import OUR_IDS, BrokerId
+from controllerd.core.topic_creation import CreationPicture, PlannedTopic, TopicWish, plan_topic
+from controllerd.core.topic_names import TakenNames
+
+
+def first(_below: int) -> int:
+    return 0
+
+
+def picture(*taken: str, deleting: frozenset[str] = frozenset(), brokers: int = 3) -> CreationPicture:
+    racks = {BrokerId(number): None for number in range(1, brokers + 1)}
+    return CreationPicture(TakenNames(taken), racks, deleting, default_partitions=2, default_replication_factor=3)
+
+
+def manual(assignments: Mapping[int, tuple[int, ...]]) -> TopicWish:
+    return TopicWish("orders", assignments={p: tuple(map(BrokerId, ids)) for p, ids in assignments.items()})
+
+
+def refusal(wanted: TopicWish, seen: CreationPicture | None = None) -> Refusal:
+    outcome = plan_topic(wanted, seen or picture(), first)
+    assert isinstance(outcome, Refusal), outcome
+    return outcome
+
+
+def planned(wanted: TopicWish, seen: CreationPicture | None = None) -> PlannedTopic:
+    outcome = plan_topic(wanted, seen or picture(), first)
+    assert isinstance(outcome, PlannedTopic), outcome
+    return outcome
+
+
+def test_a_topic_without_wishes_gets_the_defaults_of_the_cluster() -> None:
+    topic = planned(TopicWish("orders"))
+
+    assert (topic.name, topic.assignment, topic.configs) == ("orders", {0: (1, 2, 3), 1: (2, 3, 1)}, {})
+    assert (topic.partitions, topic.replication_factor) == (2, 3)
+
+
+def test_start_and_shift_are_drawn_below_the_number_of_brokers() -> None:
+    draws: list[int] = []
+
+    def draw(below: int) -> int:
+        draws.append(below)
+        return below - 1
+
+    assert plan_topic(TopicWish("orders", 1, 2), picture(), draw) == ("orders", {0: (3, 1)}, {})
+    assert draws == [3, 3]
+
+
+def test_brokers_are_placed_on_in_the_order_of_their_ids() -> None:
+    seen = CreationPicture(TakenNames([]), {BrokerId(7): None, BrokerId(2): None})
+
+    assert planned(TopicWish("orders", 2, 1), seen).assignment == {0: (2,), 1: (7,)}
+
+
+def test_a_manual_assignment_is_taken_as_it_is_even_with_brokers_that_nobody_knows() -> None:
+    topic = planned(manual({1: (9, 1), 0: (1, 2)}))
+
+    assert list(topic.assignment.items()) == [(0, (1, 2)), (1, (9, 1))]
+    assert (topic.partitions, topic.replication_factor) == (2, 2)
+
+
+def test_configs_are_kept_as_they_were_written() -> None:
+    assert planned(TopicWish("orders", configs={"retention.ms": " 5"})).configs == {"retention.ms": " 5"}
+
+
+BOTH = "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time."
+REFUSED = {
+    "exists": (TopicWish("taken"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'taken' already exists."),
+    "null configs": (
+        TopicWish("orders", configs={"retention.ms": None, "preallocate": "x", "flush.ms": None}),
+        KafkaError.INVALID_CONFIG,
+        "Null value not supported for topic configs: retention.ms,flush.ms",
+    ),
+    "assignments and partitions": (
+        TopicWish("orders", partitions=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
+    ),
+    "assignments and replication factor": (
+        TopicWish("orders", replication_factor=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
+    ),
+    "no partitions": (
+        TopicWish("orders", 0, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
+    ),
+    "negative partitions": (
+        TopicWish("orders", -2, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
+    ),
+    "partitions without bound": (
+        TopicWish("orders", 2**31 - 1, 1), KafkaError.INVALID_PARTITIONS,
+        "Number of partitions must not be larger than 100000.",
+    ),
+    "no replicas": (
+        TopicWish("orders", 1, 0), KafkaError.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0.",
+    ),
+    "more replicas than brokers": (
+        TopicWish("orders", 1, 4), KafkaError.INVALID_REPLICATION_FACTOR,
+        "Replication factor: 4 larger than available brokers: 3.",
+    ),
+    "illegal name": (
+        TopicWish(".."), KafkaError.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed",
+    ),
+    "marked for deletion": (
+        TopicWish("going"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'going' is marked for deletion.",
+    ),
+    "collision": (
+        TopicWish("ta.ken_"), KafkaError.INVALID_TOPIC_EXCEPTION,
+        "Topic 'ta.ken_' collides with existing topics: ta_ken.",
+    ),
+    "replica counts differ": (
+        manual({0: (1, 2), 1: (1,)}), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        "All partitions should have the same number of replicas",
+    ),
+    "a broker twice": (
+        manual({0: (1, 2), 1: (3, 3)}), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        "Duplicate replica assignment found: HashMap(0 -> ArrayBuffer(1, 2), 1 -> ArrayBuffer(3, 3))",
+    ),
+    "a gap": (
+        manual({0: (1,), 2: (1,)}), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        "partitions should be a consecutive 0-based integer sequence",
+    ),
+    "a negative partition": (
+        manual({-1: (1,), 1: (1,)}), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        "partitions should be a consecutive 0-based integer sequence",
+    ),
+    "empty assignments": (
+        manual({0: (), 1: ()}), KafkaError.INVALID_REPLICA_ASSIGNMENT, "Replication factor must be larger than 0.",
+    ),
+    "a replica on us": (
+        manual({0: (1, OUR_IDS.start)}), KafkaError.INVALID_REPLICA_ASSIGNMENT, "No broker can have the id 2000000000.",
+    ),
+    "a negative broker": (
+        manual({0: (-1,)}), KafkaError.INVALID_REPLICA_ASSIGNMENT, "No broker can have the id -1.",
+    ),
+    "unknown config": (
+        TopicWish("orders", configs={"x": "1"}), KafkaError.INVALID_CONFIG, "Unknown topic config name: x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "error", "text"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_broken_rule_is_answered_in_kafkas_words(wanted: TopicWish, error: KafkaError, text: str) -> None:
+    seen = picture("taken", "ta_ken.", "going", deleting=frozenset({"going"}))
+
+    assert refusal(wanted, seen) == (error, text)
+
+
+def test_brokers_with_and_without_rack_fail_without_a_word_as_in_the_peer() -> None:
+    seen = CreationPicture(TakenNames([]), {BrokerId(1): "a", BrokerId(2): None})
+
+    assert refusal(TopicWish("orders"), seen) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
+    assert planned(manual({0: (1, 2)}), seen).assignment == {0: (1, 2)}
+
+
+def test_without_live_brokers_there_is_no_place() -> None:
+    assert refusal(TopicWish("orders", 1, 1), picture(brokers=0)).text == (
+        "Replication factor: 1 larger than available brokers: 0."
+    )
+
+
+IN_ORDER = [
+    (TopicWish("a.b", 0, 9, configs={"x": None}), "exists", KafkaError.TOPIC_ALREADY_EXISTS),
+    (TopicWish("a b", 0, 9, {0: ()}, {"x": None}), "null configs", KafkaError.INVALID_CONFIG),
+    (TopicWish("a b", 0, 9, {0: ()}, {"x": "1"}), "both", KafkaError.INVALID_REQUEST),
+    (TopicWish("a b", 0, 9, configs={"x": "1"}), "partitions", KafkaError.INVALID_PARTITIONS),
+    (TopicWish("a b", 1, 9, configs={"x": "1"}), "factor", KafkaError.INVALID_REPLICATION_FACTOR),
+    (TopicWish("a b", assignments={0: (), 1: (BrokerId(1),)}), "name", KafkaError.INVALID_TOPIC_EXCEPTION),
+    (TopicWish("a_b", assignments={0: (), 1: (BrokerId(1),)}), "collision", KafkaError.INVALID_TOPIC_EXCEPTION),
+    (
+        TopicWish("c", assignments={0: (), 1: (BrokerId(1),)}, configs={"x": "1"}),
+        "assignment",
+        KafkaError.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    (TopicWish("c", configs={"x": "1"}), "configs", KafkaError.INVALID_CONFIG),
+]
+
+
+@pytest.mark.parametrize(("wanted", "error"), [(row[0], row[2]) for row in IN_ORDER], ids=[row[1] for row in IN_ORDER])
+def test_of_several_broken_rules_the_first_is_named(wanted: TopicWish, error: KafkaError) -> None:
+    assert refusal(wanted, picture("a.b")).error is error
+
+
+@given(st.integers(1, 6), st.integers(1, 20), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_every_plan_has_what_was_wanted_on_live_brokers(
+    brokers: int, partitions: int, factor: int, random: Random
+) -> None:
+    seen = picture(brokers=brokers)
+
+    outcome = plan_topic(TopicWish("orders", partitions, factor), seen, random.randrange)
+
+    if isinstance(outcome, Refusal):
+        assert factor > brokers
+        return
+    assert (outcome.partitions, outcome.replication_factor) == (partitions, factor)
+    assert all(len(set(ids)) == factor and set(ids) <= seen.racks.keys() for ids in outcome.assignment.values())
