@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli import brokers, info, role, status
+from cli import brokers, info, observations, role, status
 from cli.exit_codes import CliError
 from cli.settings import DEFAULT_API, OutputFormat, Settings, parse_duration
 
@@ -21,6 +21,7 @@ app: Final = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(status.status)
+app.command()(observations.observations)
 app.command()(role.takeover)
 app.command()(role.resign)
 app.add_typer(brokers.app, name="brokers")

@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note
 from cli.settings import Settings
+
+if TYPE_CHECKING:
+    from controllerd.status.schema import StatusResponse
 
 Result = TypeVar("Result")
 
@@ -38,6 +41,13 @@ def _is_agreed(typed: str | None) -> bool:
         return typer.confirm("go on?", default=False, err=True)
     answer: str = typer.prompt(f"type {typed} to go on", default="", show_default=False, err=True)
     return answer.strip() == typed
+
+
+def refuse_observer(now: "StatusResponse") -> None:
+    """Nothing can be changed through an instance that only watches. :raises CliError: this is one."""
+    if now.status.role == "observer":
+        message = "this instance observes and changes nothing: name another one with --api URL; nothing was changed"
+        raise CliError(ExitCode.REFUSED, message)
 
 
 def uninterrupted(operation: Callable[[], Result]) -> Result:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.asking import confirm, uninterrupted
+from cli.asking import confirm, refuse_observer, uninterrupted
 from cli.exit_codes import CliError, ExitCode
 from cli.output import human_duration, print_json
 from cli.settings import settings_of
@@ -46,6 +46,7 @@ def forget(
         raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
     client = settings.client()
     before = client.status().content
+    refuse_observer(before)
     _refuse_live(broker, before)
     confirm(
         settings,

@@ -12,9 +12,11 @@ from controllerd.status.schema import (
     AdminRequest,
     ForgetRequest,
     ForgetResponse,
+    ObservationsResponse,
     Problem,
     ResignResponse,
     StatusResponse,
+    TakeoverRequest,
     TakeoverResponse,
 )
 
@@ -51,9 +53,14 @@ class Client:
         """The instance and the cluster as it sees it. :raises CliError: it does not say."""
         return self._ask("GET", "/v1/status", StatusResponse)
 
-    def takeover(self, reason: str) -> Answer[TakeoverResponse]:
-        """Make this instance take the role. :raises CliError: it did not."""
-        return self._ask("POST", "/v1/takeover", TakeoverResponse, msgspec.json.encode(AdminRequest(reason=reason)))
+    def observations(self) -> Answer[ObservationsResponse]:
+        """What an instance that observes has found. :raises CliError: it does not say, or does not observe."""
+        return self._ask("GET", "/v1/observations", ObservationsResponse)
+
+    def takeover(self, reason: str, *, remember: bool = False) -> Answer[TakeoverResponse]:
+        """Make this instance take the role, and remember to do so. :raises CliError: it did not."""
+        body = msgspec.json.encode(TakeoverRequest(reason=reason, remember=remember))
+        return self._ask("POST", "/v1/takeover", TakeoverResponse, body)
 
     def resign(self, reason: str) -> Answer[ResignResponse]:
         """Make this instance give the role away. :raises CliError: it did not."""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +49,8 @@ def show(settings: Settings, *, as_line: bool = False) -> None:
     print_facts(settings, facts(answer.content))
     if answer.content.status.brokers:
         typer.echo()
-        print_table(settings, _COLUMNS, map(row, answer.content.status.brokers))
+        rows = (row(broker, answer.content.status.role) for broker in answer.content.status.brokers)
+        print_table(settings, _COLUMNS, rows)
 
 
 def watch(settings: Settings, every_s: float) -> None:
@@ -82,6 +83,8 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     yield "zookeeper", f"{session.state}, session {session.session_id or 'none'}"
     yield "events", events_line(status)
     yield "partitions", partitions_line(status)
+    if status.observed is not None:
+        yield "observed", observed_line(status.observed)
     audit = status.audit
     trouble = f", in trouble: {audit.trouble}" if audit.trouble else ""
     yield "audit log", f"{audit.records_written} records, {audit.records_lost} lost{trouble}"
@@ -91,6 +94,8 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
         yield "", f"and {len(status.deletions) - _SHOWN} more topics"
     for debt in status.debts:
         yield "owed", f"broker {debt.broker} is to delete {debt.replicas} replicas that nobody assigns to it"
+    for listener in status.uncovered:
+        yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
     for broken in status.quarantined:
         yield "quarantined", f"{broken.path}: {broken.reason}"
 
@@ -107,6 +112,8 @@ def controller_line(status: "Status", meta: "Meta") -> str:
     """Who holds the role and for how long."""
     if status.holder is None:
         return "nobody"
+    if status.holder.kind == "unknown":
+        return str(status.holder)
     held_s = datetime.fromisoformat(meta.generated_at).timestamp() - status.holder.since_ms / 1000
     epoch = f", controller epoch {meta.controller_epoch}" if meta.controller_epoch else ""
     return f"{status.holder}{epoch}, since {status.holder.since} ({human_duration(max(held_s, 0.0))})"
@@ -122,7 +129,7 @@ def events_line(status: "Status") -> str:
 
 def partitions_line(status: "Status") -> str:
     """How many partitions there are and how many need attention."""
-    if status.role != "active":
+    if status.role not in {"active", "observer"}:
         return "loaded by the active controller only"
     counts = status.counts
     total = f"{counts.partitions} of {counts.topics} topics"
@@ -137,10 +144,18 @@ def partitions_line(status: "Status") -> str:
     return f"{total}: {', '.join(named)}" if named else f"{total}, none needs attention"
 
 
-def row(broker: "BrokerStatus") -> tuple[str, ...]:
-    """One broker's line of the table."""
+def observed_line(observed: Mapping[str, int]) -> str:
+    """How what was done compares with what this instance would have done."""
+    counted = ", ".join(f"{partitions} {ruling}" for ruling, partitions in observed.items())
+    return f"{counted or 'nothing yet'}; see controllerctl observations"
+
+
+def row(broker: "BrokerStatus", role: str) -> tuple[str, ...]:
+    """One broker's line of the table; who observes talks to none."""
     listeners = " ".join(f"{one.name}://{one.host}:{one.port}" for one in broker.listeners)
-    if broker.error:
+    if role == "observer":
+        state = "registered"
+    elif broker.error:
         state = f"unreachable: {broker.error}"
     elif broker.shutting_down:
         state = "shutting down"

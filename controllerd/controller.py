@@ -1,10 +1,12 @@
 """The record of collaborators that every handler gets. No behaviour lives here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.machines.assembly import Machines
 from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
@@ -36,9 +38,15 @@ class Controller:
     snapshot: ClusterSnapshot
     new_topic_id: Callable[[], str]
     """A fresh random topic id: base64url without padding, not a reserved one, not beginning with a dash."""
+    draw: Callable[[int], int]
+    """A random number from 0 to below its argument: where the replicas of a new topic begin."""
     session_expired: Callable[[], None]
     """Tells the session that Expire was handled, so that a new one may contend."""
     policy: Policy = KAFKAS_DEFAULTS
+    reach: Reach = PLAIN_AND_HIDDEN
+    """Over which listeners brokers, clients and we are to reach each other."""
+    quotas: MutationQuotas = field(default_factory=MutationQuotas)
+    """Who may create and delete how many partitions; what was used up lives as long as the process (KIP-599)."""
     stand_by_s: float = 30.0
     """How long an operator's resignation keeps us from contending, in seconds."""
     stand_by_until: float = 0.0

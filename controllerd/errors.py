@@ -13,6 +13,10 @@ class StoreUnavailable(ControllerdError):
     """ZooKeeper cannot be reached in this session any more (lost or expired)."""
 
 
+class NoCluster(ControllerdError):
+    """There is no cluster where the configuration says, so there is nothing to look at."""
+
+
 class IllegalState(ControllerdError):
     """Something that cannot happen did: a defect. The term ends and everything is reloaded."""
 
@@ -29,10 +33,6 @@ class InvariantBroken(ControllerdError):
 
 class NotController(ControllerdError):
     """The answer to a call when this instance is not (or no longer) the active controller."""
-
-
-class NotServed(ControllerdError):
-    """The answer to an event whose handler this version does not have."""
 
 
 class CallRefused(ControllerdError):

@@ -18,7 +18,6 @@ from controllerd.errors import (
     ControllerMoved,
     InvariantBroken,
     NotController,
-    NotServed,
     RefusedToLead,
     StoreUnavailable,
 )
@@ -156,7 +155,7 @@ class EventLoop:
             # Expire follows by itself and ends the term; until then nothing more is written or sent.
             queued.fail(NotController(f"ZooKeeper is not reachable: {gone}"))
             return "unavailable", str(gone)
-        except (CallRefused, NotController, NotServed, RefusedToLead) as refusal:
+        except (CallRefused, NotController, RefusedToLead) as refusal:
             log.warning("event refused", event_name=type(queued.event).__name__, reason=str(refusal))
             queued.fail(refusal)
             return "refused", str(refusal)
@@ -251,7 +250,14 @@ def detail_of(event: Event) -> dict[str, object]:
     for name in (field.name for field in fields(event)):
         value = getattr(event, name)
         sized = isinstance(value, Collection) and not isinstance(value, str | bytes)
-        detail[name] = len(value) if sized else value
+        detail[name] = len(value) if sized else _plain(value)
         if len(detail) == _DETAIL_FIELDS:
             break
     return detail
+
+
+def _plain(value: object) -> object:
+    """A small record, such as who asks, by its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value

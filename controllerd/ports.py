@@ -13,12 +13,15 @@ from typing import Protocol
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import BadZnode
+from controllerd.guards import WriteGuard
 from controllerd.results import (
     BrokersRead,
     ConfigChangesRead,
+    ConfigRead,
     ElectionsRead,
     FeaturesRead,
     Held,
+    NewTopicZnodes,
     NotificationsRead,
     ProducerIds,
     ReassignmentsRead,
@@ -57,8 +60,21 @@ class TopicStore(Protocol):
         """The topic znodes of these names; arms a data watch on each."""
         ...
 
-    async def write_topics(self, images: Mapping[str, TopicImage]) -> Mapping[str, WriteResult]:
-        """Rewrite topic znodes, each on the condition of its ``znode_version``; unknown fields are kept. Fenced."""
+    async def write_topics(
+        self, images: Mapping[str, TopicImage], *, growing: Collection[str] = ()
+    ) -> Mapping[str, WriteResult]:
+        """Rewrite topic znodes, each on the condition of its ``znode_version``; unknown fields are kept. Fenced.
+
+        ``growing``: these topics may get more partitions; any other that would is a defect, and nothing is written.
+        """
+        ...
+
+    async def create_topics(self, new: Mapping[str, NewTopicZnodes]) -> Mapping[str, WriteResult]:
+        """Create topic znodes, each with its configuration in one transaction, the configuration first. Fenced.
+
+        What an earlier topic of the name left of its configuration is written over. ``Conflict``: somebody else created
+        the topic, and its configuration was not touched.
+        """
         ...
 
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
@@ -143,6 +159,10 @@ class AdminStore(Protocol):
         """Children of ``/admin/delete_topics``; arms the child watch."""
         ...
 
+    async def create_deletion_markers(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
+        """Ask for the deletion of topics. Fenced; what is asked for already counts as written."""
+        ...
+
     async def delete_deletion_markers(self, topics: Iterable[str]) -> None:
         """Drop requests to delete topics. Fenced; those already gone do not matter."""
         ...
@@ -213,6 +233,21 @@ class AdminStore(Protocol):
         """Overrides of these topics as ``/config/topics`` has them; a missing znode has none."""
         ...
 
+    async def read_mutation_rates(self, entities: Iterable[str] | None = None) -> Mapping[str, str | BadZnode | None]:
+        """``controller_mutation_rate`` (KIP-599) of entities below ``/config``, such as ``users/alice/clients/app``.
+
+        None for one that has no such quota; without ``entities`` all users and client ids that have a znode.
+        """
+        ...
+
+    async def read_user_configs(self, users: Iterable[str]) -> Mapping[str, ConfigRead | BadZnode]:
+        """The configurations of users, by their names as they have them; or why one cannot be understood."""
+        ...
+
+    async def write_user_configs(self, configs: Mapping[str, ConfigRead]) -> Mapping[str, WriteResult]:
+        """Write each on the condition of the version read, and tell brokers in the same transaction. Fenced."""
+        ...
+
     async def read_producer_ids(self) -> ProducerIds:
         """The last block handed out. :raises BadZnode: it cannot be understood."""
         ...
@@ -227,40 +262,6 @@ class AdminStore(Protocol):
 
     async def arm_admin_watches(self) -> frozenset[str]:
         """Watch ``/admin/reassign_partitions`` and ``/admin/preferred_replica_election``; those that exist already."""
-        ...
-
-
-class WriteGuard(Protocol):
-    """Looks at writes before they leave; each method raises ``InvariantBroken`` for what must not happen."""
-
-    def check_new_states(self, rows: Iterable[tuple[TopicPartition, LeaderAndIsr]]) -> None:
-        """State znodes that are about to be created."""
-        ...
-
-    def check_states(
-        self,
-        rows: Iterable[tuple[TopicPartition, LeaderAndIsr]],
-        *,
-        by_leaders: bool = False,
-        unclean: Collection[TopicPartition] = (),
-    ) -> None:
-        """State znodes that are about to be written over; the flags are those of ``StateStore.update_states``."""
-        ...
-
-    def check_topics(self, written: Iterable[tuple[TopicImage, TopicImage]]) -> None:
-        """Topic znodes that are about to be written, each with what it says now, at the version of the write."""
-        ...
-
-    def check_deletions(self, topics: Iterable[str]) -> None:
-        """Topics that are about to be deleted with all their znodes."""
-        ...
-
-
-class RequestGuard(Protocol):
-    """Looks at requests before they leave."""
-
-    def check_requests(self, requests: Iterable[tuple[BrokerId, ControlRequest]]) -> None:
-        """Requests that are about to be handed to the senders. :raises InvariantBroken: one must not be sent."""
         ...
 
 

@@ -83,6 +83,21 @@ class ProducerIds(NamedTuple):
     version: int
 
 
+class NewTopicZnodes(NamedTuple):
+    """A topic that is to be created, and the overrides that are stored with it."""
+
+    image: TopicImage
+    configs: Mapping[str, str]
+
+
+class ConfigRead(NamedTuple):
+    """A configuration at a version (-1: there is none), with the fields of its znode that we do not know."""
+
+    config: Mapping[str, str]
+    version: int
+    extra: Mapping[str, object]
+
+
 class ReassignmentsRead(NamedTuple):
     """``/admin/reassign_partitions`` at a version: the wanted replicas per partition, in the order of the file."""
 

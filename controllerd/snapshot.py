@@ -27,6 +27,8 @@ class Role(Enum):
     STARTING = "starting"
     STANDBY = "standby"
     ACTIVE = "active"
+    OBSERVER = "observer"
+    """Watches whoever leads, and never contends for the role."""
     STOPPING = "stopping"
 
 
@@ -83,7 +85,14 @@ class Holder:
         """Whether the holder is an instance of controllerd (it names its instance)."""
         return self.instance is not None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it could be understood who it is."""
+        return self.node_id >= 0
+
     def __str__(self) -> str:
+        if not self.is_known:
+            return "somebody unknown (/controller cannot be understood)"
         return f"controllerd {self.node_id}" if self.is_controllerd else f"broker {self.node_id} (built-in)"
 
 
@@ -103,6 +112,8 @@ class ClusterSnapshot:
     brokers: Mapping[BrokerId, Broker] = field(default_factory=lambda: MappingProxyType({}))
     shutting_down: frozenset[BrokerId] = frozenset()
     quarantine: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    uncovered: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The listeners whose clients see no controller, each with the reason."""
     version: int = 0
     """Grows with every publication."""
     offline_partitions: int = 0

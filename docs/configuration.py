@@ -31,9 +31,11 @@ MEANINGS: Final = {
     "kafka.listeners": "What brokers and clients connect to; binds the same host and port. Plaintext only. "
     "Required unless `kafka.mode` is `hidden`.",
     "kafka.inter_broker_listener_name": "The listener over which controllerd and the brokers talk; must be among "
-    "`kafka.listeners`.",
-    "kafka.mode": "Who sees this instance in metadata: on all its listeners, on the inter-broker one only, or nowhere "
-    "(only with a protocol version of 2.6 or below).",
+    "`kafka.listeners`, unless `kafka.mode` is `hidden`.",
+    "kafka.control_plane_listener_name": "The listener over which they talk instead if the brokers have this setting; "
+    "must be among `kafka.listeners` likewise.",
+    "kafka.mode": "Who sees this instance in metadata: on all its listeners, on the inter-broker and control plane "
+    "ones only, or nowhere (only with a protocol version of 2.6 or below).",
     "kafka.inter_broker_protocol_version": "The lowest `inter.broker.protocol.version` of the brokers, 2.0 to 3.9. "
     "It decides about topic ids, AlterPartition and the `/feature` znode.",
     "kafka.unclean_leader_election_enable": "Default of topics for electing a leader outside the ISR.",
@@ -45,13 +47,21 @@ MEANINGS: Final = {
     "kafka.leader_imbalance_check_interval_seconds": "How often to look; the first time 5 seconds after an election.",
     "kafka.num_partitions": "Partitions of a topic that is created without a number.",
     "kafka.default_replication_factor": "Replicas of a topic that is created without a number.",
+    "kafka.remote_log_storage_system_enable": "Whether brokers have tiered storage: a topic may then be created with "
+    "`remote.storage.enable`.",
+    "kafka.controller_quota_window_num": "How many windows of unused rate a client may save up under a "
+    "quota of partitions that it creates and deletes (KIP-599).",
+    "kafka.controller_quota_window_size_seconds": "How long such a window is.",
     "kafka.request_timeout_ms": "How long a broker may take to answer a control request before it is sent again.",
     "kafka.controller_socket_timeout_ms": "How long a broker may take to accept a connection.",
     "http.listen": "Address of the status endpoint.",
     "http.allow_remote_admin": "Serve takeover and resign although `http.listen` is not a loopback address. There is "
     "no authentication: put your own in front.",
+    "controller.mode": "`observe` writes nothing, contends for nothing and opens no Kafka listener: it watches what "
+    "the present controller does and says what it would have done itself.",
     "controller.when_broker_holds": "What to do while a broker's own controller holds the role: wait until an operator "
-    "asks for a takeover, or take it.",
+    "asks for a takeover, or take it. `controllerctl takeover --remember` keeps `takeover` where nothing is set.",
+    "controller.observe_interval_ms": "The shortest pause between two looks at ZooKeeper in `observe`.",
     "audit.dir": "Root of the audit log; a folder per cluster and node is made in it. `audit` in `node.data_dir` when "
     "not given.",
     "audit.fsync": "When records are forced to the disk: before the event goes on, regularly, or never.",

@@ -42,10 +42,9 @@ _MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 FAMILIES: Final = (
     ("The role", registry.RoleEvent),
     ("Brokers, topics, ISRs", registry.ClusterEvent),
-    ("Deletions, log directories, features", registry.AdminEvent),
+    ("Topics as clients ask for them, deletions, log directories, features", registry.AdminEvent),
     ("Elections and configurations", registry.ElectionEvent),
     ("Reassignments", registry.ReassignmentEvent),
-    ("Not served by this version", registry.LaterEvent),
 )
 
 FAILURES: Final[Mapping[str, str]] = {
@@ -106,9 +105,18 @@ FAILURES: Final[Mapping[str, str]] = {
     "ReassignmentRetry": "Refused again: the next time comes after twice as long, at most ten minutes. The end of the "
     "term ends it: whoever leads next goes through everything that is under way.",
     "ListPartitionReassignments": "Unknown partitions are left out of the answer.",
-    "CreateTopics": "Refused.",
-    "DeleteTopics": "Refused.",
-    "CreatePartitions": "Refused.",
+    "CreateTopics": "Per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, "
+    "INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, "
+    "THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR (ZooKeeper does not take it); the others are created. A topic is "
+    "written with its configuration or not at all.",
+    "DeleteTopics": "Per topic: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED, THROTTLING_QUOTA_EXCEEDED. A "
+    "deletion that cannot begin now waits, as for TopicDeletion.",
+    "CreatePartitions": "Per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (being deleted), "
+    "INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, REASSIGNMENT_IN_PROGRESS, THROTTLING_QUOTA_EXCEEDED, "
+    "UNKNOWN_SERVER_ERROR (it cannot be understood, or somebody else keeps changing it).",
+    "AlterScram": "Per user: UNSUPPORTED_SASL_MECHANISM, UNACCEPTABLE_CREDENTIAL, DUPLICATE_RESOURCE, "
+    "RESOURCE_NOT_FOUND (a credential to delete), UNKNOWN_SERVER_ERROR with an alarm (the znode cannot be understood "
+    "or written); the others are changed.",
 }
 
 

@@ -1,12 +1,27 @@
 """Calls of brokers and admin clients that are not about one of the other families."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from controllerd.core.kafka_error import KafkaError
+from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.mutation_quota import NO_THROTTLE, Throttle
+from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.scram import ScramChange
+from controllerd.core.topic_creation import TopicWish
 from events.base import Call, ControllerState
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """Who asks, for the audit log and for quotas. ``user`` is the principal's name without its type."""
+
+    principal: str
+    user: str
+    client_id: str
+    version: int
+    peer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +74,73 @@ class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
 
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
 
+    by: Requester
     updates: Mapping[str, FeatureUpdate]
     validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to create; counts of -1 mean the configured default."""
+class TopicOutcome:
+    """What became of one topic of a request; the rest is known only without refusal, and only where it was created.
 
-    partitions: int
-    replication_factor: int
-    assignments: Mapping[int, tuple[BrokerId, ...]]
-    configs: Mapping[str, str]
+    ``partitions`` are those that the request made: whoever asked waits until they are led.
+    """
+
+    refusal: Refusal | None = None
+    topic_id: str | None = None
+    partitions: frozenset[int] = frozenset()
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopics(Call[Mapping[str, KafkaError]]):
-    """An admin client creates topics (ours: brokers did it outside the queue)."""
+class MutationReply:
+    """The topics in the order of the request, and how long the client should wait before it asks again (KIP-599)."""
+
+    outcomes: Mapping[str, TopicOutcome]
+    throttle: Throttle = NO_THROTTLE
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics(Call[MutationReply]):
+    """An admin client creates topics (ours: brokers did it outside the queue). No name comes twice."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
-    topics: Mapping[str, NewTopic]
+    by: Requester
+    topics: tuple[TopicWish, ...]
     validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopics(Call[Mapping[str, KafkaError]]):
-    """An admin client deletes topics (ours)."""
+class DeleteTopics(Call[MutationReply]):
+    """An admin client deletes topics (ours). No name comes twice; ids were resolved before."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
-    topics: frozenset[str]
+    by: Requester
+    topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePartitions(Call[Mapping[str, KafkaError]]):
-    """An admin client adds partitions to topics (ours); the count is the new total."""
+class CreatePartitions(Call[MutationReply]):
+    """An admin client adds partitions to topics (ours); the total is the new one. No topic comes twice."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
-    counts: Mapping[str, int]
+    by: Requester
+    topics: tuple[GrowthWish, ...]
     validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterScram(Call[Mapping[str, Refusal | None]]):
+    """An admin client changes SCRAM credentials of users (KIP-554; ours: brokers did it outside the queue)."""
+
+    state: ClassVar[ControllerState] = ControllerState.IDLE
+
+    by: Requester
+    changes: Mapping[str, ScramChange] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
+from events.admin import Requester
 from events.base import Call, ControllerState, Event
 
 
@@ -27,13 +28,17 @@ class ElectionTrigger(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]):
-    """An election is wanted; ``partitions`` is None for those named by the znode, or for all."""
+    """An election is wanted; ``partitions`` is None for those named by the znode, or for all.
+
+    ``by`` is the admin client; a znode does not say who wrote it.
+    """
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
     partitions: frozenset[TopicPartition] | None
     election_type: ElectionType
     trigger: ElectionTrigger
+    by: Requester | None = None
 
 
 @dataclass(frozen=True, slots=True)

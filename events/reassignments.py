@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
+from events.admin import Requester
 from events.base import Call, ControllerState, Event
 
 
@@ -22,6 +23,7 @@ class ApiPartitionReassignment(Call[Mapping[TopicPartition, KafkaError]]):
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
+    by: Requester
     targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
 
 

@@ -35,6 +35,10 @@ AdminEvent = (
     | replicas.LogDirEventNotification
     | admin.UpdateFeatures
     | admin.ForgetBroker
+    | admin.CreateTopics
+    | admin.DeleteTopics
+    | admin.CreatePartitions
+    | admin.AlterScram
 )
 ElectionEvent = (
     elections.ReplicaLeaderElection
@@ -51,5 +55,4 @@ ReassignmentEvent = (
     | reassignments.ReassignmentRetry
     | reassignments.ListPartitionReassignments
 )
-LaterEvent = admin.CreateTopics | admin.DeleteTopics | admin.CreatePartitions
-AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent | LaterEvent
+AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent

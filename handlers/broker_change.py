@@ -1,28 +1,24 @@
 """Brokers come, bounce, change and die."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.brokers import BrokerDiff, diff_brokers
-from controllerd.core.finalized import incompatibility
 from controllerd.core.model import Broker, BrokerId, ReplicaState
 from controllerd.errors import BadZnode
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
 from handlers.debts import let_lead, pay_debts
 from handlers.our_replicas import replace_our_replicas
-from handlers.preparation import quarantine, take_out_of_quarantine
 from handlers.reassignments import additions_to, resume, resume_reassignments_to
 from handlers.replicas_offline import on_replicas_become_offline
 from handlers.topic_deletion import repeat_deletions
+from handlers.usable_brokers import REGISTRATIONS, keep_out, tell_uncovered, usable_brokers
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
-
-_IDS = "/brokers/ids/"
 
 
 async def on_broker_change(_event: Event, c: Controller) -> None:
@@ -36,79 +32,6 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
     log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
     _reconcile_channels(diff, observed, c)
     await _apply(diff, observed, c)
-
-
-async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
-    """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
-    read = await c.store.read_brokers()
-    observed = dict(read.brokers)
-    for bad in read.broken:
-        c.context.put_in_quarantine(bad.path, bad.reason)
-        c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
-        known = c.context.brokers.get(_broker_id(bad.path))
-        if known is not None:
-            observed[known.id] = known
-    broken = {bad.path for bad in read.broken} | await _leave_out_incompatible(observed, c)
-    for path in [path for path in c.context.quarantine if path.startswith(_IDS) and path not in broken]:
-        c.context.release(path)
-    _tell_shared_addresses(observed, c)
-    return dict(sorted(observed.items()))
-
-
-def _tell_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -> None:
-    """Brokers at one address: at most one of them is really there, and it refuses what carries another's epoch."""
-    at: defaultdict[tuple[str, int], list[BrokerId]] = defaultdict(list)
-    for broker in sorted(observed):
-        for address in {(endpoint.host, endpoint.port) for endpoint in observed[broker].endpoints}:
-            at[address].append(broker)
-    known = c.context.epochs()
-    for (host, port), brokers in sorted(at.items()):
-        if len(brokers) > 1 and any(known.get(broker) != observed[broker].epoch for broker in brokers):
-            told = f"brokers {' and '.join(map(str, brokers))} say that they listen at {host}:{port}"
-            log.error("brokers share an address", told=told)
-            c.audit.record(AlarmRecord("brokers share an address", told))
-
-
-async def _leave_out_incompatible(observed: dict[BrokerId, Broker], c: Controller) -> set[str]:
-    """Brokers that do not support a finalized feature (KIP-584) do not come in; returns the paths of all of those.
-
-    One that serves already goes on until it ends: it was compatible when it came, and taking its leaders away helps
-    nobody.
-    """
-    levels = await _finalized_levels(c)
-    found: set[str] = set()
-    for broker in list(observed.values()) if levels else []:
-        reason = incompatibility(broker, levels)
-        if reason is None:
-            continue
-        path = f"{_IDS}{broker.id}"
-        found.add(path)
-        if c.context.quarantine.get(path) != reason:
-            c.context.put_in_quarantine(path, reason)
-            c.audit.record(AlarmRecord("broker is incompatible with the finalized features", f"{path}: {reason}"))
-            log.error("broker is incompatible with the finalized features", broker=broker.id, reason=reason)
-        if c.context.epochs().get(broker.id) != broker.epoch:
-            del observed[broker.id]
-    return found
-
-
-async def _finalized_levels(c: Controller) -> Mapping[str, int]:
-    """Where they cannot be understood, nobody is kept out because of them."""
-    if not c.context.features.feature_versioning:
-        return {}
-    try:
-        levels = (await c.store.read_features()).levels
-    except BadZnode as bad:
-        quarantine(c, [bad])
-        return {}
-    await take_out_of_quarantine(c, "/feature")
-    return levels
-
-
-def _broker_id(path: str) -> BrokerId:
-    name = path.removeprefix(_IDS)
-    is_number = name.isascii() and name.isdecimal() and str(int(name)) == name  # 01 is not broker 1
-    return BrokerId(int(name) if is_number else -1)
 
 
 def _reconcile_channels(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
@@ -198,7 +121,10 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
         return
     if fresh is None:
         return  # dead: BrokerChange has it
-    c.context.release(f"{_IDS}{event.broker}")
+    if (reason := c.reach.why_no_talk(fresh)) is not None:
+        keep_out(fresh, "broker asks for TLS or SASL", reason, c)
+        return  # as long as it lives it is served where it was
+    c.context.release(f"{REGISTRATIONS}{event.broker}")
     known = c.context.brokers.get(event.broker)
     if known is None or fresh.epoch != known.epoch:
         # Bounced, or mended: then the children of /brokers/ids did not change, and nobody else would notice.
@@ -209,4 +135,5 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
     log.info("broker changed its registration", broker=event.broker)
     c.context.add_broker(fresh)
     c.channels.add_broker(fresh)
+    tell_uncovered(c.context.brokers.values(), c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)

@@ -1,7 +1,7 @@
 """Configurations that change at run time: nobody tells a controller that is no broker, so it watches them itself.
 
-Of all that can be configured only unclean elections concern a controller: by topic, and by default for all topics. What
-is configured for single brokers is theirs alone.
+Of all that can be configured only unclean elections concern a controller, by topic, and by default for all topics; and
+quotas of users and client ids. What is configured for single brokers is theirs alone.
 """
 
 from typing import Final
@@ -13,6 +13,7 @@ from controllerd.errors import BadZnode
 from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
 from events.elections import ConfigChange, TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
 from handlers.preparation import quarantine, take_out_of_quarantine
+from handlers.quotas import follow_quotas, load_quotas
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,7 @@ async def load_configs(c: Controller) -> None:
     c.config_changes_seen = (await c.store.read_config_changes()).names
     c.configs.set_unclean_by_default(None)
     await _read_defaults(c)
+    await load_quotas(c)
     await look_for_tokens(c)
 
 
@@ -62,6 +64,7 @@ async def on_config_change(_event: ConfigChange, c: Controller) -> None:
             log.info("unclean elections are allowed by default now")
             c.queue.put(UncleanLeaderElectionEnable())
     await _look_at({entity.removeprefix(_TOPICS) for entity in changed if entity.startswith(_TOPICS)}, c)
+    await follow_quotas(changed, c)
     c.config_changes_seen = read.names  # at last: what was begun and not done is begun anew
 
 

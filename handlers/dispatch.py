@@ -4,9 +4,8 @@ from collections.abc import Awaitable
 from typing import assert_never
 
 from controllerd.controller import Controller
-from controllerd.errors import NotServed
 from events import admin, cluster, elections, reassignments, replicas, responses, topics
-from events.registry import AdminEvent, AnyEvent, ClusterEvent, ElectionEvent, LaterEvent, ReassignmentEvent, RoleEvent
+from events.registry import AdminEvent, AnyEvent, ClusterEvent, ElectionEvent, ReassignmentEvent, RoleEvent
 from handlers import role
 from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
 from handlers.config_changes import on_config_change
@@ -30,21 +29,21 @@ from handlers.reassignments import (
     on_zk_reassignment,
 )
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
+from handlers.scram import on_alter_scram
 from handlers.self_audit import on_self_audit
+from handlers.topic_creation import on_create_partitions, on_create_topics
 from handlers.topic_deletion import (
     on_deletion_retry,
     on_forget_broker,
     on_stop_replica_response,
     on_topic_deletion,
 )
+from handlers.topic_removal import on_delete_topics
 from handlers.topics import on_partition_modifications, on_topic_change
 
 
 async def dispatch(event: AnyEvent, c: Controller) -> object:
-    """Run the handler of an event; the result is the reply to whoever waits.
-
-    :raises NotServed: this version has no handler for the event.
-    """
+    """Run the handler of an event; the result is the reply to whoever waits."""
     if isinstance(event, RoleEvent):
         return await _role_work(event, c)
     if isinstance(event, ClusterEvent):
@@ -55,8 +54,6 @@ async def dispatch(event: AnyEvent, c: Controller) -> object:
         return await _election_work(event, c)
     if isinstance(event, ReassignmentEvent):
         return await _reassignment_work(event, c)
-    if isinstance(event, LaterEvent):
-        raise NotServed(f"{type(event).__name__} is not served yet")
     assert_never(event)
 
 
@@ -128,6 +125,14 @@ def _admin_work(event: AdminEvent, c: Controller) -> Awaitable[object]:
             return on_update_features(event, c)
         case admin.ForgetBroker():
             return on_forget_broker(event, c)
+        case admin.CreateTopics():
+            return on_create_topics(event, c)
+        case admin.DeleteTopics():
+            return on_delete_topics(event, c)
+        case admin.CreatePartitions():
+            return on_create_partitions(event, c)
+        case admin.AlterScram():
+            return on_alter_scram(event, c)
         case _:
             assert_never(event)
 

@@ -11,7 +11,6 @@ from controllerd.errors import BadZnode
 from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
-from handlers.broker_change import usable_brokers
 from handlers.config_changes import load_configs
 from handlers.debts import pay_debts
 from handlers.elections import initialise_elections
@@ -20,6 +19,7 @@ from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.reassignments import initialise_reassignments
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
+from handlers.usable_brokers import usable_brokers
 from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 
 log = structlog.get_logger(__name__)

@@ -1,6 +1,7 @@
 """The controller's own role: elections, resignation, sessions, takeover by an operator."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import structlog
@@ -193,6 +194,7 @@ def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False
     c.context.reset()
     # Until /controller is read again nobody is known to hold it, least of all ourselves (KAFKA-16509).
     c.snapshot.holder = None
+    c.snapshot.uncovered = MappingProxyType({})
     _stand_by(c, reason)
 
 

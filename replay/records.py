@@ -1,9 +1,9 @@
-"""The one schema of the audit log: every kind of record as a typed value. Standard library only.
+"""The one schema of the audit log: every kind of record as a typed value (``replay.kinds`` has all by name).
 
 A line of the log is the envelope (``v, kind, cluster, node, boot, seq, epoch, event, ts_ms, mono_ns, prev``, added by
 the writer; ``replay.envelope``) around ``data``, the fields of one record. Many partitions are columns of one record,
 at most ``MAX_ROWS`` each.
-Schema changes are additive; ``SCHEMA_VERSION`` grows when the meaning of a field changes.
+Standard library only. Schema changes are additive; ``SCHEMA_VERSION`` grows when the meaning of a field changes.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class TermRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord(Record):
-    """The effective configuration at the start of the daemon."""
+    """The effective configuration at the start of the daemon, and when an operator had something remembered."""
 
     kind: ClassVar[str] = "config"
 
@@ -92,7 +92,7 @@ class EventBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventEnd(Record):
-    """An event ended: ``done``, ``refused`` (not served, or not here), ``error``, ``moved`` or ``unavailable``."""
+    """An event ended: ``done``, ``refused`` (not granted, or not here), ``error``, ``moved`` or ``unavailable``."""
 
     kind: ClassVar[str] = "event_end"
 
@@ -390,11 +390,3 @@ class GapRecord(Record):
     first_seq: int
     last_seq: int
     reason: str
-
-
-KINDS: Final[Mapping[str, type[Record]]] = {
-    record.kind: record
-    for record in list(globals().values())
-    if isinstance(record, type) and issubclass(record, Record) and record is not Record
-}
-"""Every record above by its kind."""

@@ -205,6 +205,13 @@ def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
         ("[kafka]\nlisteners = ['PLAINTEXT://127.0.0.1:9191']", "used 2 times"),
         ("[kafka]\ninter_broker_protocol_version = '4.0'", "not a protocol version"),
         ("[kafka]\nmode = 'hidden'", "2.6 or below"),
+        (
+            "[kafka]\nlisteners = ['PLAINTEXT://a:1']\ncontrol_plane_listener_name = 'control'",
+            "CONTROL is not among kafka.listeners (PLAINTEXT)",
+        ),
+        ("[kafka]\ncontrol_plane_listener_name = 'plaintext'", "PLAINTEXT is the listener between brokers already"),
+        ("[controller]\nmode = 'watch'", "one of active, observe"),
+        ("[controller]\nobserve_interval_ms = 0", ">= 1"),
         ("[controller]\nwhen_broker_holds = 'always'", "one of standby, takeover"),
         ("[zookeeper]\nconnect = 'zk:2181/a/'", "chroot"),
         ("[zookeeper]\nconnect = 'zk:2181,'", "not host:port"),
@@ -229,6 +236,65 @@ def test_hidden_mode_needs_no_listener(tmp_path: Path) -> None:
     }
 
     assert load_config(None, {}, flags).kafka.listeners == ()
+
+
+def test_an_observer_needs_no_listener_and_looks_twice_a_second(tmp_path: Path) -> None:
+    flags = {
+        "zookeeper.connect": "zk",
+        "node.id": 2_000_000_000,
+        "node.data_dir": tmp_path,
+        "controller.mode": "observe",
+    }
+
+    config = load_config(None, {}, flags)
+
+    assert (config.kafka.listeners, config.controller.observe_interval_ms) == ((), 500)
+
+
+def test_whoever_does_not_only_observe_is_active(tmp_path: Path) -> None:
+    assert load(tmp_path).controller.mode == "active"
+
+
+def remembered(folder: Path, content: str) -> Path:
+    """What ``controllerctl takeover --remember`` leaves in the data directory."""
+    file = folder / "when_broker_holds"
+    file.write_text(content)
+    return file
+
+
+def test_what_an_operator_wanted_remembered_holds_where_nothing_is_configured(tmp_path: Path) -> None:
+    file = remembered(tmp_path, "takeover\n")
+
+    config = load(tmp_path, node__data_dir=tmp_path)
+
+    assert config.controller.when_broker_holds == "takeover"
+    assert config.origins["controller.when_broker_holds"] == str(file)
+
+
+def test_what_is_configured_wins_over_what_was_remembered(tmp_path: Path) -> None:
+    remembered(tmp_path, "takeover\n")
+
+    config = load(tmp_path, '[controller]\nwhen_broker_holds = "standby"', node__data_dir=tmp_path)
+
+    assert config.controller.when_broker_holds == "standby"
+
+
+def test_a_memory_that_cannot_be_understood_is_a_problem_that_names_its_file(tmp_path: Path) -> None:
+    file = remembered(tmp_path, "perhaps")
+
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, node__data_dir=tmp_path)
+
+    assert refused.value.problems == [
+        f"controller.when_broker_holds ({file}): expected one of standby, takeover, got 'perhaps'"
+    ]
+
+
+def test_a_memory_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "when_broker_holds").mkdir()
+
+    with pytest.raises(ConfigError, match=r"cannot read .*when_broker_holds"):
+        load(tmp_path, node__data_dir=tmp_path)
 
 
 def test_a_missing_file_is_a_problem_like_any_other(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import pytest
 from cli.exit_codes import MEANINGS
 from controllerd.config.load import load_config
 from controllerd.daemon import run
-from replay.records import KINDS, BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
+from replay.kinds import KINDS
+from replay.records import BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
 from tests.audit.samples import write_log
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,6 +103,12 @@ def test_every_decision_is_in_the_index() -> None:
 
     rows = [f"| [{number}]({page.name}) | {title} |" for page, (number, _, title) in zip(pages, titles, strict=True)]
     assert [row for row in rows if row not in index] == []
+
+
+def test_decisions_are_numbered_one_by_one() -> None:
+    numbers = [int(page.name.partition("-")[0]) for page in sorted((DOCS / "adr").glob("0*.md"))]
+
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -17,6 +17,7 @@ from controllerd.config.kafka_names import KAFKA_NAMES
 from controllerd.config.load import load_config
 from controllerd.config.model import Config
 from controllerd.config.server_properties import read_server_properties
+from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.daemon.run import EXIT_CONFIG, EXIT_UNREACHABLE
 from controllerd.errors import ConfigError
 
@@ -35,10 +36,13 @@ COMPLETE = """
     auto.leader.rebalance.enable = FALSE
     leader.imbalance.per.broker.percentage = 5
     leader.imbalance.check.interval.seconds = 60
+    controller.quota.window.num = 21
+    controller.quota.window.size.seconds = 2
     unclean.leader.election.enable=true
     delete.topic.enable=false
     num.partitions=12
     default.replication.factor=3
+    remote.log.storage.system.enable=true
     inter.broker.protocol.version=3.7
     controller.socket.timeout.ms=20000
     request.timeout.ms=25000
@@ -73,6 +77,8 @@ def test_the_settings_of_a_controller_are_taken_over(tmp_path: Path) -> None:
     assert (policy.auto_leader_rebalance_enable, policy.delete_topic_enable) == (False, False)
     assert (policy.leader_imbalance_per_broker_percentage, policy.leader_imbalance_check_interval_s) == (5, 60.0)
     assert (policy.num_partitions, policy.default_replication_factor) == (12, 3)
+    assert policy.tiered_storage
+    assert config.kafka.quota_window == QuotaWindow(21, 2)
     assert config.kafka.unclean_leader_election_enable
     assert config.kafka.inter_broker_protocol_version == "3.7"
     assert (config.kafka.controller_socket_timeout_ms, config.kafka.request_timeout_ms) == (20_000, 25_000)
@@ -82,13 +88,13 @@ def test_what_was_taken_over_says_where_it_came_from(tmp_path: Path) -> None:
     config = load(tmp_path, COMPLETE)
 
     taken = {key for key, origin in config.origins.items() if origin == str(tmp_path / "server.properties")}
-    assert taken == KAFKA_NAMES.keys() - {"kafka.inter_broker_listener_name"}
+    assert taken == KAFKA_NAMES.keys() - {"kafka.inter_broker_listener_name", "kafka.control_plane_listener_name"}
 
 
 def test_what_means_nothing_to_a_controller_is_named_and_never_its_value(tmp_path: Path) -> None:
-    config = load(tmp_path, COMPLETE + "    ssl.keystore.password=geheim\n")
+    config = load(tmp_path, COMPLETE + "    listener.name.external.ssl.keystore.password=geheim\n")
 
-    assert config.ignored == ("broker.id", "log.dirs", "ssl.keystore.password")
+    assert config.ignored == ("broker.id", "listener.name.external.ssl.keystore.password", "log.dirs")
     assert "geheim" not in str(config)
 
 
@@ -135,7 +141,7 @@ def test_a_protocol_version_is_read_as_kafka_reads_it(tmp_path: Path, written: s
         ("log.dirs=/data", "PLAINTEXT"),
         ("listeners=PLAINTEXT://:9092", "PLAINTEXT"),
         ("listeners=internal://:9092,EXTERNAL://:9093\ninter.broker.listener.name=internal", "INTERNAL"),
-        ("inter.broker.listener.name=INTERNAL\ncontrol.plane.listener.name=CONTROL", "CONTROL"),
+        ("inter.broker.listener.name=INTERNAL\ncontrol.plane.listener.name=CONTROL", "INTERNAL"),
         (
             "inter.broker.listener.name=INTERNAL\nlistener.security.protocol.map=INTERNAL:PLAINTEXT,EXTERNAL:SSL",
             "INTERNAL",
@@ -144,6 +150,33 @@ def test_a_protocol_version_is_read_as_kafka_reads_it(tmp_path: Path, written: s
 )
 def test_the_listener_between_brokers_is_found(tmp_path: Path, text: str, name: str) -> None:
     assert load(tmp_path, f"zookeeper.connect=zk\n{text}").kafka.inter_broker_listener_name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "talks_over"),
+    [
+        ("control.plane.listener.name=control", "CONTROL", "CONTROL"),
+        ("control.plane.listener.name=", None, "PLAINTEXT"),
+        ("listeners=PLAINTEXT://:9092", None, "PLAINTEXT"),
+    ],
+)
+def test_the_control_plane_is_the_listener_to_talk_over_if_there_is_one(
+    tmp_path: Path, text: str, name: str | None, talks_over: str
+) -> None:
+    kafka = load(tmp_path, f"zookeeper.connect=zk\n{text}").kafka
+
+    assert (kafka.control_plane_listener_name, kafka.controller_listener_name) == (name, talks_over)
+
+
+@pytest.mark.parametrize("mode", ["visible", "internal"])
+def test_a_control_plane_needs_both_listeners(tmp_path: Path, mode: str) -> None:
+    load(tmp_path, "zookeeper.connect=zk\ncontrol.plane.listener.name=CONTROL", kafka__mode=mode)
+
+
+def test_where_nobody_is_told_about_us_its_listeners_are_no_concern_of_brokers(tmp_path: Path) -> None:
+    text = "zookeeper.connect=zk\ncontrol.plane.listener.name=LOST\ninter.broker.protocol.version=2.6"
+
+    load(tmp_path, text, kafka__mode="hidden")
 
 
 def test_the_listeners_of_the_broker_are_not_ours(tmp_path: Path) -> None:
@@ -169,6 +202,10 @@ def test_the_listeners_of_the_broker_are_not_ours(tmp_path: Path) -> None:
             "control.plane.listener.name ({file}): listener CONTROL uses SSL",
         ),
         ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer", "authorizer.class.name ({file}): ACLs"),
+        (
+            "create.topic.policy.class.name=a.Policy",
+            "create.topic.policy.class.name ({file}): the policy is a Java class",
+        ),
         ("process.roles=broker", "process.roles ({file}): this is the file of a KRaft node"),
         ("zookeeper.metadata.migration.enable=true", "zookeeper.metadata.migration.enable ({file}): a cluster that"),
         ("listeners=A://:1\ninter.broker.listener.name=B", "listener B is not among the broker's listeners: A"),
@@ -181,7 +218,18 @@ def test_the_listeners_of_the_broker_are_not_ours(tmp_path: Path) -> None:
         ("inter.broker.protocol.version=4.0", "not a protocol version"),
         ("inter.broker.protocol.version=0.10.2", "not a protocol version"),
         ("inter.broker.listener.name=OTHER", "OTHER is not among kafka.listeners"),
-        ("control.plane.listener.name=LOST", "brokers look for their controller on LOST"),
+        ("control.plane.listener.name=LOST", "Kafka's control.plane.listener.name): LOST is not among kafka.listeners"),
+        ("control.plane.listener.name=PLAINTEXT", "PLAINTEXT is the listener between brokers already"),
+        ("ssl.keystore.location=/k", "ssl.keystore.location ({file}): TLS is not supported yet"),
+        ("sasl.enabled.mechanisms=PLAIN", "sasl.enabled.mechanisms ({file}): SASL is not supported yet"),
+        (
+            "listener.name.plaintext.ssl.client.auth=required",
+            "listener.name.plaintext.ssl.client.auth ({file}): TLS is not supported yet",
+        ),
+        (
+            "control.plane.listener.name=CONTROL\nlistener.name.control.sasl.enabled.mechanisms=PLAIN",
+            "listener.name.control.sasl.enabled.mechanisms ({file}): SASL is not supported yet",
+        ),
         (r"log.dirs=\u00g0", "{file} is not a properties file"),
     ],
 )
@@ -191,15 +239,11 @@ def test_what_would_change_meaning_is_refused_input_35(tmp_path: Path, text: str
     assert any(expected in problem for problem in problems(tmp_path, text))
 
 
-@pytest.mark.parametrize("text", ["zookeeper.set.acl=false", "zookeeper.ssl.client.enable=false", "process.roles="])
+@pytest.mark.parametrize(
+    "text", ["zookeeper.set.acl=false", "zookeeper.ssl.client.enable=false", "process.roles=", "ssl.key.password="]
+)
 def test_what_is_switched_off_is_not_refused(tmp_path: Path, text: str) -> None:
     load(tmp_path, f"zookeeper.connect=zk\n{text}")
-
-
-def test_a_control_plane_needs_more_than_one_listener_in_metadata(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, "control.plane.listener.name=CONTROL", kafka__mode="internal")
-
-    assert problem.startswith("kafka.mode: internal shows one listener")
 
 
 def test_all_its_problems_come_at_once_with_those_of_the_other_sources_input_35(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ PURE: Final = (
     "replay.envelope",
     "replay.fold",
     "replay.invariants",
+    "replay.kinds",
+    "replay.observation",
     "replay.records",
     "replay.request_columns",
     "replay.rules",

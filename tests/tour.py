@@ -9,9 +9,13 @@ from typing import Final
 from controllerd.config.versions import features_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
+from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.scram import ScramChange, ScramCredential
+from controllerd.core.topic_creation import TopicWish
 from events import admin, cluster, elections, reassignments, responses, topics
 from events.base import Event
 from replay.records import EventBegin, EventEnd, Record, RequestRecord, ZkWriteRecord
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World
 from tests.traces.fake_rig import FakeRun
 from tests.traces.scenarios import SERVED, served
@@ -72,7 +76,7 @@ async def tour() -> dict[str, Effects]:
 
 async def _stories() -> list[Record]:
     """What no trace has: the role, configurations, quarantine, features, brokers that never return."""
-    return [*await _role(), *await _cluster(), *await _old_protocol()]
+    return [*await _role(), *await _cluster(), *await _topics(), *await _old_protocol()]
 
 
 async def _small(features: Features | None = None) -> World:
@@ -107,7 +111,7 @@ async def _cluster() -> list[Record]:
     await _put(world, responses.UpdateMetadataResponseReceived(BrokerId(1), epoch, 1, KafkaError.NONE))
     await _put(world, cluster.BrokerRefresh(BrokerId(1)))
     await world.call(reassignments.ListPartitionReassignments(None))
-    await world.call(admin.UpdateFeatures({"a.feature": admin.FeatureUpdate(1, allow_downgrade=False)}))
+    await world.call(admin.UpdateFeatures(ALICE, {"a.feature": admin.FeatureUpdate(1, allow_downgrade=False)}))
     state = world.tree.nodes["/brokers/topics/orders/partitions/1/state"].data
     world.tree.put("/brokers/topics/orders/partitions/1/state", b"rubbish")
     world.bounce(2)
@@ -126,6 +130,18 @@ async def _cluster() -> list[Record]:
     return list(world.audit.records)
 
 
+async def _topics() -> list[Record]:
+    """A topic that a client creates, enlarges and deletes, and credentials that it sets."""
+    world = await _small()
+    by = admin.Requester("User:alice", "alice", "tour", 7, "127.0.0.1")
+    await world.call(admin.CreateTopics(by, (TopicWish("payments", 2, 2),)))
+    await world.call(admin.CreatePartitions(by, (GrowthWish("payments", 3),)))
+    await world.call(admin.DeleteTopics(by, ("payments",)))
+    password = ScramCredential(1, 4096, b"salt", b"salted password")
+    await world.call(admin.AlterScram(by, {"alice": ScramChange(upsertions=(password,))}))
+    return list(world.audit.records)
+
+
 async def _old_protocol() -> list[Record]:
     """Unclean elections switched on, and a leader that writes its ISR itself."""
     world = await _small(features_of("2.6"))
@@ -139,7 +155,7 @@ async def _old_protocol() -> list[Record]:
     await world.settle()
     await _put(world, elections.UncleanLeaderElectionEnable())
     moved = TopicPartition("orders", 1)
-    await world.call(reassignments.ApiPartitionReassignment({moved: (BrokerId(3), BrokerId(1))}))
+    await world.call(reassignments.ApiPartitionReassignment(ALICE, {moved: (BrokerId(3), BrokerId(1))}))
     node = world.tree.nodes[moved.state_path]
     world.tree.put(moved.state_path, node.data or b"")
     await world.settle()

@@ -16,6 +16,8 @@ from wire.framing import RequestHeader
 from wire.kio_codec import decode_request, encode_response, response_type
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
+_LONGEST_TEXT: Final = 2**15 - 1
+"""Bytes of a string: Kafka's own clients refuse a response with a longer one, in every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,12 @@ class Request:
     frame: bytes
 
 
-def entity_of(request: Request) -> Any:
-    """The kio entity of a request. :raises UnknownApi: no such version. :raises MalformedMessage: bad bytes."""
-    return decode_request(request.frame).entity
+def entity_of(request: Request, *, may_follow: bytes = b"") -> Any:
+    """The kio entity of a request, behind which ``may_follow`` is passed over.
+
+    :raises UnknownApi: no such version. :raises MalformedMessage: bad bytes.
+    """
+    return decode_request(request.frame, may_follow=may_follow).entity
 
 
 def respond(head: RequestHeader, values: Mapping[str, object], *, version: int | None = None) -> bytes:
@@ -65,6 +70,8 @@ def _plan(schema: Any) -> tuple[tuple[str, Callable[[Any], object], object], ...
 def _conversion(name: str, hint: Any, default: object) -> tuple[Callable[[Any], object], object]:
     if name == "throttle_time":
         return _same, NO_THROTTLE
+    if name == "error_message":
+        return _cut, default
     if hint is ErrorCode:
         return ErrorCode, default
     nested = _nested_type(hint)
@@ -81,6 +88,11 @@ def _nested_type(hint: Any) -> type[Any] | None:
         if (found := _nested_type(inner)) is not None:
             return found
     return None
+
+
+def _cut(text: str | None) -> str | None:
+    """As much of a text as a string holds: it may repeat a name of the client's that is as long as names can be."""
+    return None if text is None else text.encode()[:_LONGEST_TEXT].decode(errors="ignore")
 
 
 def _same(value: object) -> object:

@@ -178,10 +178,31 @@ _NO_LOG_DIR: Final = {
 }
 
 
-def encode_nothing(head: RequestHeader) -> bytes:
-    """ListGroups, ListTransactions or DescribeLogDirs of a node that holds no data."""
-    empty = {"groups": (), "unknown_state_filters": (), "transaction_states": (), "results": (_NO_LOG_DIR,)}
-    return respond(head, {"error_code": KafkaError.NONE, **empty})
+_TRANSACTION_STATES: Final = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+
+
+def answer_nothing(request: Request) -> bytes:
+    """ListGroups, ListTransactions or DescribeLogDirs of a node that holds no data.
+
+    Filters for states that no transaction can have are named in the answer, as brokers do it.
+
+    :raises MalformedMessage: the request cannot be read.
+    """
+    wanted = present(getattr(entity_of(request), "state_filters", ()))
+    unknown = [state for state in dict.fromkeys(wanted) if state not in _TRANSACTION_STATES]
+    empty = {"groups": (), "unknown_state_filters": unknown, "transaction_states": (), "results": (_NO_LOG_DIR,)}
+    return respond(request.head, {"error_code": KafkaError.NONE, **empty})
 
 
 def present(items: Sequence[Any] | None) -> Sequence[Any]:

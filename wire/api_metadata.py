@@ -127,19 +127,20 @@ def _topic_id(topic: object) -> str | None:
 def encode_metadata(
     request: RequestHeader, answer: MetadataHead, topics: Sequence[TopicRow], *, slice_size: int = 1_000
 ) -> Iterator[bytes]:
-    """The pieces of a response, each of about ``slice_size`` partitions: give the loop a turn between two of them."""
+    """The pieces of a response, each of about ``slice_size`` rows: give the loop a turn between two of them."""
     layout = _Layout(request.version)
     piece = [
         encode_response_header(request.api_key, request.version, request.correlation_id),
         layout.start(answer, len(topics)),
     ]
-    count = 0
     for topic in topics:
+        if len(piece) >= slice_size:  # a topic need not have partitions
+            yield b"".join(piece)
+            piece.clear()
         piece.append(layout.topic_start(topic))
         for partition in topic.partitions:
             piece.append(layout.partition(partition))
-            count += 1
-            if count % slice_size == 0:
+            if len(piece) >= slice_size:
                 yield b"".join(piece)
                 piece.clear()
         piece.append(layout.topic_end(answer))

@@ -13,6 +13,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.protocol import Payload, RequestPayload, ResponsePayload
 
+from wire.classic import check_lengths
 from wire.errors import MalformedMessage, UnknownApi
 from wire.framing import (
     RequestHeader,
@@ -21,11 +22,12 @@ from wire.framing import (
     encode_request_header,
     encode_response_header,
 )
+from wire.unknown_tags import without_unknown_tags
 
 E = TypeVar("E", bound=Payload)
 
-# What kio raises on bytes that do not follow the schema: an unknown tag is a KeyError, an unknown code a ValueError.
-_UNREADABLE: Final = (SerialError, ValueError, KeyError, TypeError, OverflowError, struct.error)
+# What kio raises on bytes that do not follow the schema; an unknown error code is a ValueError.
+_UNREADABLE: Final = (SerialError, ValueError, TypeError, OverflowError, struct.error)
 
 
 class DecodedRequest(NamedTuple):
@@ -60,24 +62,39 @@ def encode_entity(entity: Payload) -> bytes:
         return buffer.getvalue()
 
 
-def decode_entity(kind: type[E], body: bytes, offset: int = 0) -> E:
-    """An entity from the rest of a message. :raises MalformedMessage: the bytes do not follow the schema exactly."""
+def decode_entity(kind: type[E], body: bytes, offset: int = 0, *, may_follow: bytes = b"") -> E:
+    """An entity from the rest of a message; tagged fields that its schema does not know are passed over (KIP-482).
+
+    ``may_follow`` is what some peer is known to send behind it.
+
+    :raises MalformedMessage: the bytes do not follow the schema exactly.
+    """
+    try:
+        return _decode(kind, body, offset, may_follow)
+    except KeyError:  # kio looks up a tag that it does not know
+        return _decode(kind, without_unknown_tags(kind, body, offset), 0, may_follow)
+
+
+def _decode(kind: type[E], body: bytes, offset: int, may_follow: bytes) -> E:
+    if not kind.__flexible__:
+        check_lengths(kind, body, offset)
     try:
         entity, size = entity_reader(kind)(body, offset)
     except _UNREADABLE as error:
         raise MalformedMessage(f"{kind.__name__} version {kind.__version__}: {error!r}") from error
-    if offset + size != len(body):
+    if offset + size != len(body) and body[offset + size :] != may_follow:
         raise MalformedMessage(f"{kind.__name__}: {len(body) - offset - size} bytes too many")
     return entity
 
 
-def decode_request(frame: bytes) -> DecodedRequest:
-    """A request from the content of a frame.
+def decode_request(frame: bytes, *, may_follow: bytes = b"") -> DecodedRequest:
+    """A request from the content of a frame; ``may_follow`` as in ``decode_entity``.
 
     :raises UnknownApi: no such API or version. :raises MalformedMessage: the bytes do not follow the schema.
     """
     header, offset = decode_request_header(frame)
-    return DecodedRequest(header, decode_entity(request_type(header.api_key, header.version), frame, offset))
+    kind = request_type(header.api_key, header.version)
+    return DecodedRequest(header, decode_entity(kind, frame, offset, may_follow=may_follow))
 
 
 def encode_response(correlation_id: int, entity: ResponsePayload) -> bytes:

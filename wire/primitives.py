@@ -17,6 +17,8 @@ INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 ZERO_ID: Final = bytes(16)
 _VARINT_MAX_SHIFT: Final = 28
+_MOST_TAGS: Final = 1_000
+"""Tagged fields of one structure: Kafka defines a handful, and a megabyte of empty ones keeps everybody waiting."""
 _REMEMBERED_IDS: Final = 32_768
 """Topic ids whose bytes are kept: every request to every broker repeats them."""
 
@@ -177,7 +179,9 @@ class Cursor:
         """Pass over the tagged fields at the end of a structure, known or not; none in the classic format."""
         if not self._flexible:
             return
-        for _ in range(self.uvarint()):
+        if (fields := self.uvarint()) > _MOST_TAGS:
+            raise MalformedMessage(f"{fields} tagged fields before {self.offset}")
+        for _ in range(fields):
             self.uvarint()
             self.take(self.uvarint())
 

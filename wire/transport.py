@@ -1,7 +1,8 @@
 """How bytes reach a peer: the one seam behind which TLS and SASL belong, and where a simulation puts its network."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
 
 
 class Link(Protocol):
@@ -20,7 +21,7 @@ class Link(Protocol):
         ...
 
     def ended(self) -> bool:
-        """Whether the peer has closed its side already, and nothing is left to read."""
+        """Whether the peer has closed its side already, and nothing is left to read, or the connection broke."""
         ...
 
     def abort(self) -> None:
@@ -37,6 +38,29 @@ class Transport(Protocol):
 
     async def open(self, host: str, port: int) -> Link:
         """A new connection, authenticated if that is the transport's business. :raises OSError: it cannot be had."""
+        ...
+
+
+class Peer(NamedTuple):
+    """Who opened a connection to us: where from, and the name that was proved; None if the transport proves nothing."""
+
+    address: str
+    identity: str | None = None
+
+
+Accept = Callable[[Link, Peer], None]
+
+
+class Acceptor(Protocol):
+    """Lets others connect to us: what a Transport is on the other side."""
+
+    async def listen(self, host: str, port: int, accept: Accept) -> asyncio.Server:
+        """Bind an address; port 0 lets the system choose. Nothing is accepted before ``start_serving``.
+
+        ``accept`` gets each connection, authenticated if that is the transport's business, and must not block.
+
+        :raises OSError: it cannot be bound.
+        """
         ...
 
 
@@ -60,8 +84,8 @@ class StreamLink:
         await self._writer.drain()
 
     def ended(self) -> bool:
-        """Whether the peer has closed its side already."""
-        return self._reader.at_eof()
+        """Whether the peer has closed its side already, or the connection broke: a reset is no end of the stream."""
+        return self._reader.at_eof() or self._writer.is_closing()
 
     def abort(self) -> None:
         """Close at once and forget what is buffered."""
@@ -80,4 +104,22 @@ class PlaintextTransport:
         return StreamLink(*await asyncio.open_connection(host, port))
 
 
-PLAINTEXT = PlaintextTransport()
+class PlaintextAcceptor:
+    """TCP without TLS and without authentication."""
+
+    async def listen(self, host: str, port: int, accept: Accept) -> asyncio.Server:
+        """Bind a TCP socket."""
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accept(StreamLink(reader, writer), Peer(_address(writer)))
+
+        return await asyncio.start_server(connected, host, port, start_serving=False)
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    address = writer.get_extra_info("peername")
+    return f"{address[0]}:{address[1]}" if address else "unknown:0"
+
+
+PLAINTEXT: Final = PlaintextTransport()
+PLAINTEXT_SERVER: Final = PlaintextAcceptor()

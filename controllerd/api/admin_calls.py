@@ -1,21 +1,21 @@
 """What operators ask of the controller: elections, reassignments, features. Each becomes a call in the event queue."""
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 import structlog
 
-from controllerd.api.admin_texts import election_text, feature_text, reassignment_text, top_level_feature_text
-from controllerd.api.apart import SMALL, apart
+from controllerd.api.admin_texts import NO_TEXT, election_text, feature_text, reassignment_text, top_level_text
+from controllerd.api.apart import apart, read, rows_in
 from controllerd.api.asking import Asker
+from controllerd.api.awaiting import Awaiter
+from controllerd.api.hang_up import HangUp, Reason
 from controllerd.core.context import NO_ASSIGNMENT
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
+from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.snapshot import ClusterSnapshot
-from events.admin import UpdateFeatures
+from events.admin import FeatureUpdate, Requester, UpdateFeatures
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
 from wire.api_codec import Request
@@ -37,8 +37,6 @@ from wire.api_reassignments import (
 from wire.framing import RequestHeader
 
 _ELECTION_TYPES: Final = {kind.value: kind for kind in ElectionType}
-_BYTES_PER_ROW: Final = 10
-"""Of the smallest row that makes a request large: a partition and its replicas."""
 _LOG = structlog.get_logger(__name__)
 
 Elected = Mapping[TopicPartition, BrokerId | KafkaError]
@@ -50,37 +48,43 @@ class AdminCalls:
     Every method raises MalformedMessage for bytes that are no such request, and HangUp when there is no answer in time.
     """
 
-    def __init__(self, asker: Asker, snapshot: ClusterSnapshot) -> None:
+    def __init__(self, asker: Asker, snapshot: ClusterSnapshot, awaiter: Awaiter | None = None) -> None:
         self._asker = asker
         self._snapshot = snapshot
+        self._awaiter = awaiter or Awaiter(snapshot)
 
     # -- ElectLeaders --------------------------------------------------------------------------------------------------
 
-    async def elect_leaders(self, request: Request, denied: KafkaError | None) -> bytes:
+    async def elect_leaders(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
         """Answer ElectLeaders (key 43) once clients of this node can see the new leaders, or the time is up."""
-        query = await apart(_rows_in(request), decode_elect_leaders, request)
-        until = asyncio.get_running_loop().time() + query.timeout_ms / 1000
+        query = await apart(rows_in(request), decode_elect_leaders, request)
+        until = self._awaiter.deadline(query.timeout_ms)
         kind = _ELECTION_TYPES.get(query.election_type)
         if kind is None:
             denied = denied or KafkaError.INVALID_REQUEST
-        wanted = None if query.partitions is None else frozenset(query.partitions)
-        event = ReplicaLeaderElection(wanted, kind or ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT)
+        wanted = None
+        if query.partitions is not None:
+            wanted = await apart(len(query.partitions), frozenset, query.partitions)
+        event = ReplicaLeaderElection(wanted, kind or ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, by)
         reply = await self._asker.ask(event, denied)
         if isinstance(reply, KafkaError):
-            return self._no_election(request, query, reply)
+            return await self._no_election(request, query, reply)
         results = await self._results(reply, wanted, until)
         return await apart(len(results), _election_answer, request.head, results, event.election_type)
 
-    def _no_election(self, request: Request, query: ElectLeadersQuery, error: KafkaError) -> bytes:
+    async def _no_election(self, request: Request, query: ElectLeadersQuery, error: KafkaError) -> bytes:
         """The same error for everything. A standby says it per partition, as brokers do; to whoever asked for all
         partitions it must say it at the top, or its answer would look like "nothing was to do".
+
+        :raises HangUp: the version has no top, and no partition is known here.
         """
         named = query.partitions
         top_level = KafkaError.NONE if error is KafkaError.NOT_CONTROLLER and named else error
         if named is None and request.head.version < FIRST_WITH_TYPE:
             named = [TopicPartition(t.name, p.partition) for t in self._snapshot.topics.values() for p in t.partitions]
-        rows = ((tp, RowResult(tp.partition, error)) for tp in dict.fromkeys(named or ()))
-        return encode_elect_leaders(request.head, top_level, _by_topic(rows))
+            if not named:
+                raise HangUp(Reason.NO_ERROR_FIELD, error.name)
+        return await apart(len(named or ()), _no_election_answer, request.head, top_level, named or (), error)
 
     async def _results(
         self, reply: Elected, wanted: frozenset[TopicPartition] | None, until: float
@@ -91,49 +95,19 @@ class AdminCalls:
             results = {tp: error for tp, error in results.items() if error is not KafkaError.ELECTION_NOT_NEEDED}
         else:
             results |= _unanswered("elections", wanted - reply.keys())
-        missing = await self._await_leaders(expected, until)
+        missing = await self._awaiter.leaders(expected, until)
         results |= {tp: KafkaError.REQUEST_TIMED_OUT if tp in missing else KafkaError.NONE for tp in expected}
         return results
 
-    async def _await_leaders(self, expected: Mapping[TopicPartition, BrokerId], until: float) -> set[TopicPartition]:
-        """Wait until the snapshot shows these leaders, or will not any more; returns what it does not show."""
-        missing = set(expected)
-        with suppress(TimeoutError):  # some are missing then, and the answer says which
-            async with asyncio.timeout_at(until):
-                seen = self._snapshot.version
-                while (missing := await self._not_led(missing, expected)) and self._may_come():
-                    if seen == self._snapshot.version:  # else another picture came while we looked at the last
-                        await self._snapshot.next_version()
-                    seen = self._snapshot.version
-        return missing
-
-    async def _not_led(
-        self, partitions: Iterable[TopicPartition], expected: Mapping[TopicPartition, BrokerId]
-    ) -> set[TopicPartition]:
-        missing = set()
-        for number, tp in enumerate(partitions, 1):
-            view = self._snapshot.partition(tp)
-            if view is None or view.leadership is None or view.leadership.leader != expected[tp]:
-                missing.add(tp)
-            if number % SMALL == 0:
-                await asyncio.sleep(0)
-        return missing
-
-    def _may_come(self) -> bool:
-        """Whether our picture still follows the cluster: after a loss of the role it does not."""
-        return self._snapshot.is_active
-
     # -- reassignments -------------------------------------------------------------------------------------------------
 
-    async def alter_reassignments(self, request: Request, denied: KafkaError | None) -> bytes:
+    async def alter_reassignments(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
         """Answer AlterPartitionReassignments (key 45) when the reassignments have begun, not when they are done."""
-        wanted = await apart(_rows_in(request), decode_alter_reassignments, request)
-        targets, refused = _targets(wanted)
-        reply = await self._asker.ask(ApiPartitionReassignment(targets), denied)
+        wanted = await apart(rows_in(request), decode_alter_reassignments, request)
+        targets, refused = await apart(len(wanted), _targets, wanted)
+        reply = await self._asker.ask(ApiPartitionReassignment(by, targets), denied)
         if isinstance(reply, KafkaError):
-            # Java's client wants a row for each partition beside a top-level error, or takes the answer for broken.
-            rows = [(tp, RowResult(tp.partition, reply)) for tp in dict.fromkeys(row.tp for row in wanted)]
-            return encode_alter_reassignments(request.head, reply, None, _by_topic(rows))
+            return await apart(len(wanted), _no_reassignment_answer, request.head, wanted, reply)
         results = {**reply, **_unanswered("reassignments", targets.keys() - reply.keys())}
         failed = {tp: error for tp, error in results.items() if error is not KafkaError.NONE}
         texts = self._reasons(failed, targets)
@@ -152,30 +126,40 @@ class AdminCalls:
 
     async def list_reassignments(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer ListPartitionReassignments (key 46) with those of the wanted partitions that are under way."""
-        wanted = decode_list_reassignments(request)
+        wanted = await read(decode_list_reassignments, request)
         event = ListPartitionReassignments(None if wanted is None else frozenset(wanted))
         reply = await self._asker.ask(event, denied)
         if isinstance(reply, KafkaError):
-            return encode_list_reassignments(request.head, reply, None, {})
+            return encode_list_reassignments(request.head, reply, top_level_text(reply), {})
         return await apart(len(reply), _listing, request.head, reply)
 
     # -- features ------------------------------------------------------------------------------------------------------
 
-    async def update_features(self, request: Request, denied: KafkaError | None) -> bytes:
+    async def update_features(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
         """Answer UpdateFeatures (key 57). Clusters of this mode have no features, so that little can succeed."""
-        query = decode_update_features(request)
+        query = await read(decode_update_features, request)
         counts = Counter(row.name for row in query.rows)
         updates = {row.name: row.update for row in query.rows if row.update is not None and counts[row.name] == 1}
-        reply = await self._asker.ask(UpdateFeatures(updates, query.validate_only), denied)
+        reply = await self._asker.ask(UpdateFeatures(by, updates, query.validate_only), denied)
         if isinstance(reply, KafkaError):
-            return encode_update_features(request.head, reply, top_level_feature_text(reply), ())
+            return encode_update_features(request.head, reply, top_level_text(reply), ())
         errors = {name: reply.get(name, KafkaError.UNKNOWN_SERVER_ERROR) for name in updates}
         live = list(self._snapshot.brokers.values())
-        results = [
-            FeatureResult(name, error, feature_text(error, name, updates.get(name), live))
-            for name, error in ((name, errors.get(name, KafkaError.INVALID_REQUEST)) for name in counts)
-        ]
-        return encode_update_features(request.head, KafkaError.NONE, None, results)
+        return await apart(len(counts), _features_answer, request.head, counts, updates, errors, live)
+
+
+def _features_answer(
+    head: RequestHeader,
+    counts: Mapping[str, int],
+    updates: Mapping[str, FeatureUpdate],
+    errors: Mapping[str, KafkaError],
+    live: Sequence[Broker],
+) -> bytes:
+    results = [
+        FeatureResult(name, error, feature_text(error, name, updates.get(name), live, is_repeated=counts[name] > 1))
+        for name, error in ((name, errors.get(name, KafkaError.INVALID_REQUEST)) for name in counts)
+    ]
+    return encode_update_features(head, KafkaError.NONE, None, results)
 
 
 def _election_answer(head: RequestHeader, results: Mapping[TopicPartition, KafkaError], kind: ElectionType) -> bytes:
@@ -183,6 +167,19 @@ def _election_answer(head: RequestHeader, results: Mapping[TopicPartition, Kafka
         (tp, RowResult(tp.partition, error, election_text(tp, error, kind))) for tp, error in sorted(results.items())
     )
     return encode_elect_leaders(head, KafkaError.NONE, _by_topic(rows))
+
+
+def _no_election_answer(
+    head: RequestHeader, top_level: KafkaError, named: Iterable[TopicPartition], error: KafkaError
+) -> bytes:
+    rows = ((tp, RowResult(tp.partition, error)) for tp in dict.fromkeys(named))
+    return encode_elect_leaders(head, top_level, _by_topic(rows))
+
+
+def _no_reassignment_answer(head: RequestHeader, wanted: Iterable[WantedReplicas], error: KafkaError) -> bytes:
+    # Java's client wants a row for each partition beside a top-level error, or takes the answer for broken.
+    rows = [(tp, RowResult(tp.partition, error)) for tp in dict.fromkeys(row.tp for row in wanted)]
+    return encode_alter_reassignments(head, error, top_level_text(error), _by_topic(rows))
 
 
 def _reassignment_answer(
@@ -193,7 +190,7 @@ def _reassignment_answer(
 ) -> bytes:
     rows = [(tp, RowResult(tp.partition, error, texts.get(tp))) for tp, error in results.items()]
     rows += [(tp, RowResult(tp.partition, KafkaError.INVALID_REQUEST, "named twice")) for tp in refused]
-    return encode_alter_reassignments(head, KafkaError.NONE, None, _by_topic(sorted(rows)))
+    return encode_alter_reassignments(head, KafkaError.NONE, NO_TEXT, _by_topic(sorted(rows)))
 
 
 def _listing(head: RequestHeader, reply: Mapping[TopicPartition, ReplicaAssignment]) -> bytes:
@@ -201,12 +198,7 @@ def _listing(head: RequestHeader, reply: Mapping[TopicPartition, ReplicaAssignme
     for tp, assignment in sorted(reply.items()):
         if assignment.is_being_reassigned:
             topics[tp.topic].append((tp.partition, assignment))
-    return encode_list_reassignments(head, KafkaError.NONE, None, topics)
-
-
-def _rows_in(request: Request) -> int:
-    """How many rows a request may have, from its size."""
-    return len(request.frame) // _BYTES_PER_ROW
+    return encode_list_reassignments(head, KafkaError.NONE, NO_TEXT, topics)
 
 
 def _targets(

@@ -1,4 +1,7 @@
-"""Why an operator's request was refused, in words. None leaves it to the client, which knows a sentence per error."""
+"""Why an operator's request was refused, in the words of Kafka's own controller: scripts look for them.
+
+None leaves it to the client, which knows a sentence per error.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -7,18 +10,23 @@ from typing import Final
 from controllerd.core.finalized import WantedLevel, refusal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
-from controllerd.core.reassignment import not_live, target_problem
+from controllerd.core.reassignment import as_scala_prints, not_live, reassign_to, target_problem
 from events.admin import FeatureUpdate
 from events.elections import ElectionType
 
+NO_TEXT: Final = ""
+"""What the peer says where nothing is wrong, and the schema has an empty text by default."""
 _STRATEGIES: Final = {
     ElectionType.PREFERRED: "PreferredReplicaPartitionLeaderElectionStrategy",
     ElectionType.UNCLEAN: "OfflinePartitionLeaderElectionStrategy(true)",
 }
-"""Kafka's names, as its tools have always shown them: scripts look for them."""
+"""Kafka's names, as its tools have always shown them."""
 _NO_PARTITION: Final = "The partition does not exist."
+_NOT_NEEDED: Final = "Leader election not needed for topic partition."
+_NOT_REASSIGNED: Final = "No partition reassignment is in progress."
+_NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 _LOSS: Final = "the replicas that would remain could not lead the partition"
-_NO_FEATURES: Final = "features are finalized from inter.broker.protocol.version 2.7 on, and this cluster is below"
+_NO_FEATURES: Final = "Feature versioning system is disabled."
 _IMPOSSIBLE: Final = (KafkaError.PREFERRED_LEADER_NOT_AVAILABLE, KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
@@ -28,6 +36,8 @@ def election_text(tp: TopicPartition, error: KafkaError, kind: ElectionType) -> 
         return f"Failed to elect leader for partition {tp} under strategy {_STRATEGIES[kind]}"
     if error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
         return _NO_PARTITION
+    if error is KafkaError.ELECTION_NOT_NEEDED:
+        return _NOT_NEEDED
     return "The topic is being deleted" if error is KafkaError.INVALID_TOPIC_EXCEPTION else None
 
 
@@ -37,27 +47,41 @@ def reassignment_text(
     """What to say about the reassignment of one partition; ``target`` is None for a cancellation."""
     if error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
         return _NO_PARTITION
+    if error is KafkaError.NO_REASSIGNMENT_IN_PROGRESS:
+        return _NOT_REASSIGNED
     if error is not KafkaError.INVALID_REPLICA_ASSIGNMENT:
         return None
     if target is None:
         return _LOSS
-    problem = target_problem(target)
-    if problem is None and (absent := not_live(current, target, live)):
-        problem = f"brokers {', '.join(map(str, absent))} are not live"
-    wanted = ", ".join(map(str, target))
-    return _LOSS if problem is None else f"{problem}: {wanted}" if wanted else problem
+    if (problem := target_problem(target)) is not None:
+        return problem
+    if not not_live(current, target, live):
+        return _LOSS
+    return (
+        "Replica assignment has brokers that are not alive. Replica list: "
+        f"{as_scala_prints(reassign_to(current, target).adding)}, live broker list: "
+        f"Set({', '.join(map(str, sorted(live)))})"
+    )
 
 
-def feature_text(error: KafkaError, name: str, update: FeatureUpdate | None, live: Iterable[Broker]) -> str | None:
+def feature_text(
+    error: KafkaError, name: str, update: FeatureUpdate | None, live: Iterable[Broker], *, is_repeated: bool = False
+) -> str | None:
     """What to say about one feature; ``update`` is None for a row that means nothing."""
     if error is not KafkaError.INVALID_REQUEST:
         return None
+    if is_repeated:
+        return "The feature is named twice."
+    if not name:
+        return "Feature name can not be empty."
     if update is None:
-        return "the feature is named twice, or the kind of upgrade does not exist"
+        return "Received unknown upgrade type."
     wanted = WantedLevel(update.max_version_level, update.allow_downgrade)
-    return refusal(name, wanted, {}, live) or "the level that is finalized now does not allow it"
+    return refusal(name, wanted, {}, live) or "The level that is finalized now does not allow it."
 
 
-def top_level_feature_text(error: KafkaError) -> str | None:
-    """What to say when a request about features is refused as a whole."""
+def top_level_text(error: KafkaError) -> str | None:
+    """What to say when a request about reassignments or features is refused as a whole."""
+    if error is KafkaError.NOT_CONTROLLER:
+        return _NOT_CONTROLLER
     return _NO_FEATURES if error is KafkaError.INVALID_REQUEST else None

@@ -4,7 +4,7 @@ import asyncio
 
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.core.kafka_error import KafkaError
-from controllerd.errors import CallFailed, ControllerMoved, NotController, NotServed
+from controllerd.errors import CallFailed, ControllerMoved, NotController
 from controllerd.snapshot import ClusterSnapshot
 from events.base import Call, Reply
 from events.queue import EventQueue
@@ -34,5 +34,5 @@ class Asker:
             raise HangUp(Reason.CALL_TIMEOUT, type(event).__name__) from error
         except (NotController, ControllerMoved):
             return KafkaError.NOT_CONTROLLER
-        except (CallFailed, NotServed):
+        except CallFailed:
             return KafkaError.UNKNOWN_SERVER_ERROR

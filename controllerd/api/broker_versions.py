@@ -12,6 +12,7 @@ from controllerd.snapshot import ClusterSnapshot
 from wire.api_messages import decode_api_ranges
 from wire.errors import WireError
 from wire.framing import RequestHeader, encode_frame, encode_request_header, read_frame
+from wire.transport import PLAINTEXT, Transport
 from wire.versions import ApiKey, VersionRange
 
 _QUESTION: Final = RequestHeader(ApiKey.API_VERSIONS, 0, 0, "controllerd")
@@ -35,23 +36,35 @@ class BrokerVersions:
     Known: ClassVar[TypeAlias] = Mapping[BrokerId, Mapping[int, VersionRange]]
 
     def __init__(
-        self, snapshot: ClusterSnapshot, *, ask_s: float = 5.0, patience_s: float = 0.5, retry_s: float = 1.0
+        self,
+        snapshot: ClusterSnapshot,
+        *,
+        ask_s: float = 5.0,
+        patience_s: float = 0.5,
+        retry_s: float = 1.0,
+        transport: Transport = PLAINTEXT,
     ) -> None:
         """``ask_s`` bounds one question, ``patience_s`` a caller's wait, ``retry_s`` separates two tries."""
         self._snapshot = snapshot
         self._ask_s = ask_s
         self._patience_s = patience_s
         self._retry_s = retry_s
+        self._transport = transport
         self._known: dict[_Life, Mapping[int, VersionRange]] = {}
         self._retry_at: dict[_Life, float] = {}
         self._asking: dict[_Life, asyncio.Task[None]] = {}
+        self._hanging: set[_Life] = set()
+        """Those that used up somebody's patience: nobody waits for them again while another broker is known."""
 
     async def known(self, listener: str) -> Known:
         """What the live brokers speak; waits a little for those not asked yet, never for one that hangs."""
         self._forget_dead()
-        questions = [task for broker in self._snapshot.brokers.values() if (task := self._question(broker, listener))]
+        asked = {(each.id, each.epoch): self._question(each, listener) for each in self._snapshot.brokers.values()}
+        passed_over = self._hanging if self._known else set()
+        questions = {life: task for life, task in asked.items() if task is not None and life not in passed_over}
         if questions:
-            await asyncio.wait(questions, timeout=self._patience_s)
+            await asyncio.wait(questions.values(), timeout=self._patience_s)
+            self._hanging |= questions.keys() & self._asking.keys()
         lives = [(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()]
         return MappingProxyType({life[0]: self._known[life] for life in lives if life in self._known})
 
@@ -67,6 +80,7 @@ class BrokerVersions:
         for book in (self._known, self._retry_at):
             for life in book.keys() - lives:
                 del book[life]
+        self._hanging &= lives
 
     def _question(self, broker: Broker, listener: str) -> asyncio.Task[None] | None:
         """The question under way to this broker, begun if it is due."""
@@ -83,7 +97,7 @@ class BrokerVersions:
     async def _ask(self, life: _Life, endpoint: Endpoint) -> None:
         try:
             async with asyncio.timeout(self._ask_s):
-                self._known[life] = await ask_versions(endpoint)
+                self._known[life] = await ask_versions(endpoint, self._transport)
         except (OSError, WireError, TimeoutError) as error:
             self._retry_at[life] = asyncio.get_running_loop().time() + self._retry_s
             _LOG.info("broker did not say what it speaks", broker=life[0], broker_epoch=life[1], error=repr(error))
@@ -91,15 +105,15 @@ class BrokerVersions:
             self._asking.pop(life, None)
 
 
-async def ask_versions(endpoint: Endpoint) -> Mapping[int, VersionRange]:
+async def ask_versions(endpoint: Endpoint, transport: Transport) -> Mapping[int, VersionRange]:
     """Ask a broker what it speaks. :raises OSError, WireError: it does not say."""
-    reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    link = await transport.open(endpoint.host, endpoint.port)
     try:
-        writer.write(encode_frame(encode_request_header(_QUESTION)))
-        await writer.drain()
-        answer = await read_frame(reader, _MAX_ANSWER_BYTES)
+        link.write(encode_frame(encode_request_header(_QUESTION)))
+        await link.drain()
+        answer = await read_frame(link, _MAX_ANSWER_BYTES)
     finally:
-        writer.transport.abort()
+        link.abort()
     if answer is None:
         raise ConnectionResetError("the broker closed the connection")
     return decode_api_ranges(_QUESTION, answer)

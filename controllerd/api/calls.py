@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 import structlog
 
+from controllerd.api.apart import apart, read
 from controllerd.api.asking import Asker
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
@@ -26,6 +28,8 @@ from wire.api_messages import (
     encode_controlled_shutdown,
 )
 
+_BYTES_PER_PARTITION: Final = 50
+"""Of AlterPartition: fewer than that would send what one broker says at once into a thread, and keep it waiting."""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -39,7 +43,7 @@ class BrokerCalls:
     async def alter_partition(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer AlterPartition (key 56). :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time."""
         try:
-            query = decode_alter_partition(request)
+            query = await apart(len(request.frame) // _BYTES_PER_PARTITION, decode_alter_partition, request)
         except UnknownRecoveryState as unknown:
             _LOG.warning("alter partition refused", reason=str(unknown))
             return encode_alter_partition(request.head, KafkaError.UNKNOWN_SERVER_ERROR, {})
@@ -53,7 +57,7 @@ class BrokerCalls:
 
     async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as above."""
-        query = decode_broker_query(request)
+        query = await read(decode_broker_query, request)
         reply = await self._asker.ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
         if isinstance(reply, KafkaError):
             return encode_allocate_producer_ids(request.head, reply)
@@ -63,7 +67,7 @@ class BrokerCalls:
 
     async def controlled_shutdown(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as above."""
-        query = decode_broker_query(request)
+        query = await read(decode_broker_query, request)
         reply = await self._asker.ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
         if reply is KafkaError.NOT_CONTROLLER:
             # This API predates NOT_CONTROLLER; a broker knows a deposed controller by this code (wire.md A.3).

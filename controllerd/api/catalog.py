@@ -12,14 +12,18 @@ NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
         ApiKey.CONTROLLED_SHUTDOWN: VersionRange(0, 3),
         ApiKey.LIST_GROUPS: VersionRange(0, 5),
         ApiKey.API_VERSIONS: VersionRange(0, 4),
+        ApiKey.CREATE_TOPICS: VersionRange(2, 7),
+        ApiKey.DELETE_TOPICS: VersionRange(1, 6),
         ApiKey.INIT_PRODUCER_ID: VersionRange(0, 4),
         ApiKey.DESCRIBE_CONFIGS: VersionRange(0, 4),
         ApiKey.ALTER_CONFIGS: VersionRange(0, 2),
         ApiKey.DESCRIBE_LOG_DIRS: VersionRange(0, 4),
+        ApiKey.CREATE_PARTITIONS: VersionRange(0, 3),
         ApiKey.ELECT_LEADERS: VersionRange(0, 2),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
         ApiKey.ALTER_PARTITION: VersionRange(0, 3),
         ApiKey.UPDATE_FEATURES: VersionRange(0, 1),
         ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
@@ -34,10 +38,14 @@ ADMIN: Final = frozenset(
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.UPDATE_FEATURES,
     }
 )
 """Native APIs of operators: admin clients send them to the active controller."""
+
+MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
+"""Native APIs of operators too, but with rights per topic and with quotas (KIP-599)."""
 
 PARTLY_RELAYED: Final = frozenset(
     {
@@ -49,16 +57,6 @@ PARTLY_RELAYED: Final = frozenset(
     }
 )
 """Native APIs whose requests may go to a broker all the same: only versions that brokers know are advertised."""
-
-LATER: Final = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-    }
-)
-"""For the active controller only, and not served by this version: a broker would say NOT_CONTROLLER and name us."""
 
 NEVER_RELAYED: Final = frozenset(
     {
@@ -89,7 +87,7 @@ UNWANTED: Final = frozenset(
 
 KNOWN: Final = frozenset(int(key) for key in ApiKey)
 """Every API that there is to us; anything else is no request."""
-_NOT_RELAYABLE: Final = frozenset(NATIVE) | NEVER_RELAYED | LATER | UNWANTED
+_NOT_RELAYABLE: Final = frozenset(NATIVE) | NEVER_RELAYED | UNWANTED
 
 
 def is_relayable(api_key: int) -> bool:

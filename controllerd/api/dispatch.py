@@ -1,24 +1,28 @@
 """One request, one answer: served here, relayed to a broker, refused in its own version, or hung up on."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from controllerd.api.admin_calls import AdminCalls
+from controllerd.api.apart import SMALL, apart, read, rows_in
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
-from controllerd.api.catalog import ADMIN, KNOWN, LATER, NATIVE, advertised, is_relayable
+from controllerd.api.catalog import ADMIN, KNOWN, MUTATIONS, NATIVE, advertised, is_relayable
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.picture import CLUSTER_OPERATIONS, Picture, unknown_names
 from controllerd.api.producer_ids import OwnProducerIds
-from controllerd.api.relay import Relay
-from controllerd.api.security import Authorizer, Operation, Principal
+from controllerd.api.scram_calls import ScramCalls
+from controllerd.api.security import Authorizer, Operation
+from controllerd.api.session import Answered, Session, requester
+from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import Endpoint
+from controllerd.pace import sliced
 from controllerd.snapshot import ClusterSnapshot
 from wire.api_codec import Request
 from wire.api_messages import (
     ConfigResource,
+    answer_nothing,
     decode_api_versions,
     decode_config_resources,
     decode_describe_cluster,
@@ -28,29 +32,21 @@ from wire.api_messages import (
     encode_describe_cluster,
     encode_describe_cluster_error,
     encode_init_producer_id,
-    encode_nothing,
 )
-from wire.api_metadata import NO_OPERATIONS, MetadataQuery, decode_metadata, encode_metadata
-from wire.api_refusals import encode_refusal
-from wire.errors import MalformedMessage, UnknownApi
-from wire.kio_codec import decode_request
+from wire.api_metadata import (
+    NO_OPERATIONS,
+    MetadataQuery,
+    TopicRow,
+    WantedTopic,
+    decode_metadata,
+    encode_metadata,
+)
 from wire.versions import ApiKey
 
 _BROKER: Final = 4
 _BROKER_LOGGER: Final = 8
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What a connection is to its requests: who, on which listener of ours, and its own way to the brokers."""
-
-    peer: str
-    principal: Principal
-    own: Endpoint
-    """Our endpoint of the listener that the connection came in on."""
-    relay: Relay
 
 
 class Dispatcher:
@@ -61,6 +57,8 @@ class Dispatcher:
         snapshot: ClusterSnapshot,
         calls: BrokerCalls,
         admin: AdminCalls,
+        topics: TopicCalls,
+        scram: ScramCalls,
         ids: OwnProducerIds,
         versions: BrokerVersions,
         authorizer: Authorizer,
@@ -68,32 +66,43 @@ class Dispatcher:
         self._snapshot = snapshot
         self._calls = calls
         self._admin = admin
+        self._topics = topics
+        self._scram = scram
         self._ids = ids
         self._versions = versions
         self._authorizer = authorizer
 
-    async def answer(self, request: Request, session: Session) -> list[bytes]:
-        """The pieces of the response.
+    async def answer(self, request: Request, session: Session) -> Answered:
+        """The response, and how long the client must be silent after it.
 
         :raises HangUp: there can be none, and the connection must be closed.
         :raises MalformedMessage: the request cannot be read.
         """
         key, version = request.head.api_key, request.head.version
         if key == ApiKey.API_VERSIONS:
-            return [await self._api_versions(request, session)]
-        if key in LATER:
-            return [_refuse_later(request)]
+            return Answered([await self._api_versions(request, session)])
         if key not in NATIVE:
             if not is_relayable(key):
                 raise HangUp(Reason.NOT_RELAYED if key in KNOWN else Reason.UNKNOWN_API, str(request.head))
-            return [await self._relay(request, session)]
+            return Answered([await self._relay(request, session)])
         if version not in NATIVE[key]:
             raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
+        if key in MUTATIONS:
+            return await self._mutation(ApiKey(key), request, session)
         if key == ApiKey.METADATA:
-            return await self._metadata(request, session)
-        if key in ADMIN:
-            return [await self._admin_call(ApiKey(key), request, session)]
-        return [await self._native(ApiKey(key), request, session)]
+            return Answered(await self._metadata(request, session))
+        call = self._admin_call if key in ADMIN else self._native
+        return Answered([await call(ApiKey(key), request, session)])
+
+    async def _mutation(self, key: ApiKey, request: Request, session: Session) -> Answered:
+        """What is a right on each topic, and limited by quotas."""
+        match key:
+            case ApiKey.CREATE_TOPICS:
+                return await self._topics.create_topics(request, session)
+            case ApiKey.DELETE_TOPICS:
+                return await self._topics.delete_topics(request, session)
+            case _:
+                return await self._topics.create_partitions(request, session)
 
     async def _admin_call(self, key: ApiKey, request: Request, session: Session) -> bytes:
         """What an operator asks of the controller; in Kafka all of it is a right on the cluster."""
@@ -101,13 +110,15 @@ class Dispatcher:
         denied = self._denied(session, Operation.DESCRIBE if reads else Operation.ALTER)
         match key:
             case ApiKey.ELECT_LEADERS:
-                return await self._admin.elect_leaders(request, denied)
+                return await self._admin.elect_leaders(request, requester(request, session), denied)
             case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
-                return await self._admin.alter_reassignments(request, denied)
+                return await self._admin.alter_reassignments(request, requester(request, session), denied)
             case ApiKey.LIST_PARTITION_REASSIGNMENTS:
                 return await self._admin.list_reassignments(request, denied)
+            case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+                return await self._scram.alter_scram(request, session, denied)
             case _:
-                return await self._admin.update_features(request, denied)
+                return await self._admin.update_features(request, requester(request, session), denied)
 
     async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
         denied = self._denied(session, Operation.CLUSTER_ACTION)
@@ -127,8 +138,7 @@ class Dispatcher:
             case ApiKey.ALTER_CONFIGS | ApiKey.INCREMENTAL_ALTER_CONFIGS:
                 return await self._configs(request, session, Operation.ALTER_CONFIGS)
             case _:
-                decode_request(request.frame)
-                return encode_nothing(request.head)
+                return await apart(rows_in(request), answer_nothing, request)
 
     # -- permission and the relay --------------------------------------------------------------------------------------
 
@@ -147,7 +157,7 @@ class Dispatcher:
         ours = NATIVE[ApiKey.API_VERSIONS]
         if request.head.version not in ours:
             return encode_api_versions(request.head, KafkaError.UNSUPPORTED_VERSION, {ApiKey.API_VERSIONS: ours})
-        if not decode_api_versions(request):
+        if not await read(decode_api_versions, request):
             return encode_api_versions(request.head, KafkaError.INVALID_REQUEST, {})
         known = await self._versions.known(session.own.listener)
         can_relay = self._denied(session, Operation.RELAY) is None
@@ -156,10 +166,11 @@ class Dispatcher:
     # -- the picture of the cluster ------------------------------------------------------------------------------------
 
     async def _metadata(self, request: Request, session: Session) -> list[bytes]:
-        query = decode_metadata(request)
+        query = await read(decode_metadata, request)
         if not self._snapshot.is_active:
             return [await self._relay(request, session)]
-        if query.allow_auto_creation and unknown_names(query, self._snapshot.topics):
+        unknown = await apart(len(query.topics or ()), unknown_names, query, self._snapshot.topics)
+        if query.allow_auto_creation and unknown:
             try:
                 return [await self._relay(request, session)]
             except HangUp as gone:
@@ -171,15 +182,16 @@ class Dispatcher:
         if self._denied(session, Operation.DESCRIBE):
             raise HangUp(Reason.NOT_AUTHORIZED, f"{session.principal} may not read metadata")
         picture = Picture(self._snapshot, session.own, request.head.version)
+        rows = await _topic_rows(picture, query)
         pieces = []
-        for piece in encode_metadata(request.head, picture.head(query), picture.topics(query.topics)):
+        for piece in encode_metadata(request.head, picture.head(query), rows):
             pieces.append(piece)
             # The topic list and each topic are immutable records, so the picture stays one picture meanwhile.
             await asyncio.sleep(0)
         return pieces
 
     async def _describe_cluster(self, request: Request, session: Session) -> bytes:
-        query = decode_describe_cluster(request)
+        query = await read(decode_describe_cluster, request)
         if (denied := self._denied(session, Operation.DESCRIBE)) is not None:
             return encode_describe_cluster_error(request.head, denied, "not authorized")
         if query.endpoint_type == _CONTROLLERS:
@@ -201,7 +213,7 @@ class Dispatcher:
     # -- this node as a broker that holds nothing ----------------------------------------------------------------------
 
     async def _init_producer_id(self, request: Request, session: Session) -> bytes:
-        query = decode_init_producer_id(request)
+        query = await read(decode_init_producer_id, request)
         if query.transactional_id is not None:
             return await self._relay(request, session)
         if (denied := self._denied(session, Operation.IDEMPOTENT_WRITE)) is not None:
@@ -216,21 +228,28 @@ class Dispatcher:
         return encode_init_producer_id(request.head, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
     async def _configs(self, request: Request, session: Session, operation: Operation) -> bytes:
-        resources = decode_config_resources(request)
+        resources = await read(decode_config_resources, request)
         if not all(self._is_own(resource) for resource in resources):
             return await self._relay(request, session)
         denied = self._denied(session, operation)
-        return encode_config_results(request.head, resources, denied or KafkaError.NONE)
+        error = denied or KafkaError.NONE
+        return await apart(len(resources), encode_config_results, request.head, resources, error)
 
     def _is_own(self, resource: ConfigResource) -> bool:
         return resource.kind in (_BROKER, _BROKER_LOGGER) and resource.name == str(self._snapshot.node_id)
 
 
-def _refuse_later(request: Request) -> bytes:
-    try:
-        refusal = encode_refusal(request, KafkaError.UNSUPPORTED_VERSION)
-    except (UnknownApi, MalformedMessage) as error:
-        raise HangUp(Reason.UNSUPPORTED_VERSION, str(error)) from error
-    if refusal is None:
-        raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
-    return refusal
+async def _topic_rows(picture: Picture, query: MetadataQuery) -> list[TopicRow]:
+    """The topics of an answer; a client may name very many, known or not."""
+    if query.topics is None or len(query.topics) <= SMALL:
+        return picture.topics(query.topics)
+    wanted = await apart(len(query.topics), _distinct, query.topics)
+    rows: list[TopicRow] = []
+    for part in sliced(wanted, SMALL):
+        rows += picture.topics(part)
+        await asyncio.sleep(0)
+    return rows
+
+
+def _distinct(topics: Sequence[WantedTopic]) -> list[WantedTopic]:
+    return list(dict.fromkeys(topics))

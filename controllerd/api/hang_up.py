@@ -15,6 +15,7 @@ class Reason(Enum):
     NO_TARGET = "no broker to relay to"
     TARGET_LOST = "relay target lost"
     CALL_TIMEOUT = "controller busy"
+    NO_ERROR_FIELD = "version cannot tell the error"
     IDLE = "idle"
     SLOW = "slow client"
     TOO_MANY = "too many connections"

@@ -25,6 +25,9 @@ class Limits:
     """How long a client may leave an answer unread."""
     call_s: float = 60.0
     """How long an event may take. Brokers give up after 30 (``controller.socket.timeout.ms``), so nobody waits then."""
+    wait_s: float = 600.0
+    """How long a request may wait until its effect shows. Its connection is not read meanwhile, so that a client which
+    went away keeps its place for as long."""
     relay_s: float = 60.0
     """How long a broker may take to answer a relayed request."""
     connect_s: float = 5.0

@@ -15,26 +15,26 @@ from wire.api_codec import Request
 from wire.errors import WireError
 from wire.framing import encode_frame, read_frame
 from wire.primitives import INT32
+from wire.transport import PLAINTEXT, Link, Transport
 
 
 class Target:
     """An open connection to one broker, for one request at a time."""
 
-    def __init__(self, broker: Broker, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, broker: Broker, link: Link) -> None:
         self.broker: Final = broker
-        self._reader = reader
-        self._writer = writer
+        self._link = link
 
     @classmethod
-    async def open(cls, broker: Broker, endpoint: Endpoint, timeout_s: float) -> "Target":
+    async def open(cls, broker: Broker, endpoint: Endpoint, transport: Transport, timeout_s: float) -> "Target":
         """Connect. :raises OSError: nobody listens. :raises TimeoutError: nobody answers."""
         async with asyncio.timeout(timeout_s):
-            return cls(broker, *await asyncio.open_connection(endpoint.host, endpoint.port))
+            return cls(broker, await transport.open(endpoint.host, endpoint.port))
 
     @property
     def is_open(self) -> bool:
         """False once the broker has closed its end."""
-        return not (self._reader.at_eof() or self._writer.is_closing())
+        return not self._link.ended()
 
     async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """Send a request, wait for its answer.
@@ -42,23 +42,29 @@ class Target:
         :raises OSError, WireError, TimeoutError: there is none; the connection is of no use any more.
         """
         async with asyncio.timeout(timeout_s):
-            self._writer.write(encode_frame(frame))
-            await self._writer.drain()
-            answer = await read_frame(self._reader, max_bytes)
+            self._link.write(encode_frame(frame))
+            await self._link.drain()
+            answer = await read_frame(self._link, max_bytes)
         if answer is None or answer[: INT32.size] != frame[4:8]:
             raise ConnectionAbortedError("the broker closed the connection or answered another request")
         return answer
 
     def close(self) -> None:
         """Drop the connection at once."""
-        self._writer.transport.abort()
+        self._link.abort()
 
 
 class Relay:
     """One client connection's way to the brokers."""
 
     def __init__(
-        self, listener: str, snapshot: ClusterSnapshot, versions: BrokerVersions, limits: Limits, turn: int
+        self,
+        listener: str,
+        snapshot: ClusterSnapshot,
+        versions: BrokerVersions,
+        limits: Limits,
+        turn: int,
+        transport: Transport = PLAINTEXT,
     ) -> None:
         """``turn`` spreads connections over brokers: each client connection gets another one."""
         self._listener = listener
@@ -66,6 +72,7 @@ class Relay:
         self._versions = versions
         self._limits = limits
         self._turn = turn
+        self._transport = transport
         self._target: Target | None = None
 
     async def forward(self, request: Request) -> bytes:
@@ -120,7 +127,7 @@ class Relay:
         if endpoint is None:
             return None
         try:
-            return await Target.open(broker, endpoint, self._limits.connect_s)
+            return await Target.open(broker, endpoint, self._transport, self._limits.connect_s)
         except (OSError, TimeoutError):
             # A registration precedes the socket by a second or two (wire.md G-19): somebody else is asked meanwhile.
             return None

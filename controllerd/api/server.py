@@ -1,8 +1,8 @@
 """Sockets, frames and limits: one client connection after the other is served, and none can disturb the rest."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final
 
@@ -10,23 +10,29 @@ import structlog
 
 from controllerd.api.admin_calls import AdminCalls
 from controllerd.api.asking import Asker
+from controllerd.api.awaiting import Awaiter
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
-from controllerd.api.dispatch import Dispatcher, Session
+from controllerd.api.dispatch import Dispatcher
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.limits import Limits
 from controllerd.api.listener import Listener
 from controllerd.api.producer_ids import OwnProducerIds
 from controllerd.api.relay import Relay
-from controllerd.api.security import ANONYMOUS, AllowAll, Authorizer
+from controllerd.api.scram_calls import ScramCalls
+from controllerd.api.security import AllowAll, Authorizer, principal_of
+from controllerd.api.session import Session
 from controllerd.api.stats import Ledger, ServerStats
+from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.model import Endpoint
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.ports import AuditLog
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
 from wire.api_codec import Request
 from wire.errors import WireError
-from wire.framing import frame_size, peek_request, read_frame
+from wire.framing import encode_frame, peek_request, read_frame
+from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Acceptor, Link, Peer, Transport
 
 _SIZE_BYTES: Final = 4
 _LOG = structlog.get_logger(__name__)
@@ -45,20 +51,36 @@ class KafkaServer:
         audit: AuditLog,
         limits: Limits | None = None,
         authorizer: Authorizer | None = None,
+        policy: Policy = KAFKAS_DEFAULTS,
+        now: Callable[[], float] = time.monotonic,
+        acceptor: Acceptor = PLAINTEXT_SERVER,
+        transport: Transport = PLAINTEXT,
     ) -> None:
-        """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller."""
+        """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller.
+
+        ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets clients in, and
+        ``transport`` leads to the brokers that answer in our stead.
+        """
         self._listeners = tuple(listeners)
+        self._acceptor = acceptor
+        self._transport = transport
         self._snapshot = snapshot
         self._limits = limits or Limits()
-        self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s)
+        self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s, transport=transport)
         self._ids = OwnProducerIds(queue, node_id)
-        asker = Asker(queue, snapshot, self._limits.call_s)
-        calls, admin = BrokerCalls(asker, snapshot), AdminCalls(asker, snapshot)
-        self._dispatcher = Dispatcher(snapshot, calls, admin, self._ids, self._versions, authorizer or AllowAll())
+        asker, awaiter = Asker(queue, snapshot, self._limits.call_s), Awaiter(snapshot, self._limits)
+        calls, admin = BrokerCalls(asker, snapshot), AdminCalls(asker, snapshot, awaiter)
+        rights = authorizer or AllowAll()
+        topics = TopicCalls(asker, snapshot, awaiter, rights, policy, now, transport)
+        self._dispatcher = Dispatcher(
+            snapshot, calls, admin, topics, ScramCalls(asker), self._ids, self._versions, rights
+        )
         self._ledger = Ledger(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []
         self._connections: set[asyncio.Task[None]] = set()
+        self._idle: dict[Link, Peer] = {}
+        """Who sends nothing, the longest idle first."""
         self._turns = count()
 
     @property
@@ -95,8 +117,8 @@ class KafkaServer:
 
     async def _bind(self, listener: Listener) -> None:
         # Served only once the real port is known: the first client could already ask for our endpoint.
-        server = await asyncio.start_server(
-            lambda reader, writer: self._accept(own, reader, writer), listener.host, listener.port, start_serving=False
+        server = await self._acceptor.listen(
+            listener.host, listener.port, lambda link, peer: self._accept(own, link, peer)
         )
         self._servers.append(server)
         port = server.sockets[0].getsockname()[1]
@@ -104,57 +126,72 @@ class KafkaServer:
         self._endpoints.append(own)
         await server.start_serving()
 
-    def _accept(self, own: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = _peer_name(writer)
+    def _accept(self, own: Endpoint, link: Link, peer: Peer) -> None:
         self._ledger.accepted += 1
-        if len(self._connections) >= self._limits.max_connections:
-            self._ledger.hung_up(HangUp(Reason.TOO_MANY, f"{len(self._connections)} open"), peer)
-            writer.transport.abort()
+        if len(self._connections) >= self._limits.max_connections and not self._make_room():
+            self._hang_up_for_room(link, peer)
             return
-        task = asyncio.create_task(self._serve(own, peer, reader, writer), name=f"client-{peer}")
+        task = asyncio.create_task(self._serve(own, link, peer), name=f"client-{peer.address}")
         self._connections.add(task)
-        task.add_done_callback(lambda done: self._ended(done, writer, peer))
+        task.add_done_callback(lambda done: self._ended(done, link, peer))
 
-    def _ended(self, task: asyncio.Task[None], writer: asyncio.StreamWriter, peer: str) -> None:
+    def _make_room(self) -> bool:
+        """Give up the connection that was idle for the longest time, if any is.
+
+        Clients are free to keep theirs for minutes; brokers that must tell their controller of an ISR are not to wait.
+        """
+        for link, peer in self._idle.items():
+            del self._idle[link]
+            self._hang_up_for_room(link, peer)
+            return True
+        return False
+
+    def _hang_up_for_room(self, link: Link, peer: Peer) -> None:
+        self._ledger.hung_up(HangUp(Reason.TOO_MANY, f"{len(self._connections)} open"), peer.address)
+        link.abort()
+
+    def _ended(self, task: asyncio.Task[None], link: Link, peer: Peer) -> None:
         """A connection is over. A defect ended only this one, and in silence: a guessed answer could end a broker."""
         self._connections.discard(task)
-        writer.transport.abort()  # for a task that was cancelled before it ran; closed already for any other
+        link.abort()  # for a task that was cancelled before it ran; closed already for any other
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.error("client connection failed", peer=peer, exc_info=error)
-            self._ledger.hung_up(HangUp(Reason.DEFECT, repr(error)), peer)
+            _LOG.error("client connection failed", peer=peer.address, exc_info=error)
+            self._ledger.hung_up(HangUp(Reason.DEFECT, repr(error)), peer.address)
 
-    async def _serve(
-        self, own: Endpoint, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        relay = Relay(own.listener, self._snapshot, self._versions, self._limits, next(self._turns))
-        session = Session(peer, ANONYMOUS, own, relay)
+    async def _serve(self, own: Endpoint, link: Link, peer: Peer) -> None:
+        turn = next(self._turns)
+        relay = Relay(own.listener, self._snapshot, self._versions, self._limits, turn, self._transport)
+        session = Session(peer.address, principal_of(peer.identity), own, relay)
         try:
-            await self._converse(session, _PacedReader(reader, self._limits), writer)
+            await self._converse(session, _PacedReader(link, peer, self._limits, self._idle), link)
         except HangUp as hang_up:
-            self._ledger.hung_up(hang_up, peer)
+            self._ledger.hung_up(hang_up, peer.address)
         except WireError as error:
-            self._ledger.hung_up(HangUp(Reason.MALFORMED, repr(error)), peer)
+            self._ledger.hung_up(HangUp(Reason.MALFORMED, repr(error)), peer.address)
         except OSError as error:
-            _LOG.debug("client connection lost", peer=peer, error=repr(error))
+            _LOG.debug("client connection lost", peer=peer.address, error=repr(error))
         finally:
             relay.close()
-            await _close(writer)
+            link.abort()  # what the client has not read by now would keep the socket, so it is dropped with it
+            await link.wait_closed()
 
-    async def _converse(self, session: Session, reader: "_PacedReader", writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, session: Session, reader: "_PacedReader", link: Link) -> None:
         """One request at a time, as in a broker: answers leave in the order of the requests."""
         limit = self._limits.max_first_frame_bytes
         while (frame := await reader.next_frame(limit)) is not None:
             request = Request(peek_request(frame), frame)
-            pieces = await self._dispatcher.answer(request, session)
-            await self._write(writer, pieces)
+            answered = await self._dispatcher.answer(request, session)
+            await self._write(link, answered.pieces)
             self._ledger.requests[request.head.api_key] += 1
             limit = self._limits.max_frame_bytes
+            if answered.mute_ms > 0:  # a client that does not wait by itself is made to (KIP-219)
+                await asyncio.sleep(min(answered.mute_ms / 1000, self._limits.idle_s))
 
-    async def _write(self, writer: asyncio.StreamWriter, pieces: list[bytes]) -> None:
-        writer.writelines([frame_size(*pieces), *pieces])
+    async def _write(self, link: Link, pieces: list[bytes]) -> None:
+        link.write(encode_frame(*pieces))
         try:
             async with asyncio.timeout(self._limits.write_s):
-                await writer.drain()
+                await link.drain()
         except TimeoutError as error:
             raise HangUp(Reason.SLOW, f"an answer was not read for {self._limits.write_s} s") from error
 
@@ -162,9 +199,12 @@ class KafkaServer:
 class _PacedReader:
     """Frames from a client that may be idle between two of them, but not inside one."""
 
-    def __init__(self, reader: asyncio.StreamReader, limits: Limits) -> None:
-        self._reader = reader
+    def __init__(self, link: Link, peer: Peer, limits: Limits, idle: dict[Link, Peer]) -> None:
+        """``idle`` holds the link while its client sends nothing."""
+        self._link = link
+        self._peer = peer
         self._limits = limits
+        self._idle = idle
 
     async def next_frame(self, limit: int) -> bytes | None:
         """The next frame; None when the client is done. :raises HangUp: it keeps us waiting, or sends no frame."""
@@ -177,23 +217,13 @@ class _PacedReader:
         """Exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before."""
         starts_frame = n == _SIZE_BYTES
         patience = self._limits.idle_s if starts_frame else self._limits.frame_s
+        if starts_frame:
+            self._idle[self._link] = self._peer
         try:
             async with asyncio.timeout(patience):
-                return await self._reader.readexactly(n)
+                return await self._link.readexactly(n)
         except TimeoutError as error:
             reason = Reason.IDLE if starts_frame else Reason.SLOW
             raise HangUp(reason, f"nothing for {patience} s") from error
-
-
-def _peer_name(writer: asyncio.StreamWriter) -> str:
-    address = writer.get_extra_info("peername")
-    return f"{address[0]}:{address[1]}" if address else "unknown:0"
-
-
-async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close; what the client has not read by now would keep the socket, so it is dropped with it."""
-    if writer.transport.get_write_buffer_size():
-        writer.transport.abort()
-    writer.close()
-    with suppress(OSError):  # how it ended was told already, if it is worth telling
-        await writer.wait_closed()
+        finally:
+            self._idle.pop(self._link, None)

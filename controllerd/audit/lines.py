@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from replay.envelope import Envelope, UnknownRecord
-from replay.records import KINDS, SCHEMA_VERSION, AlarmRecord, Record
+from replay.kinds import KINDS
+from replay.records import SCHEMA_VERSION, AlarmRecord, Record
 
 GENESIS: Final = "0" * 64
 """``prev`` of the very first line of a directory."""

@@ -6,6 +6,7 @@ machine comes in as ``Surroundings``, so that a simulation runs the very same co
 
 import asyncio
 import base64
+import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +23,7 @@ from controllerd.config.model import Config
 from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.sanitizer import our_rack
 from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, FreezeGuard, RecordedExchanges
 from controllerd.errors import StoreUnavailable
@@ -75,6 +77,8 @@ class Surroundings:
     transport: Transport = PLAINTEXT
     kazoo: KazooDriver = THREADED
     new_topic_id: Callable[[], str] = new_topic_id
+    draw: Callable[[int], int] = secrets.randbelow
+    """A random number from 0 to below its argument."""
     collector: Collector = field(default_factory=Garbage)
     pace: Callable[[], Pace] = Pace
 
@@ -127,21 +131,33 @@ class Instance:
     # -- assembly ----------------------------------------------------------------------------------------------------
 
     async def connect(self) -> ZooKeeperClient:
-        """Open the ZooKeeper session. :raises StoreUnavailable: nobody answered in time."""
+        """Open the ZooKeeper session.
+
+        :raises StoreUnavailable: nobody answered in time. :raises RefusedToLead: this cluster must not be led by us.
+        """
         zookeeper = self.config.zookeeper
         takes = self.config.controller.when_broker_holds == "takeover"
         self.client = await open_store(
             zookeeper.connect,
             session_timeout_ms=zookeeper.session_timeout_ms,
-            contender=Contender(self.config.node.id, self._instance, takes),
+            contender=Contender(self.config.node.id, self._instance, takes, self.config.kafka.reach),
             queue=self.queue,
             audit=self.watch,
             clock=self.around.clock,
             connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
             kazoo=self.around.kazoo,
         )
-        self.snapshot.cluster_id = await self.client.store.cluster_id()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.client.close)
+            await self.client.elector.eligibility()
+            self.snapshot.cluster_id = await self.client.store.cluster_id()
+            stack.pop_all()
         return self.client
+
+    def take_from_brokers(self) -> None:
+        """From now on take the role from brokers without being asked, after ``connect``."""
+        assert self.client is not None
+        self.client.elector.take_from_brokers()
 
     @asynccontextmanager
     async def serving(self, on_published: Callable[[], None], beat: Callable[[], None]) -> AsyncIterator[None]:
@@ -186,7 +202,7 @@ class Instance:
         )
         self.channels = ChannelManager(
             self.config.node.id,
-            kafka.inter_broker_listener_name,
+            kafka.controller_listener_name,
             self.queue.put,
             alarms,
             clock=self.around.clock.monotonic,
@@ -240,11 +256,14 @@ class Instance:
             machines=build_machines(context, store, outbox, audit, configs, self.statistics, policy),
             configs=configs,
             policy=policy,
+            reach=self.config.kafka.reach,
             audit=audit,
             timers=self.timers,
             clock=self.around.clock,
             snapshot=self.snapshot,
             new_topic_id=self.around.new_topic_id,
+            draw=self.around.draw,
+            quotas=MutationQuotas(self.config.kafka.quota_window),
             session_expired=client.session.expire_handled,
         )
         return EventLoop(controller, audit, self.statistics, on_published, self.around.collector)
@@ -262,7 +281,7 @@ class Instance:
         if kafka.mode == "hidden":
             return None
         if kafka.mode == "internal":
-            endpoints = tuple(e for e in endpoints if e.listener == kafka.inter_broker_listener_name)
+            endpoints = tuple(e for e in endpoints if e.listener in kafka.reach.talked_over)
         rack = our_rack(context.brokers.values())
         return Broker(BrokerId(self.config.node.id), _NO_BROKER_EPOCH, endpoints, rack)
 

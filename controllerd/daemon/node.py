@@ -7,16 +7,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from channel_manager.sender import SenderStats
 from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
-from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
 from controllerd.core.model import BrokerId
+from controllerd.daemon.auditing import audit_settings, audit_view
 from controllerd.daemon.bridges import StampedAudit
 from controllerd.daemon.instance import Instance, Surroundings
+from controllerd.daemon.remembering import RoleMemory
 from controllerd.identity import Identity
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
 from replay.records import ConfigRecord
 
 
@@ -29,12 +30,21 @@ class Node:
         self.has_audit_failed = False
         self.http_port = 0
         around = Surroundings()
-        self.audit = AuditWriter(_audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
+        self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
         stamped = StampedAudit(self.audit)
         self.instance = Instance(config, identity.instance, stamped, lambda: self.kafka.advertised, around)
         listeners = [Listener(endpoint.listener, endpoint.host, endpoint.port) for endpoint in config.kafka.listeners]
         queue, watch = self.instance.queue, self.instance.watch
-        self.kafka = KafkaServer(listeners, queue, self.snapshot, config.node.id, audit=watch)
+        self.kafka = KafkaServer(
+            listeners,
+            queue,
+            self.snapshot,
+            config.node.id,
+            audit=watch,
+            policy=config.kafka.policy,
+            now=around.clock.monotonic,
+            transport=around.transport,
+        )
         self._running_loop = asyncio.get_running_loop()
 
     @property
@@ -58,8 +68,9 @@ class Node:
             worker=self._worker_view,
             channels=self._channel_views,
             session=self._session_view,
-            audit=self._audit_view,
+            audit=lambda: audit_view(self.audit),
             now_ms=self.instance.around.clock.now_ms,
+            memory=RoleMemory(self.config, self.identity, self.instance.watch, self.instance.take_from_brokers),
         )
         http = self.config.http
         return StatusServer(sources, http.listen.host, http.listen.port, allow_remote_admin=http.allow_remote_admin)
@@ -80,31 +91,14 @@ class Node:
         return {sender.broker: _channel_view(sender) for sender in stats}
 
     def _session_view(self) -> SessionView:
-        if self.instance.client is None:
-            return SessionView("connecting")
+        assert self.instance.client is not None, "the endpoint opens after the session"
         session = self.instance.client.session
         return SessionView(session.state.value, session.session_id, session.generation)
-
-    def _audit_view(self) -> AuditView:
-        trouble = "the audit log cannot be written, see the log" if self.audit.is_troubled else None
-        return AuditView(self.audit.records_written, self.audit.records_lost, trouble)
 
 
 def _channel_view(sender: SenderStats) -> ChannelView:
     return ChannelView(
         sender.depth, sender.oldest_age_s, not sender.failing, sender.last_error if sender.failing else None
-    )
-
-
-def _audit_settings(config: Config) -> AuditSettings:
-    audit = config.audit
-    return AuditSettings(
-        directory=audit.dir,
-        fsync=audit.fsync,
-        fsync_interval_s=audit.fsync_interval_ms / 1000,
-        on_failure=audit.on_failure,
-        segment_bytes=audit.segment_bytes,
-        segment_age_s=float(audit.segment_age_s),
     )
 
 
@@ -118,18 +112,21 @@ async def open_node(
 ) -> AsyncIterator[Node]:
     """A running instance; leaving the block resigns and closes everything.
 
+    Nothing is opened before ZooKeeper has said that this cluster may be led by us: no address, and no audit log.
+
     :raises StoreUnavailable: ZooKeeper did not answer in time. :raises OSError: an address cannot be bound.
+    :raises RefusedToLead: this cluster must not be led by this instance as it is configured, or not at all.
     """
     node = Node(config, identity)
-    async with AsyncExitStack() as stack:
-        await node.kafka.start()
-        stack.push_async_callback(node.kafka.close)
-        status = node.status_server()
-        node.http_port = await status.start()
-        stack.push_async_callback(status.close)
+    async with AsyncExitStack() as sockets, AsyncExitStack() as stack:
         stack.push_async_callback(node.audit.close)
         client = await node.instance.connect()
         stack.push_async_callback(client.close)
+        await node.kafka.start()
+        sockets.push_async_callback(node.kafka.close)
+        status = node.status_server()
+        node.http_port = await status.start()
+        sockets.push_async_callback(status.close)
         await node.audit.start(node.snapshot.cluster_id)
         node.instance.watch.record(ConfigRecord(config.effective()))
         serving = node.instance.serving(lambda: on_published(node), lambda: beat(node))

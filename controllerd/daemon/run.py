@@ -11,10 +11,12 @@ import structlog
 
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
+from controllerd.daemon.instance import Instance
 from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.observing import ObservingNode, open_observer
 from controllerd.daemon.waking import WakingSelector
-from controllerd.errors import BadZnode, ConfigError, StoreUnavailable
-from controllerd.identity import claim_data_dir
+from controllerd.errors import BadZnode, ConfigError, NoCluster, RefusedToLead, StoreUnavailable
+from controllerd.identity import Identity, claim_data_dir
 from controllerd.logs import configure_logging
 from controllerd.sdnotify import Notifier
 from controllerd.snapshot import Role
@@ -27,6 +29,10 @@ EXIT_INTERNAL: Final = 70
 EXIT_IO: Final = 74
 EXIT_CONFIG: Final = 78
 
+_TOLD: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
+"""Roles for which the ready line is printed."""
+_READY: Final = _TOLD | {Role.STANDBY}
+
 
 class Announcer:
     """Says on standard output and to systemd what the instance has become."""
@@ -36,22 +42,22 @@ class Announcer:
         self._role = Role.STARTING
         self._is_ready = False
 
-    def published(self, node: Node) -> None:
+    def published(self, node: Node | ObservingNode) -> None:
         """The snapshot is new: announce the role if it changed, and the status line of systemd."""
         snapshot = node.snapshot
         if snapshot.role is self._role:
             return
         self._role = snapshot.role
         status = f"{snapshot.role.value} epoch={snapshot.controller_epoch} brokers={len(snapshot.brokers)}"
-        if snapshot.role is Role.ACTIVE:
+        if snapshot.role in _TOLD:
             _tell_starter(ready_line(node))
-        if snapshot.role in {Role.ACTIVE, Role.STANDBY} and not self._is_ready:
+        if snapshot.role in _READY and not self._is_ready:
             self._is_ready = True
             self._notifier.ready(status)
         else:
             self._notifier.status(status)
 
-    def beat(self, _node: Node) -> None:
+    def beat(self, _node: Node | ObservingNode) -> None:
         """The event worker is idle or gets on: tell systemd's watchdog."""
         self._notifier.watchdog()
 
@@ -66,34 +72,58 @@ def _tell_starter(line: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def ready_line(node: Node) -> str:
+def ready_line(node: Node | ObservingNode) -> str:
     """One line for whoever started us: role, epoch and every address."""
-    snapshot = node.snapshot
+    snapshot, http = node.snapshot, f"http {node.config.http.listen.host}:{node.http_port}"
+    ready = f"controllerd ready: node {snapshot.node_id}"
+    if isinstance(node, ObservingNode):
+        return f"{ready} observes cluster {snapshot.cluster_id}, {http}"
     kafka = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in node.kafka.advertised) or "none"
     return (
-        f"controllerd ready: node {snapshot.node_id} is the active controller, epoch {snapshot.controller_epoch}, "
-        f"cluster {snapshot.cluster_id}, kafka {kafka}, http {node.config.http.listen.host}:{node.http_port}"
+        f"{ready} is the active controller, epoch {snapshot.controller_epoch}, "
+        f"cluster {snapshot.cluster_id}, kafka {kafka}, {http}"
     )
 
 
 async def serve(config: Config, waking: WakingSelector | None = None) -> int:
     """Run until SIGTERM or SIGINT (or a failure); the exit code. ``waking`` is the selector of the running loop."""
     notifier = Notifier.from_env(os.environ)
-    announcer = Announcer(notifier)
     starting = asyncio.current_task()
     assert starting is not None
     _on_signals(starting.cancel)
     with claim_data_dir(config.node.data_dir) as identity:
-        async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
-            _on_signals(node.instance.end)
-            if waking is not None:
-                waking.on_waking = node.instance.guard.tick
-            await node.instance.stop.wait()
-            notifier.stopping()
-            log.info("stopping", reason=node.instance.stop_reason or "asked to")
-    if node.has_audit_failed:
+        if config.controller.mode == "observe":
+            return await _observe(config, identity, notifier)
+        return await _control(config, identity, notifier, waking)
+
+
+async def _control(config: Config, identity: Identity, notifier: Notifier, waking: WakingSelector | None) -> int:
+    announcer = Announcer(notifier)
+    async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
+        if waking is not None:
+            waking.on_waking = node.instance.guard.tick
+        await _until_stopped(node.instance, notifier)
+    return _exit_code(node.instance, has_audit_failed=node.has_audit_failed)
+
+
+async def _observe(config: Config, identity: Identity, notifier: Notifier) -> int:
+    announcer = Announcer(notifier)
+    async with open_observer(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
+        await _until_stopped(node, notifier)
+    return _exit_code(node, has_audit_failed=node.has_audit_failed)
+
+
+async def _until_stopped(running: Instance | ObservingNode, notifier: Notifier) -> None:
+    _on_signals(running.end)
+    await running.stop.wait()
+    notifier.stopping()
+    log.info("stopping", reason=running.stop_reason or "asked to")
+
+
+def _exit_code(ended: Instance | ObservingNode, *, has_audit_failed: bool) -> int:
+    if has_audit_failed:
         return EXIT_IO
-    return EXIT_INTERNAL if node.instance.stop_reason else EXIT_OK
+    return EXIT_INTERNAL if ended.stop_reason else EXIT_OK
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
@@ -120,6 +150,12 @@ def run(config: Config) -> int:
         return EXIT_CONFIG
     except StoreUnavailable as error:
         log.error("zookeeper cannot be reached", problem=str(error), next="check zookeeper.connect and the ensemble")
+        return EXIT_UNREACHABLE
+    except RefusedToLead as error:
+        log.error("cannot start", problem=str(error), next="remove the cause, then start again")
+        return EXIT_CONFIG
+    except NoCluster as error:
+        log.error("cannot start", problem=str(error), next="check zookeeper.connect and its chroot")
         return EXIT_UNREACHABLE
     except BadZnode as error:
         log.error("cannot start", problem=str(error), next="repair the znode")

@@ -26,7 +26,7 @@ Tell = Callable[[str], None]
 FIRST_NODE_ID: Final = 2_000_000_000
 BROKER_IDS: Final = (1, 2, 3)
 CHROOT: Final = "/kafka"
-_START_S: Final = 30.0
+_START_S: Final = 90.0
 _ASK_S: Final = 5.0
 SESSION_MS: Final[Mapping[BrokerKind, int]] = {"embedded": 2_000, "kafka": 6_000}
 

@@ -13,7 +13,7 @@ from controllerd.dev.ports import LOOPBACK, ReservedPort
 from controllerd.dev.processes import ChildProcess
 from wire.metadata import ClusterMetadata, fetch_metadata
 
-_START_S = 30.0
+_START_S = 90.0
 _ASK_S = 5.0
 
 
@@ -56,13 +56,13 @@ class ControllerProcess:
         return self._http_port.address
 
     async def start(self) -> None:
-        """Start it and wait until it leads or stands by. :raises DevError: it ended or did not get that far."""
+        """Start it and wait until it has its role. :raises DevError: it ended or did not get that far."""
         self.process.start()
         await self.process.wait_until(self.is_settled, timeout_s=_START_S, what="settled")
 
     async def is_settled(self) -> bool:
-        """Whether it leads or stands by."""
-        return await self.role() in {"active", "standby"}
+        """Whether it leads, stands by or observes."""
+        return await self.role() in {"active", "standby", "observer"}
 
     async def is_active(self) -> bool:
         """Whether it is the active controller."""

@@ -9,7 +9,7 @@ import itertools
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -38,6 +38,8 @@ _PRODUCER = {
     "reconnect.backoff.max.ms": 500,
     "topic.metadata.refresh.interval.ms": 5_000,
 }
+# A sequence of one is in order however often it is sent again.
+_PLAIN: Mapping[str, bool | int] = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
 _CONSUMER = {
     "group.id": "controllerd-verify",  # librdkafka wants one; assign() never joins it and nothing is committed
     "enable.auto.commit": False,
@@ -75,7 +77,7 @@ class LoadResult:
 
 
 class ProducerLoad:
-    """An idempotent producer with acks=all on a thread of its own, at a steady rate, round the partitions in turn.
+    """A producer with acks=all on a thread of its own, at a steady rate, round the partitions in turn.
 
     A record waits and is sent again for as long as a fault lasts: nothing is given up by time or by number of tries.
     The load ends at `max_records`, after `max_seconds`, or when stopped, whichever comes first; it then waits until
@@ -86,6 +88,7 @@ class ProducerLoad:
         topic: exists already.
         partitions: how many of its partitions to write to.
         records_per_s: the rate, over all partitions.
+        idempotent: without it a record whose acknowledgement was lost may be in the log twice; the order still holds.
         max_records: an upper limit, for the memory that the acknowledgements take.
         max_seconds: an upper limit on the time, in seconds.
     """
@@ -97,6 +100,7 @@ class ProducerLoad:
         partitions: int,
         *,
         records_per_s: float = 250.0,
+        idempotent: bool = True,
         max_records: int = 500_000,
         max_seconds: float = 1_800.0,
     ) -> None:
@@ -105,6 +109,7 @@ class ProducerLoad:
         self._topic = topic
         self._partitions = partitions
         self._interval_s = 1.0 / records_per_s
+        self._settings = {} if idempotent else _PLAIN
         self._max_records = max_records
         self._max_seconds = max_seconds
         self._stopping = threading.Event()
@@ -117,7 +122,7 @@ class ProducerLoad:
         Raises:
             DevError: librdkafka is not installed.
         """
-        self._producer = _producer(self._bootstrap, self._note_client_error)
+        self._producer = _producer(self._bootstrap, self._note_client_error, self._settings)
         self._thread.start()
 
     def stop(self) -> LoadResult:
@@ -302,11 +307,14 @@ def _high_watermarks(consumer: "Consumer", topic: str, deadline: float) -> dict[
     return ends
 
 
-def _producer(bootstrap: str, on_error: "Callable[[KafkaError], None]") -> "Producer":
+def _producer(
+    bootstrap: str, on_error: "Callable[[KafkaError], None]", settings: Mapping[str, bool | int]
+) -> "Producer":
     _require_librdkafka()
     from confluent_kafka import Producer
 
-    return Producer({**_PRODUCER, "bootstrap.servers": bootstrap, "error_cb": on_error, "log_level": _LOG_ERRORS})
+    ours = {"bootstrap.servers": bootstrap, "error_cb": on_error, "log_level": _LOG_ERRORS}
+    return Producer({**_PRODUCER, **settings, **ours})
 
 
 def _consumer(bootstrap: str) -> "Consumer":

@@ -13,9 +13,10 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.core.requests import ControlRequest, StopReplicaRequest
 from controllerd.errors import IllegalState
+from controllerd.guards import RequestGuard
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
-from controllerd.ports import AuditLog, Channels, RequestGuard
+from controllerd.ports import AuditLog, Channels
 from replay.request_columns import request_records
 
 SLICE: Final = 1_000

@@ -13,15 +13,22 @@ from aiohttp import web
 
 from controllerd.core.model import BrokerId
 from controllerd.status.problems import Refused
-from controllerd.status.schema import AdminRequest, ForgetRequest, ForgetResponse, ResignResponse, TakeoverResponse
-from controllerd.status.sources import StatusSources
+from controllerd.status.schema import (
+    AdminRequest,
+    ForgetRequest,
+    ForgetResponse,
+    ResignResponse,
+    TakeoverRequest,
+    TakeoverResponse,
+)
+from controllerd.status.sources import RoleMemory, StatusSources
 from events.admin import ForgetBroker
 from events.cluster import Resign, Takeover
 
 log = structlog.get_logger(__name__)
 
 Answer = TypeVar("Answer")
-Body = TypeVar("Body", AdminRequest, ForgetRequest)
+Body = TypeVar("Body", AdminRequest, ForgetRequest, TakeoverRequest)
 
 _MAX_REASON: Final = 500
 _BODY: Final = '{"reason": "why, for the audit log"}'
@@ -46,11 +53,14 @@ class AdminApi:
         self._timeout_s = timeout_s
 
     async def takeover(self, request: web.Request) -> web.Response:
-        """Take the role, whoever holds it."""
-        reason = _checked((await self._admit(request, AdminRequest)).reason)
+        """Take the role, whoever holds it, and remember that if asked to."""
+        asked = await self._admit(request, TakeoverRequest)
+        reason, memory = _checked(asked.reason), self._memory() if asked.remember else None
         started = time.monotonic()
         log.info("takeover was asked for", reason=reason, by=request.remote)
         result = await self._result(self._sources.queue.call(Takeover(reason)))
+        if memory is not None:
+            await memory.remember()
         return _json(
             TakeoverResponse(
                 epoch_before=result.epoch_before,
@@ -85,6 +95,15 @@ class AdminApi:
             )
         )
 
+    def _memory(self) -> RoleMemory:
+        """:raises Refused: nothing can be remembered here."""
+        memory = self._sources.memory
+        why_not = "this instance remembers nothing" if memory is None else memory.why_not
+        if memory is None or why_not is not None:
+            hint = "change it there, or take over without remembering"
+            raise Refused(HTTPStatus.CONFLICT, "not_remembered", f"{why_not}", hint)
+        return memory
+
     async def _result(self, call: Awaitable[Answer]) -> Answer:
         try:
             return await asyncio.wait_for(call, self._timeout_s)
@@ -94,7 +113,7 @@ class AdminApi:
             raise Refused(HTTPStatus.GATEWAY_TIMEOUT, "still_in_progress", detail, hint) from error
 
     async def _admit(self, request: web.Request, kind: type[Body]) -> Body:
-        """What the caller asks for. :raises Refused: the caller may not ask for this, or not like this."""
+        """What the caller asks for. :raises Refused: the caller may not ask for this, or not like this, or not here."""
         if not self._is_open:
             detail = f"admin verbs are served on a loopback address only, and this server listens on {self._host}"
             hint = "set http.listen to 127.0.0.1, or http.allow_remote_admin = true behind your own access control"
@@ -107,6 +126,10 @@ class AdminApi:
         if is_loopback(self._host) and not self._is_our_name(request):
             detail = f"the request is addressed to {request.host}, which is not us"
             raise Refused(HTTPStatus.FORBIDDEN, "foreign_host", detail, "address this server by its IP address")
+        if self._sources.observations() is not None:
+            detail = "this instance observes: it never takes or gives away the role, and changes nothing"
+            hint = 'ask another instance, or restart this one with controller.mode = "active"'
+            raise Refused(HTTPStatus.CONFLICT, "observer", detail, hint)
         try:
             return msgspec.json.decode(await request.read() or b"{}", type=kind)
         except msgspec.DecodeError as error:

@@ -17,7 +17,7 @@ def liveness(sources: StatusSources, stuck_after_s: float) -> Health:
 
 
 def readiness(sources: StatusSources, stuck_after_s: float) -> Health:
-    """Ready: active or standing by, with a ZooKeeper session and a worker that keeps up.
+    """Ready: active, standing by or observing, with a ZooKeeper session and a worker that keeps up.
 
     Quarantined znodes and a troubled audit log are shown as degraded; they do not make the instance unready.
     """
@@ -54,9 +54,9 @@ def check_worker(sources: StatusSources, stuck_after_s: float) -> Check:
 
 
 def check_role(sources: StatusSources) -> Check:
-    """The instance is active or standing by."""
+    """The instance is active, standing by or observing."""
     snapshot = sources.snapshot()
-    ok = snapshot.role in {Role.ACTIVE, Role.STANDBY}
+    ok = snapshot.role in {Role.ACTIVE, Role.STANDBY, Role.OBSERVER}
     return Check(name="role", ok=ok, detail=f"{snapshot.role.value}: {snapshot.reason}")
 
 

@@ -12,7 +12,6 @@ from controllerd.errors import (
     ControllerdError,
     ControllerMoved,
     NotController,
-    NotServed,
     RefusedToLead,
     StoreUnavailable,
 )
@@ -43,7 +42,6 @@ _MEANINGS: Final[tuple[tuple[type[ControllerdError], _Meaning], ...]] = (
     (RefusedToLead, _Meaning(HTTPStatus.CONFLICT, "refused_to_lead", "remove the cause, then repeat")),
     (CallRefused, _Meaning(HTTPStatus.CONFLICT, "refused")),
     (StoreUnavailable, _Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "zookeeper_unavailable", "repeat when it answers")),
-    (NotServed, _Meaning(HTTPStatus.NOT_IMPLEMENTED, "not_served")),
 )
 _FAILED: Final = _Meaning(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", "the cause is in the log of the daemon")
 

@@ -16,7 +16,11 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds ``/controller``; ``kind`` is ``controllerd`` or ``broker`` (a broker's built-in controller)."""
+    """Who holds ``/controller``.
+
+    ``kind`` is ``controllerd``, ``broker`` (a broker's built-in controller), or ``unknown`` where the znode cannot be
+    understood.
+    """
 
     node_id: int
     kind: str
@@ -25,6 +29,8 @@ class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int
 
     def __str__(self) -> str:
+        if self.kind == "unknown":
+            return "somebody unknown (/controller cannot be understood)"
         return f"controllerd {self.node_id}" if self.kind == "controllerd" else f"broker {self.node_id} (built-in)"
 
 
@@ -96,6 +102,13 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
+    """A listener of the brokers whose clients see no controller."""
+
+    listener: str
+    reason: str
+
+
 class DeletionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A topic whose deletion was asked for."""
 
@@ -129,9 +142,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     counts: PartitionCounts
     brokers: list[BrokerStatus]
     quarantined: list[Quarantined]
+    uncovered: list[Uncovered] = []
     deletions: list[DeletionStatus] = []
     debts: list[DebtStatus] = []
     audit: AuditStatus
+    observed: dict[str, int] | None = None
+    """Partitions by how they compared; null unless this instance observes."""
 
 
 class StatusResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
@@ -141,6 +157,62 @@ class StatusResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_ver
     kind: str = "Status"
     meta: Meta
     status: Status
+
+
+class ObservedState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a state znode says, or would say."""
+
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+
+
+class ObservedPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition beside what this instance would have done; a state that is null does not exist."""
+
+    cause: str
+    topic: str
+    partition: int
+    before: ObservedState | None
+    would: ObservedState | None
+    after: ObservedState | None
+    verdict: str
+
+
+class ObservedTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """How many partitions compared like this; ``ruling`` is equal, different, unclear, deliberate or not judged."""
+
+    cause: str
+    ruling: str
+    partitions: int
+
+
+class Observations(msgspec.Struct, frozen=True, kw_only=True):
+    """What an instance that only watches has found since it started."""
+
+    looks: int
+    torn: int
+    """Looks that could not be used: the cluster changed during each."""
+    unsettled: int
+    """Causes whose end is waited for."""
+    would_refuse: str | None
+    """Why this instance would refuse to lead; null when it would not."""
+    totals: list[ObservedTotal]
+    latest: list[ObservedPartition]
+    """The newest partitions, at most 200, oldest first; the audit log has all of them."""
+    not_judged: list[str]
+    """What is counted and has no cause that shows in ZooKeeper."""
+    cannot_be_seen: list[str]
+    """What ZooKeeper does not show at all."""
+
+
+class ObservationsResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/observations``."""
+
+    api_version: str = "v1"
+    kind: str = "Observations"
+    meta: Meta
+    observations: Observations
 
 
 class TakeoverResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
@@ -184,6 +256,13 @@ class AdminRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The body of an admin verb; the reason ends up in the audit log."""
 
     reason: str = ""
+
+
+class TakeoverRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of ``POST /v1/takeover``; ``remember``: from now on the role is taken from brokers unasked."""
+
+    reason: str = ""
+    remember: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

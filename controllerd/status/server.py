@@ -13,6 +13,7 @@ from controllerd.snapshot import Role
 from controllerd.status.admin import AdminApi
 from controllerd.status.counts import PartitionCounter
 from controllerd.status.health import liveness, readiness
+from controllerd.status.observations import view_observations
 from controllerd.status.problems import describe_problems
 from controllerd.status.schema import Check, Health
 from controllerd.status.sources import StatusSources
@@ -73,6 +74,7 @@ class StatusServer:
         app.router.add_get("/controller", self._controller)
         app.router.add_get("/standby", self._standby)
         app.router.add_get("/v1/status", self._status)
+        app.router.add_get("/v1/observations", self._observations)
         app.router.add_post("/v1/takeover", self._admin.takeover)
         app.router.add_post("/v1/resign", self._admin.resign)
         app.router.add_post(r"/v1/brokers/{id:\d{1,10}}/forget", self._admin.forget_broker)
@@ -101,6 +103,9 @@ class StatusServer:
     async def _status(self, _request: web.Request) -> web.Response:
         await self._counter.prepare(self._sources.snapshot())
         return _json(view_status(self._sources, self._counter), HTTPStatus.OK)
+
+    async def _observations(self, _request: web.Request) -> web.Response:
+        return _json(view_observations(self._sources), HTTPStatus.OK)
 
 
 def _answer(health: Health, shown: list[Check]) -> web.Response:

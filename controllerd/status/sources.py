@@ -1,10 +1,10 @@
 """Where the status pages get what they show: callables that the composition root wires, and their plain results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
-from controllerd.core.model import BrokerId
+from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
 
@@ -56,6 +56,56 @@ class AuditView:
     """Why nothing can be written at the moment; None when all is well."""
 
 
+class Compared(NamedTuple):
+    """One partition: before, as ours would have left it, and after; each None without a state."""
+
+    cause: str
+    tp: TopicPartition
+    before: LeaderAndIsr | None
+    would: LeaderAndIsr | None
+    after: LeaderAndIsr | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationsView:
+    """What an instance that only watches has found so far."""
+
+    looks: int
+    torn: int
+    """Pictures that could not be used, because brokers or the controller changed while each was taken."""
+    unsettled: int
+    """Causes whose end is waited for."""
+    refusal: str | None
+    """Why this instance would refuse to lead; None when it would not."""
+    totals: Mapping[tuple[str, str], int]
+    """Partitions by cause and ruling."""
+    latest: Sequence[Compared]
+    """The newest ones, oldest first."""
+    not_judged: Sequence[str]
+    """What is noticed, and has no cause that shows."""
+    cannot_be_seen: Sequence[str]
+    """What no observer of ZooKeeper can tell."""
+
+
+class RoleMemory(Protocol):
+    """What an operator decided about the role, kept beyond restarts."""
+
+    @property
+    def why_not(self) -> str | None:
+        """Why nothing can be remembered; None if it can."""
+        ...
+
+    async def remember(self) -> None:
+        """From now on, and after every start, take the role from brokers without being asked."""
+        ...
+
+
+def not_observing() -> ObservationsView | None:
+    """What an instance that contends for the role has found."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSources:
     """Everything the status server may ask. All callables are cheap, never wait and never talk to ZooKeeper."""
@@ -70,3 +120,7 @@ class StatusSources:
     audit: Callable[[], AuditView]
     now_ms: Callable[[], int]
     """Wall clock, for display."""
+    memory: RoleMemory | None = None
+    """None: nothing is remembered."""
+    observations: Callable[[], ObservationsView | None] = not_observing
+    """None: this instance does not observe."""

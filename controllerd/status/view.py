@@ -1,5 +1,6 @@
 """From the sources to the answer of ``GET /v1/status``."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from controllerd.status.schema import (
     SessionStatus,
     Status,
     StatusResponse,
+    Uncovered,
 )
 from controllerd.status.sources import ChannelView, StatusSources
 
@@ -41,12 +43,6 @@ def iso(epoch_ms: int) -> str:
 def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResponse:
     """The whole picture of this instance."""
     snapshot = sources.snapshot()
-    meta = Meta(
-        cluster_id=snapshot.cluster_id,
-        controller_epoch=snapshot.controller_epoch,
-        seq=snapshot.version,
-        generated_at=iso(sources.now_ms()),
-    )
     status = Status(
         role=snapshot.role.value,
         reason=snapshot.reason,
@@ -59,20 +55,45 @@ def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResp
         counts=view_counts(snapshot, counter),
         brokers=view_brokers(snapshot, sources),
         quarantined=[Quarantined(path=path, reason=reason) for path, reason in sorted(snapshot.quarantine.items())],
+        uncovered=[Uncovered(listener=name, reason=reason) for name, reason in snapshot.uncovered.items()],
         deletions=view_deletions(snapshot),
         debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
         audit=view_audit(sources),
+        observed=view_observed(sources),
     )
-    return StatusResponse(meta=meta, status=status)
+    return StatusResponse(meta=view_meta(sources), status=status)
+
+
+def view_meta(sources: StatusSources) -> Meta:
+    """Which cluster, which term, which version of the picture."""
+    snapshot = sources.snapshot()
+    return Meta(
+        cluster_id=snapshot.cluster_id,
+        controller_epoch=snapshot.controller_epoch,
+        seq=snapshot.version,
+        generated_at=iso(sources.now_ms()),
+    )
+
+
+def view_observed(sources: StatusSources) -> dict[str, int] | None:
+    """Partitions by how they compared, whatever the cause; None unless this instance observes."""
+    found = sources.observations()
+    if found is None:
+        return None
+    totals: Counter[str] = Counter()
+    for (_, ruling), partitions in found.totals.items():
+        totals[ruling] += partitions
+    return dict(sorted(totals.items()))
 
 
 def view_holder(holder: Holder | None) -> HolderStatus | None:
     """Who holds the role."""
     if holder is None:
         return None
+    known_kind = "controllerd" if holder.is_controllerd else "broker"
     return HolderStatus(
         node_id=holder.node_id,
-        kind="controllerd" if holder.is_controllerd else "broker",
+        kind=known_kind if holder.is_known else "unknown",
         instance=holder.instance,
         since=iso(holder.since_ms),
         since_ms=holder.since_ms,

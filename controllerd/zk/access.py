@@ -52,11 +52,12 @@ class Node(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Create a znode with an open ACL; ``data`` None is null data."""
+    """Create a znode with an open ACL; ``data`` None is null data. ``sequential``: the server appends a number."""
 
     path: str
     data: bytes | None
     ephemeral: bool = False
+    sequential: bool = False
 
 
 class SetData(NamedTuple):

@@ -6,6 +6,7 @@ from controllerd.ports import AuditLog, Clock
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.elector import Contender, ZooKeeperElector
+from controllerd.zk.read_only import ReadOnly
 from controllerd.zk.session import EventSink, ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
 
@@ -22,6 +23,20 @@ class ZooKeeperClient:
     async def close(self) -> None:
         """End the session."""
         self.zk.close()
+        await self.session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyClient:
+    """The session of somebody who only looks, and all that can be done with it."""
+
+    session: ZooKeeperSession
+    zk: ReadOnly
+    _below: KazooZooKeeper
+
+    async def close(self) -> None:
+        """End the session."""
+        self._below.close()
         await self.session.close()
 
 
@@ -46,3 +61,22 @@ async def open_store(
     zk.listen(store.fired)
     await session.open(connect_timeout_s)
     return ZooKeeperClient(session, zk, store, ZooKeeperElector(zk, store.writer, contender, audit, clock))
+
+
+async def open_read_only(
+    connect: str,
+    *,
+    session_timeout_ms: int,
+    queue: EventSink,
+    audit: AuditLog,
+    connect_timeout_s: float | None = None,
+    kazoo: KazooDriver = THREADED,
+) -> ReadOnlyClient:
+    """As ``open_store``, for whoever must not write: a chroot that is missing stays missing, and all of it is empty.
+
+    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
+    """
+    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo)
+    below = KazooZooKeeper(session)
+    await session.open(connect_timeout_s, create_chroot=False)
+    return ReadOnlyClient(session, ReadOnly(below), below)

@@ -1,10 +1,11 @@
 """The role: ``/controller`` and ``/controller_epoch``, always changed together in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controllerd.core.model import BrokerId
+from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUnavailable
 from controllerd.ports import AuditLog, Clock
 from controllerd.results import Held, Won
@@ -45,6 +46,8 @@ class Contender:
     """The uuid of this instance, kept across restarts: what makes an old ``/controller`` ours."""
     takes_from_brokers: bool = False
     """``when_broker_holds = takeover``."""
+    reach: Reach = PLAIN_AND_HIDDEN
+    """The listeners on which brokers must not ask for more than we can."""
 
 
 class ZooKeeperElector:
@@ -80,6 +83,18 @@ class ZooKeeperElector:
             if (won := await self._contend(node, holder, epoch)) is not None:
                 return won
         raise StoreUnavailable(f"no election in {_ATTEMPTS} attempts: others keep winning and giving up")
+
+    async def eligibility(self) -> None:
+        """Nothing, if this cluster may be led by us. Reads only, and contends for nothing.
+
+        :raises RefusedToLead: it must not; the message says why and what to do.
+        """
+        (node,) = await self._zk.read([paths.CONTROLLER])
+        await self._eligible_epoch(node)
+
+    def take_from_brokers(self) -> None:
+        """From now on replace a broker's own controller without being asked."""
+        self._contender = replace(self._contender, takes_from_brokers=True)
 
     async def read_holder(self) -> Holder | None:
         """Who holds ``/controller``; one that cannot be understood is held by ``UNREADABLE``."""
@@ -137,7 +152,8 @@ class ZooKeeperElector:
 
     async def _eligible_epoch(self, node: Node | None) -> Epoch | None:
         try:
-            return await refuse_unless_eligible(self._zk, self._contender.node_id, node, self._rejections)
+            contender = self._contender
+            return await refuse_unless_eligible(self._zk, contender.node_id, node, self._rejections, contender.reach)
         except RefusedToLead as error:
             self._record("refused", self._epoch, -1, holder_of(node), str(error))
             raise

@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from controllerd.core.model import Broker, BrokerId
+from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, RefusedToLead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node, ZooKeeper
@@ -35,9 +37,11 @@ def _decode_epoch(node: Node | None, rejections: Rejections) -> Epoch | None:
 
 
 async def refuse_unless_eligible(
-    zk: ZooKeeper, node_id: int, controller: Node | None, rejections: Rejections
+    zk: ZooKeeper, node_id: int, controller: Node | None, rejections: Rejections, reach: Reach = PLAIN_AND_HIDDEN
 ) -> Epoch | None:
     """Refuse clusters in migration, secured ones, those with a broker of our id, and those without a usable epoch.
+
+    And those with a broker that asks for TLS or SASL where ``reach`` would have us talk.
 
     Returns the present epoch, None where the znode may be created. Few round trips: brokers are in the race, too.
 
@@ -51,6 +55,7 @@ async def refuse_unless_eligible(
     brokers = await zk.children(paths.BROKER_IDS) or []
     _refuse_id_clash(node_id, brokers)
     await _refuse_secured(zk, brokers)
+    await _refuse_protected(zk, brokers, reach)
     return epoch
 
 
@@ -97,3 +102,24 @@ async def _refuse_secured(zk: ZooKeeper, brokers: list[str]) -> None:
                 f"the ACL of {path} does not give everybody every right; a secured ZooKeeper is not supported yet, "
                 "and open znodes are never created in one"
             )
+
+
+async def _refuse_protected(zk: ZooKeeper, brokers: list[str], reach: Reach) -> None:
+    """A registration that nobody understands says nothing about it; it is kept out later, whoever leads."""
+    ids = sorted(broker for broker in map(paths.parse_broker_id, brokers) if broker is not None)
+    if reach == PLAIN_AND_HIDDEN or not ids:
+        return
+    nodes = await zk.read([paths.broker(broker) for broker in ids])
+    found = (_understood(broker, node) for broker, node in zip(ids, nodes, strict=True))
+    reason = reach.why_no_lead([broker for broker in found if broker is not None])
+    if reason is not None:
+        raise RefusedToLead(reason)
+
+
+def _understood(broker: BrokerId, node: Node | None) -> Broker | None:
+    if node is None:
+        return None
+    try:
+        return codecs.decode_broker(broker, node.data, node.czxid)
+    except BadZnode:
+        return None

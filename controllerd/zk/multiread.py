@@ -36,6 +36,7 @@ _SET_DATA: Final = _HEADER.pack(SetDataRequest.type, 0, -1)
 _DELETE: Final = _HEADER.pack(DeleteRequest.type, 0, -1)
 _CHECK: Final = _HEADER.pack(CheckVersion.type, 0, -1)
 _EPHEMERAL: Final = 1
+_SEQUENTIAL: Final = 2
 
 UNREADABLE_VERSION: Final = -2
 """Version of a znode that exists and may not be read: no write can ever match it."""
@@ -200,8 +201,8 @@ _OPEN_ACL: Final = _INT.pack(len(OPEN_ACL_UNSAFE)) + b"".join(
 
 
 def _create(operation: Create, chroot: str) -> bytes:
-    path, data, ephemeral = operation
-    flags = _EPHEMERAL if ephemeral else 0
+    path, data, ephemeral, sequential = operation
+    flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
     buffer = _INT.pack(-1) if data is None else _INT.pack(len(data)) + data
     return b"%b%b%b%b%b" % (_CREATE, _string(chroot + path), buffer, _OPEN_ACL, _INT.pack(flags))
 

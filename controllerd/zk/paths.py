@@ -21,6 +21,7 @@ CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_IPS: Final = "/config/ips"
 CONFIG_BROKER_DEFAULTS: Final = "/config/brokers/<default>"
 CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = "/config/changes/config_change_"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
@@ -58,6 +59,7 @@ on empty data that is not null.
 
 _PARTITION_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]*)(?:/state)?")
 _MAX_INT32: Final = 2**31 - 1
+_DIGITS: Final = 10
 
 
 def broker(broker_id: BrokerId) -> str:
@@ -161,6 +163,6 @@ def parse_sequence(child: str) -> int | None:
 
 def _parse_number(text: str) -> int | None:
     """A number as Kafka writes it (no sign, no leading zero), within 32 bits."""
-    if not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
-        return None
+    if len(text) > _DIGITS or not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
+        return None  # before int(), which raises for thousands of digits
     return number if (number := int(text)) <= _MAX_INT32 else None

@@ -147,8 +147,8 @@ class ZooKeeperSession:
         """Call ``listener`` in the very tick in which the session is found lost, before ``Expire`` is enqueued."""
         self._lost_listeners.append(listener)
 
-    async def open(self, timeout_s: float | None = None) -> None:
-        """Connect, for the first time, and create the chroot if it is missing.
+    async def open(self, timeout_s: float | None = None, *, create_chroot: bool = True) -> None:
+        """Connect, for the first time, and create the chroot if it is missing, unless that is not wanted.
 
         :raises StoreUnavailable: no server answered within ``timeout_s``; without one it goes on trying.
         """
@@ -159,7 +159,8 @@ class ZooKeeperSession:
         except TimeoutError as error:
             await self.close()
             raise StoreUnavailable(f"no ZooKeeper server of {self._hosts} answered in {timeout_s} s") from error
-        await self._ensure_chroot()
+        if create_chroot:
+            await self._ensure_chroot()
 
     async def close(self) -> None:
         """End the session: its ephemeral znodes go at once."""

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from controllerd.core.model import TopicPartition
-from controllerd.ports import AuditLog, Clock, WriteGuard
+from controllerd.guards import WriteGuard
+from controllerd.ports import AuditLog, Clock
 from controllerd.zk.access import Fired, ZooKeeper
 from controllerd.zk.journal import Journal
 from controllerd.zk.rejections import Rejections

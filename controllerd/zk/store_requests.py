@@ -3,17 +3,21 @@
 And what the controller asks itself to remember: the replicas that absent brokers still have to delete.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
 from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.mutation_quota import RATE_CONFIG, sanitize
 from controllerd.errors import BadZnode
+from controllerd.pace import Pace, sliced
 from controllerd.results import (
     ConfigChangesRead,
+    ConfigRead,
     Conflict,
     ElectionsRead,
     ReassignmentsRead,
@@ -23,12 +27,18 @@ from controllerd.results import (
 )
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.reading import read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+_MISSING: Final = -1
+_SLICE: Final = 1_000
+_LISTINGS: Final = 10
+"""Listings of children under way at the same time."""
 
 
 class RequestZnodes:
@@ -43,6 +53,15 @@ class RequestZnodes:
     async def read_topic_deletions(self) -> frozenset[str]:
         """Children of ``/admin/delete_topics``."""
         return frozenset(await self._zk.children(paths.DELETE_TOPICS, watch=True) or [])
+
+    async def create_deletion_markers(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
+        """Ask for the deletion of topics; a marker that is there already says the same, whatever its data."""
+        markers = {topic: paths.delete_topic(topic) for topic in topics}
+        written = await self._writer.write([Create(path, None) for path in markers.values()])
+        results = dict(zip(markers, written, strict=True))
+        doubtful = [topic for topic, result in results.items() if isinstance(result, Conflict)]
+        nodes = await self._zk.read([markers[topic] for topic in doubtful])
+        return results | {t: Written(node.version) for t, node in zip(doubtful, nodes, strict=True) if node is not None}
 
     async def delete_deletion_markers(self, topics: Iterable[str]) -> None:
         """Drop requests to delete topics."""
@@ -110,6 +129,70 @@ class RequestZnodes:
         with self._rejections.judging(node):
             return codecs.decode_config(path, node.data if node is not None else None)
 
+    async def read_mutation_rates(self, entities: Iterable[str] | None = None) -> Mapping[str, str | BadZnode | None]:
+        """``controller_mutation_rate`` of entities; without any, of all users and client ids."""
+        wanted = list(dict.fromkeys(await self._quota_entities() if entities is None else entities))
+        rates: dict[str, str | BadZnode | None] = {}
+
+        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+            for entity, node in zip(part, nodes, strict=True):
+                try:
+                    rates[entity] = codecs.decode_config(_config(entity), node.data if node else None).get(RATE_CONFIG)
+                except BadZnode as error:
+                    rates[entity] = error
+                    self._rejections.note(error, node)
+
+        await read_in_slices(wanted, _SLICE, self._read_configs, take)
+        return rates
+
+    async def read_user_configs(self, users: Iterable[str]) -> Mapping[str, ConfigRead | BadZnode]:
+        """The configurations of users; or why one cannot be understood."""
+        configs: dict[str, ConfigRead | BadZnode] = {}
+
+        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+            for user, node in zip(part, nodes, strict=True):
+                try:
+                    configs[user] = _user_config(user, node)
+                except BadZnode as error:
+                    configs[user] = error
+                    self._rejections.note(error, node)
+
+        await read_in_slices(list(users), _SLICE, self._read_users, take)
+        return configs
+
+    async def _read_users(self, users: Sequence[str]) -> list[Node | None]:
+        return await self._read_configs([_user(user) for user in users])
+
+    async def write_user_configs(self, configs: Mapping[str, ConfigRead]) -> Mapping[str, WriteResult]:
+        """Write the configurations of users, each with the notification by which brokers notice."""
+        groups: list[list[Operation]] = []
+        pace = Pace()
+        for user, (config, version, extra) in configs.items():
+            path, data = _config(_user(user)), codecs.encode_config(config, extra)
+            written = Create(path, data) if version == _MISSING else SetData(path, data, version)
+            told = Create(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(_user(user)), sequential=True)
+            groups.append([written, told])
+            await pace.breathe()
+        return dict(zip(configs, await self._writer.write_groups(groups), strict=True))
+
+    async def _read_configs(self, entities: Sequence[str]) -> list[Node | None]:
+        return await self._zk.read(list(map(_config, entities)))
+
+    async def _quota_entities(self) -> list[str]:
+        """Users, the client ids of each, and client ids of anybody, as they are named below ``/config``."""
+        users = await self._entities_below("users")
+        found = users + await self._entities_below("clients")
+        folders = [f"{user}/clients" for user in users]  # few users have one, and one read tells of many
+        nodes = await self._read_configs(folders)
+        there = [folder for folder, node in zip(folders, nodes, strict=True) if node is not None]
+        for part in sliced(there, _LISTINGS):
+            for below in await asyncio.gather(*map(self._entities_below, part)):
+                found += below
+        return found
+
+    async def _entities_below(self, parent: str) -> list[str]:
+        return [f"{parent}/{child}" for child in sorted(await self._zk.children(_config(parent)) or [])]
+
     # -- what absent brokers owe -------------------------------------------------------------------------------------
 
     async def read_debts(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
@@ -158,6 +241,22 @@ class RequestZnodes:
         for path, result in zip(there, results, strict=True):
             if not isinstance(result, Written):
                 log.warning("request was not deleted", path=path, reason=result.reason)
+
+
+def _config(entity: str) -> str:
+    return f"{paths.CONFIG}/{entity}"
+
+
+def _user(name: str) -> str:
+    return f"users/{sanitize(name)}"
+
+
+def _user_config(user: str, node: Node | None) -> ConfigRead:
+    """:raises BadZnode: it cannot be understood."""
+    if node is None:
+        return ConfigRead({}, _MISSING, {})
+    path = _config(_user(user))
+    return ConfigRead(codecs.decode_config(path, node.data), node.version, codecs.config_extra(path, node.data))
 
 
 def _replaced(path: str, owed: Mapping[TopicPartition, str | None], node: Node | None) -> Operation | None:

@@ -5,8 +5,8 @@ from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.errors import BadZnode
+from controllerd.guards import WriteGuard
 from controllerd.pace import Pace, sliced
-from controllerd.ports import WriteGuard
 from controllerd.results import StatesRead, WriteResult
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper

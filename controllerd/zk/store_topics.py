@@ -1,21 +1,23 @@
 """Topic znodes: assignments, topic ids, and the end of a topic."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controllerd.core.model import TopicImage
 from controllerd.errors import BadZnode
-from controllerd.ports import WriteGuard
-from controllerd.results import TopicsRead, WriteFailed, WriteResult, Written
+from controllerd.guards import WriteGuard
+from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Delete, Node, SetData, ZooKeeper
+from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.reading import read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 100
 """Topics in one read: far fewer than states, because a topic of 10,000 partitions has 200 KB."""
+_ATTEMPTS: Final = 5
+"""Times that the configuration of a topic that does not exist is found changed, until its creation fails."""
 _LISTINGS: Final = 10
 """Listings of children under way at the same time."""
 
@@ -55,10 +57,46 @@ class TopicZnodes:
     async def _read_topic_nodes(self, names: Sequence[str]) -> list[Node | None]:
         return await self._zk.read_and_watch([paths.topic(name) for name in names])
 
-    async def write_topics(self, images: Mapping[str, TopicImage]) -> Mapping[str, WriteResult]:
+    async def create_topics(self, new: Mapping[str, NewTopicZnodes]) -> Mapping[str, WriteResult]:
+        """Create topic znodes with their configurations; only a race for the latter is run again."""
+        results: dict[str, WriteResult] = {}
+        pending = new
+        for _ in range(_ATTEMPTS):
+            groups = await self._creations(pending, results)
+            written = await self._writer.write_groups(list(groups.values()))
+            results.update(zip(groups, written, strict=True))
+            pending = {name: new[name] for name in groups if isinstance(results[name], Conflict)}
+            if not pending:
+                return results
+        nodes = await self._zk.read([paths.topic(name) for name in pending])
+        failed = WriteFailed("somebody else keeps writing the configuration")
+        there = Conflict("the topic exists already")
+        return results | {name: there if node else failed for name, node in zip(pending, nodes, strict=True)}
+
+    async def _creations(
+        self, new: Mapping[str, NewTopicZnodes], results: dict[str, WriteResult]
+    ) -> dict[str, list[Operation]]:
+        """What creates each topic; of those that cannot be created the result is noted instead."""
+        names = list(new)
+        configs = await self._zk.read([paths.topic_config(name) for name in names])
+        topics = await self._zk.read([paths.topic(name) for name in names])
+        groups: dict[str, list[Operation]] = {}
+        for name, config, topic in zip(names, configs, topics, strict=True):
+            if topic is not None:
+                results[name] = Conflict("the topic exists already")
+                continue
+            try:
+                groups[name] = _creation(new[name], config)
+            except BadZnode as error:
+                results[name] = WriteFailed(error.reason)
+        return groups
+
+    async def write_topics(
+        self, images: Mapping[str, TopicImage], *, growing: Collection[str] = ()
+    ) -> Mapping[str, WriteResult]:
         """Rewrite topic znodes; one of a format newer than ours fails, because we would lose what it says."""
         if self._guard is not None:
-            await self._look_before_writing(self._guard, images)
+            await self._look_before_writing(self._guard, images, growing)
         results: dict[str, WriteResult] = {}
         operations: dict[str, SetData] = {}
         for name, image in images.items():
@@ -69,16 +107,19 @@ class TopicZnodes:
         written = await self._writer.write(list(operations.values()))
         return results | dict(zip(operations, written, strict=True))
 
-    async def _look_before_writing(self, guard: WriteGuard, images: Mapping[str, TopicImage]) -> None:
+    async def _look_before_writing(
+        self, guard: WriteGuard, images: Mapping[str, TopicImage], growing: Collection[str]
+    ) -> None:
         """Compare with what ZooKeeper has: a write at another version loses anyway, so only those at its own count."""
         names = list(images)
         nodes = await self._zk.read([paths.topic(name) for name in names])
         found = zip(map(images.__getitem__, names), nodes, strict=True)
-        guard.check_topics(
+        pairs = (
             (image, codecs.decode_topic(image.name, node.data, version=node.version))
             for image, node in found
             if node is not None and node.version == image.znode_version
         )
+        guard.check_topics(pairs, growing=growing)
 
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
         """The partitions of these topics that have a folder."""
@@ -151,3 +192,13 @@ class TopicZnodes:
                 return sorted(await self._zk.children(path) or [])
 
         return await asyncio.gather(*(list_one(path) for path in parents))
+
+
+def _creation(new: NewTopicZnodes, stray: Node | None) -> list[Operation]:
+    """The configuration first, as brokers read it when they hear of the topic; over what a dead topic left of it.
+
+    :raises BadZnode: our format cannot say what the topic is to be.
+    """
+    path, data = paths.topic_config(new.image.name), codecs.encode_config(new.configs)
+    config = Create(path, data) if stray is None else SetData(path, data, stray.version)
+    return [config, Create(paths.topic(new.image.name), codecs.encode_topic(new.image))]

@@ -1,6 +1,7 @@
 """What the server's tests stand on: a small cluster in a snapshot, stub brokers, a controller task, and a client."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -22,14 +23,16 @@ from controllerd.core.model import (
     PartitionState,
     ReplicaAssignment,
 )
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.snapshot import ClusterSnapshot, PartitionView, Role, TopicView
 from events.base import Event
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit
 from wire.api_codec import fill
-from wire.framing import encode_frame, peek_request, read_frame
+from wire.framing import RequestHeader, encode_frame, peek_request, read_frame
 from wire.kio_codec import decode_response, encode_request, encode_response, request_type, response_type
 from wire.primitives import topic_id_text
+from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Acceptor, Transport
 
 NODE_ID = 2_000_000_000
 TOPIC_UUID = UUID("12345678-1234-5678-1234-567812345678")
@@ -84,6 +87,8 @@ class StubBroker:
         self.connections: list[asyncio.StreamWriter] = []
         self.is_silent = False
         """Whether it leaves relayed requests unanswered."""
+        self.settings: Mapping[str, tuple[str | None, int]] = {}
+        """What it says of itself, values with sources; without any it is no help to whoever asks for them."""
         self.is_hanging = False
         """Whether it does not even say what it speaks."""
         self.endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 0)
@@ -125,7 +130,20 @@ class StubBroker:
             entity = fill(response_type(18, head.version), {"error_code": 0, "api_keys": rows})
             return encode_response(head.correlation_id, entity)
         self.frames.append(frame)
+        if head.api_key == 32 and self.settings:
+            return self._described(head)
         return None if self.is_silent else frame[4:8] + b"answer of %d to " % self.id + frame
+
+    def _described(self, head: RequestHeader) -> bytes:
+        """The settings: all of them, whichever were asked for."""
+        rows = [
+            {"name": name, "value": value, "config_source": source, "synonyms": ()}
+            | {"read_only": False, "is_sensitive": False}
+            for name, (value, source) in self.settings.items()
+        ]
+        result = {"error_code": 0, "error_message": None, "resource_type": 4, "resource_name": str(self.id)}
+        entity = fill(response_type(32, head.version), {"results": [{**result, "configs": rows}]})
+        return encode_response(head.correlation_id, entity)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -193,13 +211,27 @@ async def running(
     brokers: int = 0,
     limits: Limits | None = None,
     authorizer: Authorizer | None = None,
+    policy: Policy = KAFKAS_DEFAULTS,
+    now: Callable[[], float] = time.monotonic,
+    acceptor: Acceptor = PLAINTEXT_SERVER,
+    transport: Transport = PLAINTEXT,
 ) -> AsyncIterator[Cluster]:
     picture = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)
     audit = RecordingAudit()
     listener = Listener("PLAINTEXT", "127.0.0.1", 0)
     server = KafkaServer(
-        [listener], queue, picture, NODE_ID, audit=audit, limits=limits, authorizer=authorizer or AllowAll()
+        [listener],
+        queue,
+        picture,
+        NODE_ID,
+        audit=audit,
+        limits=limits,
+        authorizer=authorizer or AllowAll(),
+        policy=policy,
+        now=now,
+        acceptor=acceptor,
+        transport=transport,
     )
     await server.start()
     cluster = Cluster(picture, queue, server, audit, handler=handler)

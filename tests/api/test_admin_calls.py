@@ -14,15 +14,19 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.errors import CallFailed, NotController
 from controllerd.snapshot import ClusterSnapshot, Role
-from events.admin import FeatureUpdate, UpdateFeatures
+from events.admin import FeatureUpdate, Requester, UpdateFeatures
 from events.base import Event
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
-from tests.api.cluster import NO_ANSWER, new_snapshot, partition, put_topic, replicas, running, until
+from tests.api.cluster import NO_ANSWER, NODE_ID, new_snapshot, partition, put_topic, replicas, running, until
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GONE = TopicPartition("gone", 0)
 ONE, TWO = BrokerId(1), BrokerId(2)
+TWICE = "Duplicate replica ids in partition reassignment replica list"
+DEAD = "Replica assignment has brokers that are not alive"
+NOT_NEEDED = "Leader election not needed for topic partition."
+NOT_REASSIGNED = "No partition reassignment is in progress."
 
 
 def named(*partitions: TopicPartition) -> list[dict[str, object]]:
@@ -53,6 +57,14 @@ def moved(entity: Any) -> dict[TopicPartition, tuple[KafkaError, str | None]]:
     }
 
 
+def asker(event: Event, version: int) -> Requester:
+    """Who it must be that asked: somebody without a name, by this version, from the address of the connection."""
+    assert isinstance(event, ReplicaLeaderElection | ApiPartitionReassignment | UpdateFeatures)
+    assert event.by is not None
+    assert event.by.peer.startswith("127.0.0.1")
+    return Requester("User:ANONYMOUS", "ANONYMOUS", "test", version, event.by.peer)
+
+
 def show_leader(snapshot: ClusterSnapshot, leader: int) -> None:
     """The controller publishes another leader of orders-0, as it does after each event."""
     put_topic(snapshot, "orders", None, partition(0, leader, 1, 2), partition(1, 2, 2))
@@ -65,7 +77,7 @@ class MayOnly:
     def __init__(self, *allowed: Operation) -> None:
         self.allowed = allowed
 
-    def allows(self, principal: Principal, operation: Operation) -> bool:
+    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
         return operation in self.allowed
 
 
@@ -86,14 +98,16 @@ async def test_a_wish_for_elections_becomes_an_event(version: int, asked: int, m
     async with running(handler=lambda _: {ORDERS_0: ONE}) as cluster:
         client = await cluster.connect()
         await client.ask(43, version, election_type=asked, topic_partitions=named(ORDERS_0))
-        assert cluster.events == [ReplicaLeaderElection(frozenset({ORDERS_0}), meant, ElectionTrigger.ADMIN_CLIENT)]
+        by = asker(cluster.events[0], version)
+        assert cluster.events == [ReplicaLeaderElection(frozenset({ORDERS_0}), meant, ElectionTrigger.ADMIN_CLIENT, by)]
 
 
 async def test_no_list_of_partitions_means_all_of_them() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         await client.ask(43, 2, election_type=0, topic_partitions=None)
-        assert cluster.events == [ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT)]
+        by = asker(cluster.events[0], 2)
+        assert cluster.events == [ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, by)]
 
 
 async def test_l1_an_empty_list_is_not_all_of_them() -> None:
@@ -101,7 +115,7 @@ async def test_l1_an_empty_list_is_not_all_of_them() -> None:
         client = await cluster.connect()
         entity = await client.ask(43, 2, election_type=0, topic_partitions=())
         assert cluster.events[0] == ReplicaLeaderElection(
-            frozenset(), ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT
+            frozenset(), ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, asker(cluster.events[0], 2)
         )
         assert elected(entity) == {}
 
@@ -129,7 +143,7 @@ async def test_each_partition_gets_success_or_its_error_in_words_that_scripts_kn
             ),
             GONE: (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."),
             TopicPartition("gone", 1): (KafkaError.INVALID_TOPIC_EXCEPTION, "The topic is being deleted"),
-            TopicPartition("gone", 2): (KafkaError.ELECTION_NOT_NEEDED, None),
+            TopicPartition("gone", 2): (KafkaError.ELECTION_NOT_NEEDED, NOT_NEEDED),
         }
 
 
@@ -201,6 +215,15 @@ async def test_a_standby_that_was_asked_for_all_does_not_look_as_if_there_was_no
         assert newest.error_code == KafkaError.NOT_CONTROLLER
 
 
+async def test_a_standby_that_never_led_hangs_up_where_the_version_has_no_other_way_to_refuse_all() -> None:
+    async with running(ClusterSnapshot(NODE_ID, cluster_id="the-cluster", role=Role.STANDBY)) as cluster:
+        client = await cluster.connect()
+        newest = await client.ask(43, 1, election_type=0, topic_partitions=None)
+        assert newest.error_code == KafkaError.NOT_CONTROLLER
+        with pytest.raises(AssertionError, match="hung up"):
+            await client.ask(43, 0, topic_partitions=None)
+
+
 # -- reassignments -----------------------------------------------------------------------------------------------------
 
 
@@ -208,19 +231,20 @@ async def test_wanted_replicas_and_cancellations_become_one_event() -> None:
     async with running(handler=lambda _: {ORDERS_0: KafkaError.NONE, ORDERS_1: KafkaError.NONE}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (2, 3)), (ORDERS_1, None)))
-        assert cluster.events == [ApiPartitionReassignment({ORDERS_0: replicas(2, 3), ORDERS_1: None})]
-        assert (entity.error_code, entity.error_message) == (KafkaError.NONE, None)
+        by = asker(cluster.events[0], 0)
+        assert cluster.events == [ApiPartitionReassignment(by, {ORDERS_0: replicas(2, 3), ORDERS_1: None})]
+        assert (entity.error_code, entity.error_message) == (KafkaError.NONE, "")
         assert moved(entity) == {ORDERS_0: (KafkaError.NONE, None), ORDERS_1: (KafkaError.NONE, None)}
 
 
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ((), "the list of replicas is empty"),
-        ((1, 2, 1), "a broker is named twice: 1, 2, 1"),
-        ((1, -1), "a broker id is negative: 1, -1"),
-        ((1, 8, 9), "brokers 8, 9 are not live: 1, 8, 9"),
-        ((1, 2_000_000_000), "controllerd itself has no replicas: 1, 2000000000"),
+        ((), "Empty replica list specified in partition reassignment."),
+        ((1, 2, 1), f"{TWICE}: ArrayBuffer(1, 2, 1)"),
+        ((1, -1), "Invalid broker id in replica list: ArrayBuffer(1, -1)"),
+        ((1, 8, 9), f"{DEAD}. Replica list: ArrayBuffer(8, 9), live broker list: Set(1, 2)"),
+        ((1, 2_000_000_000), "controllerd itself has no replicas: ArrayBuffer(1, 2000000000)"),
         ((1, 2), "the replicas that would remain could not lead the partition"),
         (None, "the replicas that would remain could not lead the partition"),
     ],
@@ -245,7 +269,7 @@ async def test_l8_errors_stand_beside_the_partitions_that_go_on() -> None:
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (2,)), (ORDERS_1, None), (GONE, (2,))))
         assert moved(entity) == {
             ORDERS_0: (KafkaError.NONE, None),
-            ORDERS_1: (KafkaError.NO_REASSIGNMENT_IN_PROGRESS, None),
+            ORDERS_1: (KafkaError.NO_REASSIGNMENT_IN_PROGRESS, NOT_REASSIGNED),
             GONE: (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."),
         }
 
@@ -254,7 +278,7 @@ async def test_two_wishes_for_one_partition_are_refused_and_the_rest_goes_on() -
     async with running(handler=lambda event: dict.fromkeys(event_targets(event), KafkaError.NONE)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (1,)), (ORDERS_0, (2,)), (ORDERS_1, (1,))))
-        assert cluster.events == [ApiPartitionReassignment({ORDERS_1: replicas(1)})]
+        assert cluster.events == [ApiPartitionReassignment(asker(cluster.events[0], 0), {ORDERS_1: replicas(1)})]
         assert moved(entity) == {
             ORDERS_0: (KafkaError.INVALID_REQUEST, "named twice"),
             ORDERS_1: (KafkaError.NONE, None),
@@ -318,21 +342,22 @@ async def test_features_become_an_event_and_a_result_for_each(version: int) -> N
         entity = await client.ask(57, version, feature_updates=[feature("a"), feature("b", 0, 2)], validate_only=True)
 
         updates = {"a": FeatureUpdate(1, False), "b": FeatureUpdate(0, True)}
-        assert cluster.events == [UpdateFeatures(updates, validate_only=version == 1)]
+        by = asker(cluster.events[0], version)
+        assert cluster.events == [UpdateFeatures(by, updates, validate_only=version == 1)]
         assert [(r.feature, r.error_code, r.error_message) for r in entity.results] == [
             ("a", KafkaError.NONE, None),
-            ("b", KafkaError.INVALID_REQUEST, "the feature is not finalized"),
+            ("b", KafkaError.INVALID_REQUEST, "Can not delete non-existing finalized feature."),
         ]
 
 
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (feature("x"), "no broker supports it"),
-        (feature("x", 0), "not allowed without downgrade"),
-        (feature("x", 0, 3), "the feature is not finalized"),
-        (feature("x", 1, 9), "the kind of upgrade does not exist"),
-        (feature("", 1), "a feature needs a name"),
+        (feature("x"), "because the provided feature is not supported."),
+        (feature("x", 0), "Can not provide versionLevel: 0 less than 1 without"),
+        (feature("x", 0, 3), "Can not delete non-existing finalized feature."),
+        (feature("x", 1, 9), "Received unknown upgrade type."),
+        (feature("", 1), "Feature name can not be empty."),
     ],
 )
 async def test_l14_a_refused_feature_is_explained(row: dict[str, object], says: str) -> None:
@@ -347,7 +372,7 @@ async def test_a_feature_that_is_named_twice_is_refused() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(57, 1, feature_updates=[feature("x"), feature("x", 2)])
-        assert cluster.events == [UpdateFeatures({})]
+        assert cluster.events == [UpdateFeatures(asker(cluster.events[0], 1), {})]
         assert [(r.feature, r.error_code) for r in entity.results] == [("x", KafkaError.INVALID_REQUEST)]
 
 
@@ -356,7 +381,7 @@ async def test_an_error_of_the_whole_request_stands_at_the_top() -> None:
         client = await cluster.connect()
         entity = await client.ask(57, 1, feature_updates=[feature("x")])
         assert (entity.error_code, entity.results) == (KafkaError.INVALID_REQUEST, ())
-        assert "inter.broker.protocol.version 2.7" in entity.error_message
+        assert entity.error_message == "Feature versioning system is disabled."
 
 
 # -- who may, and when nobody answers ----------------------------------------------------------------------------------

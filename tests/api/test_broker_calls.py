@@ -26,7 +26,7 @@ def topics(*rows: dict[str, object]) -> list[dict[str, object]]:
 
 
 class DenyAll:
-    def allows(self, principal: Principal, operation: Operation) -> bool:
+    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
         return False
 
 

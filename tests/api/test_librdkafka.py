@@ -2,13 +2,22 @@
 
 import asyncio
 
-from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from controllerd.core.kafka_error import KafkaError
+from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId
 from controllerd.core.model import TopicPartition as Partition
-from tests.api.cluster import NODE_ID, Cluster, running
+from events.admin import MutationReply, TopicOutcome
+from tests.api.cluster import NODE_ID, Cluster, partition, put_topic, running, until
+
+EXISTS = TopicOutcome(Refusal(KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'orders' already exists."))
+
+
+def admin_of(cluster: Cluster) -> AdminClient:
+    endpoint = cluster.server.advertised[0]
+    return AdminClient({"bootstrap.servers": f"{endpoint.host}:{endpoint.port}", "log_level": 0})
 
 
 async def closed_broker(cluster: Cluster) -> None:
@@ -21,8 +30,7 @@ async def closed_broker(cluster: Cluster) -> None:
 async def test_librdkafka_lists_the_topics_and_the_controller() -> None:
     async with running(brokers=1) as cluster:
         await closed_broker(cluster)
-        endpoint = cluster.server.advertised[0]
-        admin = AdminClient({"bootstrap.servers": f"{endpoint.host}:{endpoint.port}", "log_level": 0})
+        admin = admin_of(cluster)
 
         listed = await asyncio.to_thread(admin.list_topics, timeout=10)
 
@@ -35,8 +43,7 @@ async def test_librdkafka_lists_the_topics_and_the_controller() -> None:
 async def test_librdkafka_describes_the_cluster() -> None:
     async with running(brokers=1) as cluster:
         await closed_broker(cluster)
-        endpoint = cluster.server.advertised[0]
-        admin = AdminClient({"bootstrap.servers": f"{endpoint.host}:{endpoint.port}", "log_level": 0})
+        admin = admin_of(cluster)
 
         described = await asyncio.to_thread(lambda: admin.describe_cluster(request_timeout=10).result(10))
 
@@ -47,8 +54,7 @@ async def test_librdkafka_describes_the_cluster() -> None:
 async def test_librdkafka_has_leaders_elected() -> None:
     outcomes = {Partition("orders", 0): BrokerId(1), Partition("orders", 1): KafkaError.PREFERRED_LEADER_NOT_AVAILABLE}
     async with running(handler=lambda _: outcomes) as cluster:
-        endpoint = cluster.server.advertised[0]
-        admin = AdminClient({"bootstrap.servers": f"{endpoint.host}:{endpoint.port}", "log_level": 0})
+        admin = admin_of(cluster)
         wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
         future = admin.elect_leaders(ElectionType.PREFERRED, wanted)
 
@@ -58,3 +64,36 @@ async def test_librdkafka_has_leaders_elected() -> None:
         assert by_partition[0] is None
         assert by_partition[1].code() == KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
         assert "Failed to elect leader for partition orders-1" in by_partition[1].str()
+
+
+async def test_librdkafka_creates_a_topic_and_waits_until_it_is_led() -> None:
+    made = MutationReply({"new": TopicOutcome(None, None, frozenset({0}), 1), "orders": EXISTS})
+    async with running(handler=lambda _: made) as cluster:
+        wanted = [NewTopic("new", 1, 1, config={"cleanup.policy": "compact"}), NewTopic("orders", 1, 1)]
+        admin = admin_of(cluster)
+        futures = admin.create_topics(wanted, operation_timeout=10)
+        await until(lambda: cluster.events)
+        put_topic(cluster.snapshot, "new", None, partition(0, 1, 1))
+        cluster.snapshot.announce()
+
+        assert await asyncio.to_thread(futures["new"].result, 10) is None
+        failed = await asyncio.to_thread(futures["orders"].exception, 10)
+
+        assert isinstance(failed, KafkaException)
+        assert failed.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+        assert "already exists" in failed.args[0].str()
+
+
+async def test_librdkafka_adds_partitions_to_a_topic() -> None:
+    grown = MutationReply({"orders": TopicOutcome(partitions=frozenset({1}))})
+    async with running(handler=lambda _: grown) as cluster:
+        admin = admin_of(cluster)
+        futures = admin.create_partitions([NewPartitions("orders", 2, [[2]])], operation_timeout=10)
+        assert await asyncio.to_thread(futures["orders"].result, 10) is None
+
+
+async def test_librdkafka_deletes_a_topic() -> None:
+    async with running(handler=lambda _: MutationReply({"gone": TopicOutcome()})) as cluster:
+        admin = admin_of(cluster)
+        futures = admin.delete_topics(["gone"], operation_timeout=10)
+        assert await asyncio.to_thread(futures["gone"].result, 10) is None

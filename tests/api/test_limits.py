@@ -13,6 +13,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import CallFailed
 from replay.records import AlarmRecord
 from tests.api.cluster import (
+    NO_ANSWER,
     TOPIC_UUID,
     Client,
     Cluster,
@@ -56,6 +57,42 @@ MOVE = encode_request(
     "test",
     new_request(45, 0, {"topics": [{"name": "orders", "partitions": [{"partition_index": 0, "replicas": (1, 2)}]}]}),
 )
+CREATE = encode_request(
+    1,
+    "test",
+    new_request(
+        19,
+        7,
+        {
+            "topics": [
+                {
+                    "name": "new",
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "assignments": [{"partition_index": 0, "broker_ids": (1, 2)}],
+                    "configs": [{"name": "segment.ms", "value": "1"}],
+                }
+            ]
+        },
+    ),
+)
+DELETE = encode_request(1, "test", new_request(20, 6, {"topics": [{"name": "orders", "topic_id": None}]}))
+EXPAND = encode_request(
+    1, "test", new_request(37, 3, {"topics": [{"name": "orders", "count": 3, "assignments": [{"broker_ids": (1,)}]}]})
+)
+
+SCRAM = encode_request(
+    1,
+    "test",
+    new_request(
+        51,
+        0,
+        {
+            "deletions": [{"name": "alice", "mechanism": 1}],
+            "upsertions": [{"name": "bob", "mechanism": 2, "iterations": 1, "salt": b"s", "salted_password": b"p"}],
+        },
+    ),
+)
 
 
 async def is_served(cluster: Cluster) -> bool:
@@ -89,6 +126,14 @@ async def send_bytes(cluster: Cluster, data: bytes) -> Client:
         (struct.pack(">i", len(ALTER) - 3) + ALTER[:-3], "malformed request"),
         (struct.pack(">i", len(ELECT) + 1) + ELECT + b"\0", "malformed request"),
         (struct.pack(">i", len(MOVE) - 3) + MOVE[:-3], "malformed request"),
+        (struct.pack(">i", len(CREATE) - 3) + CREATE[:-3], "malformed request"),
+        (struct.pack(">i", len(DELETE) + 1) + DELETE + b"\0", "malformed request"),
+        (struct.pack(">i", len(EXPAND) - 3) + EXPAND[:-3], "malformed request"),
+        (struct.pack(">i", len(SCRAM) - 3) + SCRAM[:-3], "malformed request"),
+        (struct.pack(">ihhi", 8, 51, 1, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 19, 1, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 20, 0, 1), "unsupported version"),
+        (struct.pack(">ihhi", 8, 37, 4, 1), "unsupported version"),
         (struct.pack(">ihhi", 8, 45, 1, 1), "unsupported version"),
         (struct.pack(">ihhi", 8, 57, 2, 1), "unsupported version"),
         # A header that announces 2**31 tagged fields.
@@ -166,14 +211,35 @@ async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
         assert await is_served(cluster)
 
 
-async def test_a_connection_too_many_is_closed_at_once() -> None:
+async def test_for_a_connection_too_many_the_longest_idle_one_is_closed() -> None:
     async with running(limits=Limits(max_connections=2)) as cluster:
-        kept = [await cluster.connect() for _ in range(2)]
-        for client in kept:
+        first, second = [await cluster.connect() for _ in range(2)]
+        for client in (first, second, first):
             await client.ask(18, 3)
+        assert await is_served(cluster), "a broker must reach its controller, whoever else is connected"
+        assert await second.receive() is None
+        assert cluster.server.stats().hang_ups == {"too many connections": 1}
+        assert (await first.ask(18, 3)).error_code == KafkaError.NONE
+
+
+async def test_a_connection_too_many_is_closed_at_once_while_all_others_are_at_work() -> None:
+    async with running(handler=lambda _event: NO_ANSWER, limits=Limits(max_connections=2)) as cluster:
+        busy = [await cluster.connect() for _ in range(2)]
+        for client in busy:
+            await client.send(ALLOCATE)
+        await until(lambda: len(cluster.events) == 2)
         assert await (await cluster.connect()).receive() is None
         assert cluster.server.stats().hang_ups == {"too many connections": 1}
-        assert (await kept[0].ask(18, 3)).error_code == KafkaError.NONE
+        assert cluster.server.stats().connections == 2
+
+
+async def test_a_flood_of_connections_leaves_no_more_open_than_there_may_be() -> None:
+    async with running(limits=Limits(max_connections=3)) as cluster:
+        for _ in range(20):
+            await cluster.connect()
+        await until(lambda: cluster.server.stats().accepted == 20)
+        assert await is_served(cluster)
+        await until(lambda: cluster.server.stats().connections <= 3)
 
 
 async def test_a_client_that_leaves_is_no_complaint() -> None:
@@ -198,14 +264,17 @@ async def test_a_closed_server_ends_its_connections_and_frees_its_port() -> None
 
 
 HEADS = st.tuples(
-    st.sampled_from([0, 3, 7, 10, 16, 18, 19, 20, 22, 32, 35, 43, 44, 45, 46, 56, 57, 60, 66, 67]), st.integers(0, 13)
+    st.sampled_from([0, 3, 7, 10, 16, 18, 19, 20, 22, 32, 35, 37, 43, 44, 45, 46, 51, 56, 57, 60, 66, 67]),
+    st.integers(0, 13),
 )
 FRAMES = st.one_of(
     st.binary(max_size=200),
     st.tuples(HEADS, st.binary(max_size=120)).map(lambda f: struct.pack(">hhih", *f[0], 1, -1) + f[1]),
-    st.tuples(st.sampled_from([ALTER, ALLOCATE, ELECT, MOVE]), st.integers(0, 60), st.integers(0, 255)).map(
-        lambda f: f[0][: f[1]] + bytes([f[2]]) + f[0][f[1] + 1 :]
-    ),
+    st.tuples(
+        st.sampled_from([ALTER, ALLOCATE, ELECT, MOVE, CREATE, DELETE, EXPAND, SCRAM]),
+        st.integers(0, 60),
+        st.integers(0, 255),
+    ).map(lambda f: f[0][: f[1]] + bytes([f[2]]) + f[0][f[1] + 1 :]),
 )
 
 

@@ -198,6 +198,28 @@ async def test_our_rack_is_that_of_our_entry() -> None:
         assert entity.brokers[-1].rack == "rack-1"
 
 
+OUR_ENTRIES = [
+    Broker(BrokerId(NODE_ID), -1, (Endpoint(PLAIN, "here", 1), Endpoint(INNER, "here", 2))),
+    Broker(BrokerId(NODE_ID), -1, (Endpoint(INNER, "here", 2),)),
+    None,
+]
+
+
+@pytest.mark.parametrize("entry", OUR_ENTRIES, ids=["visible", "internal", "hidden"])
+async def test_whoever_asks_us_is_told_of_us_where_it_asked_whatever_brokers_tell(entry: Broker | None) -> None:
+    snapshot = snapshot_of(1, 2)
+    snapshot.our_entry = entry
+    async with running(snapshot) as cluster:
+        client, port = await cluster.connect(), cluster.server.advertised[0].port
+
+        metadata = await client.ask(3, 12, topics=())
+        described = await client.ask(60, 1)
+
+        assert [(node.node_id, node.port) for node in metadata.brokers] == [(1, 9001), (2, 9002), (NODE_ID, port)]
+        assert [(node.broker_id, node.port) for node in described.brokers] == [(1, 9001), (2, 9002), (NODE_ID, port)]
+        assert (metadata.controller_id, described.controller_id) == (NODE_ID, NODE_ID)
+
+
 @pytest.mark.parametrize("version", [0, 1])
 async def test_describe_cluster_names_the_brokers_and_the_controller(version: int) -> None:
     async with running(snapshot_of(1, 2)) as cluster:

@@ -1,6 +1,8 @@
 """The relay and ApiVersions: other brokers' work in our place, one target per client connection."""
 
 import asyncio
+import socket
+import struct
 
 import pytest
 
@@ -9,13 +11,27 @@ from controllerd.api.limits import Limits
 from controllerd.api.relay import Relay
 from controllerd.api.security import Operation, Principal
 from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.snapshot import Role
 from tests.api.cluster import BROKER_RANGES, NODE_ID, Client, Cluster, new_request, new_snapshot, running, until
+from tests.turns import Turns
 from wire.api_codec import Request
 from wire.framing import peek_request
 from wire.kio_codec import encode_request
+from wire.transport import PLAINTEXT, Link
 
 FIND_COORDINATOR = 10
+
+
+class Doors:
+    """A transport that finds every host on this machine, and remembers what was opened."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[str, int]] = []
+
+    async def open(self, host: str, port: int) -> Link:
+        self.opened.append((host, port))
+        return await PLAINTEXT.open("127.0.0.1", port)
 
 
 def find_coordinator(correlation_id: int = 7) -> bytes:
@@ -59,9 +75,15 @@ async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_version
         assert ranges[3] == (0, 9), "auto-creation goes to a broker, so Metadata is what brokers speak"
 
 
-async def test_orders_to_brokers_and_later_apis_are_not_advertised() -> None:
+async def test_orders_to_brokers_are_not_advertised() -> None:
     async with running(brokers=1) as cluster:
-        assert not {4, 5, 6, 17, 19, 36, 58} & (await advertised(cluster)).keys()
+        assert not {4, 5, 6, 17, 36, 58} & (await advertised(cluster)).keys()
+
+
+async def test_what_only_a_controller_does_is_advertised_as_we_speak_it_whatever_brokers_do() -> None:
+    async with running(brokers=1) as cluster:
+        ranges = await advertised(cluster)
+        assert {key: ranges[key] for key in (19, 20, 37, 51)} == {19: (2, 7), 20: (1, 6), 37: (0, 3), 51: (0, 0)}
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
@@ -85,6 +107,17 @@ async def test_a_broker_that_hangs_delays_an_answer_only_a_little_and_is_left_ou
         (await cluster.add_broker(2)).is_hanging = True
         async with asyncio.timeout(3):
             assert FIND_COORDINATOR in await advertised(cluster)
+
+
+async def test_a_broker_that_hangs_is_not_waited_for_again_while_another_is_known() -> None:
+    async with running(brokers=1) as cluster:
+        (await cluster.add_broker(2)).is_hanging = True
+        versions = BrokerVersions(cluster.snapshot, ask_s=60.0, patience_s=0.2)
+        assert (await versions.known("PLAINTEXT")).keys() == {1}
+        with Turns() as turns:
+            assert (await versions.known("PLAINTEXT")).keys() == {1}
+        assert turns.count == 0, "it did not wait"
+        await versions.close()
 
 
 async def test_a_broker_is_asked_again_when_its_epoch_is_another() -> None:
@@ -130,6 +163,21 @@ async def test_a_client_connection_sticks_to_its_broker_and_another_gets_another
         assert first != second
 
 
+async def test_brokers_are_reached_through_the_transport_alone() -> None:
+    doors = Doors()
+    async with running(brokers=1, transport=doors) as cluster:
+        cluster.brokers[1].settings = {"num.partitions": ("1", 5)}
+        broker = cluster.brokers[1].endpoint.port
+        cluster.set_live()
+        cluster.snapshot.brokers = {
+            BrokerId(1): Broker(BrokerId(1), 100, (Endpoint("PLAINTEXT", "only.the.transport.knows", broker),))
+        }
+        client = await cluster.connect()
+        await client.ask(18, 3)  # the versions of brokers, and the relay
+        assert target_of(await ask_raw(client, find_coordinator())) == 1
+        assert doors.opened == 2 * [("only.the.transport.knows", broker)]
+
+
 async def test_pipelined_requests_are_worked_on_one_at_a_time_and_in_order() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
@@ -173,6 +221,24 @@ async def test_an_idle_connection_that_the_broker_closed_is_opened_again() -> No
         relay.close()
 
 
+async def test_an_idle_connection_that_the_broker_reset_is_opened_again() -> None:
+    async with running(brokers=1) as cluster:
+        versions = BrokerVersions(cluster.snapshot)
+        relay = Relay("PLAINTEXT", cluster.snapshot, versions, Limits(), 0)
+        frame = find_coordinator()
+        request = Request(peek_request(frame), frame)
+        await relay.forward(request)
+        target = relay._target
+        assert target is not None
+        writer = cluster.brokers[1].connections[-1]
+        linger = struct.pack("ii", 1, 0)  # closing sends a reset instead of the end of the stream
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+        await until(lambda: not target.is_open)
+        assert target_of(await relay.forward(request)) == 1
+        relay.close()
+
+
 async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
     async with running(brokers=2) as cluster:
         await advertised(cluster)
@@ -204,7 +270,7 @@ async def test_what_is_never_relayed_is_hung_up_on(api_key: int) -> None:
 
 
 class NoRelay:
-    def allows(self, principal: Principal, operation: Operation) -> bool:
+    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
         return operation is not Operation.RELAY
 
 

@@ -9,6 +9,7 @@ from controllerd.audit.segments import DiskFile, FileOpener
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from replay.envelope import Envelope
+from replay.observation import ObservationRecord
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -73,6 +74,9 @@ ONE_OF_EACH: Final[tuple[Record, ...]] = (
     RequestRecord("LeaderAndIsr", 7, [1], [77], ["a"], [0], [1], [4], [9], is_new=[True]),
     ResponseRecord(1, 77, "LeaderAndIsr", 7, 5, 120, 1, 2.5, 0, {"a-0": 3}),
     AlarmRecord("bad znode", 'quote " and newline \n and \u2028'),
+    ObservationRecord(
+        "broker died", ["1"], 7, ["a"], [0], [1], [3], [[1, 2]], [2], [4], [[2]], [2], [4], [[2]], ["equal"]
+    ),
     GapRecord(2, 5, 6, "No space left on device"),
 )
 

@@ -11,7 +11,8 @@ import pytest
 from controllerd.audit.lines import GENESIS, digest
 from controllerd.audit.reader import AuditReader, verify
 from controllerd.audit.segments import AuditInUse, DiskFile, list_segments, read_lines
-from replay.records import KINDS, AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
+from replay.kinds import KINDS
+from replay.records import AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
 from tests.audit.samples import CLUSTER, NODE, ONE_OF_EACH, FixedClock, alarms, make_writer, read_log, write_log
 
 

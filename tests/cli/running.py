@@ -10,6 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 PROGRAM = "import sys; from cli.app import main; sys.exit(main())"
+ENDS_S = 60.0
+"""The longest that a command may take on a machine that is busy with other things."""
 
 
 class Outcome(NamedTuple):
@@ -34,7 +36,7 @@ async def start(*arguments: str, stdin: int = DEVNULL, env: Mapping[str, str] | 
 
 async def outcome_of(process: Process) -> Outcome:
     """Wait for the end."""
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), ENDS_S)
     assert process.returncode is not None
     return Outcome(process.returncode, out.decode(), err.decode())
 

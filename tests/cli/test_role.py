@@ -24,6 +24,41 @@ async def test_a_takeover_says_from_whom_and_which_epochs() -> None:
     assert controller.reasons == ["first trial"]
 
 
+async def test_a_takeover_that_is_to_be_remembered_says_what_that_means() -> None:
+    controller = FakeController()
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "takeover", "--remember", "--yes")
+
+    assert outcome.code == 0
+    assert "it takes the role from brokers without being asked" in outcome.err
+    assert outcome.out.startswith("role taken from broker 2 (built-in) in ")
+    assert controller.memory.remembered == 1
+
+
+async def test_what_is_held_already_can_be_remembered() -> None:
+    controller = FakeController()
+    controller.lead(9)
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "takeover", "--remember", "--yes")
+
+    assert outcome.code == 0
+    assert outcome.out.startswith("remembered; the role was held already, with controller epoch ")
+    assert controller.memory.remembered == 1
+
+
+async def test_what_cannot_be_remembered_is_refused_with_the_reason() -> None:
+    controller = FakeController()
+    controller.memory.why_not = "controller.when_broker_holds = standby is configured (flag)"
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "takeover", "--remember", "--yes")
+
+    assert (outcome.code, controller.reasons) == (4, [])
+    assert controller.memory.why_not in outcome.err
+
+
 async def test_a_resignation_gives_the_role_away() -> None:
     controller = FakeController()
     controller.lead(4)

@@ -11,6 +11,7 @@ from cli.output import human_duration
 from controllerd.core.model import BrokerId
 from controllerd.status.schema import StatusResponse
 from controllerd.status.sources import AuditView, WorkerView
+from controllerd.zk.elector import UNREADABLE
 from events.cluster import BrokerChange
 from tests.cli.running import controllerctl, start
 from tests.status.fake_controller import FakeController, serving
@@ -42,6 +43,15 @@ async def test_a_standby_shows_who_holds_the_role() -> None:
     assert "partitions     loaded by the active controller only" in outcome.out
 
 
+async def test_a_holder_that_cannot_be_understood_is_taken_for_no_broker() -> None:
+    controller = FakeController()
+    controller.snapshot.holder = UNREADABLE
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "controller     somebody unknown (/controller cannot be understood)\n" in outcome.out
+
+
 async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> None:
     controller = FakeController(worker=WorkerView("TopicChange", 3, 0.25, 0.25), is_stalled=True)
     controller.audit = AuditView(10, 2, "no space left on device")
@@ -55,6 +65,17 @@ async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> 
     assert "1 wait, the oldest for 5.0 s, TopicChange in work for 250 ms" in outcome.out
     assert "10 records, 2 lost, in trouble: no space left on device" in outcome.out
     assert "/brokers/topics/broken: not JSON" in outcome.out
+
+
+async def test_status_shows_on_which_listeners_clients_see_no_controller() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    controller.snapshot.uncovered = MappingProxyType({"EXTERNAL": "not among kafka.listeners (on broker 1, 2)"})
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "no controller  for clients on EXTERNAL: not among kafka.listeners (on broker 1, 2)" in outcome.out
 
 
 async def test_status_shows_what_each_deletion_waits_for_and_what_brokers_owe() -> None:

@@ -11,6 +11,7 @@ from controllerd.daemon.instance import Instance
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.daemon.daemons import configuration
 from tests.daemon.lone import SESSION_MS
+from tests.daemon.supervisor import Supervisor
 from tests.fakes.audit import RecordingAudit
 from tests.zk.world import THEIRS, Peer, connected
 
@@ -47,3 +48,12 @@ async def node(tmp_path: Path) -> AsyncIterator[Instance]:
     node = Instance(config, "an instance", RecordingAudit(), tuple)
     yield node
     node.timers.clear()
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    """A supervisor that every daemon of this test reports to."""
+    running = Supervisor()
+    monkeypatch.setenv("NOTIFY_SOCKET", running.address)
+    yield running
+    running.close()

@@ -22,6 +22,8 @@ from tests.zk.world import Peer
 NODE = 2_000_000_000
 STARTS_S = 60.0
 """The longest that a start may take on a machine that is busy with other things."""
+STOPS_S = 10.0
+"""A stop takes less than two seconds on a machine of its own; one that waits for ZooKeeper takes a session time-out."""
 LONG_MS = 40_000
 """A session that outlives any test: what happens earlier was not brought about by its expiry."""
 SHORT_MS = 2_000
@@ -53,7 +55,7 @@ async def active(instance: ControllerProcess, *, within_s: float = STARTS_S) -> 
     await instance.process.wait_until(instance.is_active, timeout_s=within_s, what="become active")
 
 
-async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = STARTS_S) -> None:
     """Wait until something can be seen from outside."""
     async with asyncio.timeout(within_s):
         while not await condition():  # noqa: ASYNC110  # other processes are looked at: nobody here could set an event

@@ -2,25 +2,51 @@
 
 import asyncio
 import json
-import socket
 import urllib.error
 import urllib.request
-import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.zk import paths
+from controllerd.zk.access import Create
 from tests.cli.running import Outcome, controllerctl
-from tests.daemon.daemons import NODE, SHORT_MS, active, controller, daemon, hold_as_broker, stopped
+from tests.daemon.daemons import (
+    NODE,
+    SHORT_MS,
+    STARTS_S,
+    active,
+    begin,
+    controller,
+    daemon,
+    flags,
+    hold_as_broker,
+    stopped,
+)
+from tests.daemon.supervisor import Supervisor
 from tests.zk.world import Peer
 
 pytestmark = pytest.mark.zookeeper
 
 OTHER = NODE + 1
 REFUSED, UNREACHABLE = 4, 69
+
+
+@asynccontextmanager
+async def leading(connect: str, directory: Path) -> AsyncIterator[str]:
+    """An instance for which nothing is configured about brokers; its HTTP address, once it leads. Ends with SIGTERM."""
+    process = await begin(*flags(connect, directory))
+    assert process.stdout is not None
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), STARTS_S)).decode()
+        yield line.rpartition("http ")[2].strip()
+    finally:
+        process.terminate()
+        await process.communicate()
 
 
 async def ctl(instance: ControllerProcess, *arguments: str) -> Outcome:
@@ -99,7 +125,7 @@ async def test_a_resignation_gives_the_role_to_the_standby(connect: str, tmp_pat
         await active(first)
 
         outcome = await ctl(first, "resign", "--yes", "--reason", "kernel upgrade")
-        await active(second, within_s=5)
+        await active(second)
 
         assert outcome.code == 0
         assert "role given away in " in outcome.out
@@ -121,12 +147,66 @@ async def test_a_takeover_of_a_cluster_that_must_not_be_led_is_refused(
     connect: str, peer: Peer, tmp_path: Path
 ) -> None:
     await hold_as_broker(peer)
-    await peer.put("/migration", b"{}")
     async with daemon(connect, tmp_path) as instance:
+        await peer.put("/migration", b"{}")
+
         outcome = await ctl(instance, "takeover", "--yes")
 
     assert outcome.code == REFUSED
     assert "being migrated to KRaft" in outcome.err
+
+
+async def test_a_takeover_from_somebody_who_cannot_be_understood_is_refused(
+    connect: str, peer: Peer, tmp_path: Path
+) -> None:
+    await peer.put(paths.CONTROLLER_EPOCH, b"3")
+    await peer.act(Create(paths.CONTROLLER, b"?", ephemeral=True))
+    async with daemon(connect, tmp_path) as instance:
+        outcome = await ctl(instance, "takeover", "--yes")
+
+    assert outcome.code == REFUSED
+    assert "/controller cannot be understood and is never deleted by us" in outcome.err
+
+
+async def test_a_stopped_instance_leaves_the_role_to_a_broker_and_returns_when_asked(
+    connect: str, peer: Peer, tmp_path: Path
+) -> None:
+    async with daemon(connect, tmp_path) as instance:
+        await active(instance)
+        await stopped(instance)
+        await hold_as_broker(peer)
+        await instance.start()
+        fallen_back = await instance.role()
+
+        outcome = await ctl(instance, "takeover", "--yes")
+
+        assert fallen_back == "standby"
+        assert outcome.out.startswith("role taken from broker 1 (built-in) in ")
+        assert outcome.out.endswith("controller epoch 7 -> 8\n")
+        assert await instance.is_active()
+
+
+async def test_what_is_remembered_brings_the_role_back_from_brokers_after_a_restart(
+    connect: str, peer: Peer, tmp_path: Path
+) -> None:
+    async with leading(connect, tmp_path) as http:
+        outcome = await controllerctl("--api", f"http://{http}", "takeover", "--remember", "--yes")
+    await hold_as_broker(peer)
+
+    async with leading(connect, tmp_path):
+        holder = await controller(peer)
+
+    assert outcome.code == 0
+    assert holder is not None
+    assert holder.broker_id == NODE
+
+
+async def test_nothing_is_remembered_against_the_configuration(connect: str, tmp_path: Path) -> None:
+    async with daemon(connect, tmp_path, when_broker_holds="standby") as instance:
+        outcome = await ctl(instance, "takeover", "--remember", "--yes")
+
+    assert outcome.code == REFUSED
+    assert "controller.when_broker_holds = standby is configured (flag)" in outcome.err
 
 
 async def test_a_daemon_that_is_gone_is_told_in_a_sentence(connect: str, tmp_path: Path) -> None:
@@ -172,36 +252,6 @@ async def test_the_status_tells_session_audit_and_queue(connect: str, tmp_path: 
 
 
 # -- systemd -----------------------------------------------------------------------------------------------------------
-
-
-class Supervisor:
-    """systemd's end of the notify socket."""
-
-    def __init__(self) -> None:
-        self.address = f"@controllerd-{uuid.uuid4()}"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(f"\0{self.address[1:]}")
-        self._socket.setblocking(False)
-        self.heard: list[str] = []
-
-    def close(self) -> None:
-        """Stop to listen."""
-        self._socket.close()
-
-    async def hears(self, line: str) -> None:
-        """Wait until a datagram with this line arrives."""
-        async with asyncio.timeout(20):
-            while line not in (self.heard[-1].splitlines() if self.heard else ()):
-                self.heard.append((await asyncio.get_running_loop().sock_recv(self._socket, 4096)).decode())
-
-
-@pytest.fixture
-def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
-    """A supervisor that every daemon of this test reports to."""
-    running = Supervisor()
-    monkeypatch.setenv("NOTIFY_SOCKET", running.address)
-    yield running
-    running.close()
 
 
 async def test_systemd_hears_ready_then_the_watchdog_then_stopping(

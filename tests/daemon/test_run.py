@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.zk import codecs, paths
 from tests.daemon.daemons import NODE, STARTS_S, active, begin, controller, controllerd, daemon, flags, until
 from tests.zk.world import Peer
 
@@ -119,6 +121,31 @@ async def test_an_address_in_use_is_told_in_a_sentence(connect: str, silent: str
     assert outcome.code == IN_USE
     assert "address already in use" in outcome.err
     assert "Traceback" not in outcome.err
+
+
+async def test_a_cluster_that_must_not_be_led_ends_the_start_before_anything_is_opened(
+    connect: str, peer: Peer, silent: str, tmp_path: Path
+) -> None:
+    """The address of the status endpoint is in use: to open it would end the start with another code."""
+    protected = Endpoint("PLAINTEXT", "127.0.0.1", 9, SecurityProtocol.SASL_SSL)
+    await peer.put(paths.broker(BrokerId(3)), codecs.encode_broker(Broker(BrokerId(3), 0, (protected,))))
+
+    outcome = await controllerd(*flags(connect, tmp_path), "--http", silent)
+
+    assert (outcome.code, outcome.out) == (CONFIG, "")
+    assert "broker 3 asks for SASL_SSL on PLAINTEXT: TLS and SASL are not supported yet" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "audit").exists()
+    assert await peer.node(paths.CLUSTER_ID) is None
+
+
+async def test_an_id_that_is_a_brokers_ends_the_start(connect: str, peer: Peer, tmp_path: Path) -> None:
+    await peer.put(f"{paths.BROKER_IDS}/{NODE}", b"{}")
+
+    outcome = await controllerd(*flags(connect, tmp_path))
+
+    assert outcome.code == CONFIG
+    assert f"our node id {NODE} clashes with the registered broker {NODE}" in outcome.err
 
 
 async def test_a_restart_keeps_the_instance(connect: str, peer: Peer, tmp_path: Path) -> None:

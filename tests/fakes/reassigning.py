@@ -10,6 +10,7 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaRequest, api_name
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of
 
 REASSIGN = "/admin/reassign_partitions"
@@ -53,7 +54,7 @@ async def reassign(
 ) -> Mapping[TopicPartition, KafkaError]:
     """AlterPartitionReassignments; None cancels."""
     wanted = {at: None if to is None else ids(*to) for at, to in targets.items()}
-    return await world.call(ApiPartitionReassignment(wanted))
+    return await world.call(ApiPartitionReassignment(ALICE, wanted))
 
 
 async def change_isr(world: World, topic: str, *isr: int, partitions: Sequence[int] = (0,)) -> AlterPartitionReply:

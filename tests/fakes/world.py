@@ -14,6 +14,7 @@ from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint, Features, TopicPartition
 from controllerd.core.policy import Policy
+from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
@@ -156,6 +157,7 @@ class World:
         takes_from_brokers: bool = False,
         instance: str = INSTANCE,
         policy: Policy | None = None,
+        reach: Reach = PLAIN_AND_HIDDEN,
     ) -> None:
         self.policy = policy or Policy()
         self.tree = tree or Tree()
@@ -168,7 +170,7 @@ class World:
         self.snapshot = ClusterSnapshot(node_id)
         self.expired = 0
         store = ZooKeeperStore(self.zk, self.watch, self.clock, self.queue.put)
-        contender = Contender(node_id, instance, takes_from_brokers)
+        contender = Contender(node_id, instance, takes_from_brokers, reach)
         elector = ZooKeeperElector(self.zk, store.writer, contender, self.watch, self.clock)
         self.zk.on_watch = store.fired
         outbox = Outbox(self.context, self.channels, self.watch, self._new_batch)
@@ -183,15 +185,19 @@ class World:
             machines=build_machines(self.context, store, outbox, self.watch, self.configs, self.metrics, self.policy),
             configs=self.configs,
             policy=self.policy,
+            reach=reach,
             audit=self.watch,
             timers=self.timers,
             clock=self.clock,
             snapshot=self.snapshot,
             new_topic_id=self._new_topic_id,
+            draw=self._draw,
             session_expired=self._session_expired,
         )
         self.loop = EventLoop(self.c, self.watch, self.metrics)
         self._ids = 0
+        self.drawn: list[int] = []
+        """The bounds of the random numbers that were asked for; each was 0."""
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
         entry = Broker(
@@ -205,6 +211,10 @@ class World:
     def _new_topic_id(self) -> str:
         self._ids += 1
         return topic_id_of(f"new {self._ids}")
+
+    def _draw(self, below: int) -> int:
+        self.drawn.append(below)
+        return 0
 
     def _session_expired(self) -> None:
         self.expired += 1

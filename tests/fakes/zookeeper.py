@@ -56,6 +56,8 @@ class Tree:
     nodes: dict[str, Node] = field(default_factory=dict)
     below: dict[str, set[str]] = field(default_factory=lambda: {"/": set()})
     zxid: int = 0
+    created: dict[str, int] = field(default_factory=dict)
+    """How many children a znode ever had; sequential ones are numbered by it."""
     sessions: "list[FakeZooKeeper]" = field(default_factory=list)
 
     def outsider(self, *operations: Operation) -> None:
@@ -95,6 +97,8 @@ class Tree:
         return Committed(self.zxid, tuple(self._version_after(operation) for operation in operations))
 
     def _version_after(self, operation: Operation) -> int:
+        if isinstance(operation, Create) and operation.sequential:
+            return 0
         is_data = isinstance(operation, Create | SetData)
         return self.nodes[operation.path].version if is_data and operation.path in self.nodes else -1
 
@@ -114,19 +118,24 @@ class Tree:
 
     def _create(self, operation: Create, session_id: int, fired: list[tuple[str, Fired]], undo: Undo) -> int:
         parent = operation.path.rpartition("/")[0] or "/"
-        if operation.path in self.nodes:
+        number = self.created.get(parent, 0)
+        path = f"{operation.path}{number:010}" if operation.sequential else operation.path
+        if path in self.nodes:
             return NODE_EXISTS
         if parent not in self.below:
             return NO_NODE
-        undo.append(partial(self._detach, operation.path))
-        self._attach(operation.path, Node(operation.data, 0, self.zxid, session_id if operation.ephemeral else 0))
-        fired += [(operation.path, Fired.CREATED), (parent, Fired.CHILD)]
+        undo += [partial(self._detach, path), partial(self.created.__setitem__, parent, number)]
+        self.created[parent] = number + 1
+        self._attach(path, Node(operation.data, 0, self.zxid, session_id if operation.ephemeral else 0))
+        fired += [(path, Fired.CREATED), (parent, Fired.CHILD)]
         return OK
 
     def _delete(self, path: str, node: Node, fired: list[tuple[str, Fired]], undo: Undo) -> int:
         if self.below[path]:
             return NOT_EMPTY
         undo.append(partial(self._attach, path, node))
+        if path in self.created:
+            undo.append(partial(self.created.__setitem__, path, self.created.pop(path)))
         self._detach(path)
         fired += [(path, Fired.DELETED), (path.rpartition("/")[0] or "/", Fired.CHILD)]
         return OK

@@ -10,6 +10,7 @@ from controllerd.core.model import BrokerId, Features
 from controllerd.errors import NotController
 from events.admin import FeatureUpdate, UpdateFeatures
 from replay.records import AlarmRecord
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, registration
 
 NONE, INVALID, FAILED = KafkaError.NONE, KafkaError.INVALID_REQUEST, KafkaError.FEATURE_UPDATE_FAILED
@@ -36,7 +37,7 @@ def finalized(world: World) -> dict[str, int]:
 
 
 async def update(world: World, **updates: tuple[int, bool]) -> object:
-    return await world.call(UpdateFeatures({name: FeatureUpdate(*wanted) for name, wanted in updates.items()}))
+    return await world.call(UpdateFeatures(ALICE, {name: FeatureUpdate(*wanted) for name, wanted in updates.items()}))
 
 
 UP, DOWN = False, True
@@ -101,7 +102,7 @@ async def test_a_feature_that_is_not_finalized_cannot_be_deleted() -> None:
 async def test_a_feature_without_name_is_refused() -> None:
     world = await cluster({"": (1, 4)})
 
-    assert await world.call(UpdateFeatures({"": FeatureUpdate(1, UP)})) == {"": INVALID}
+    assert await world.call(UpdateFeatures(ALICE, {"": FeatureUpdate(1, UP)})) == {"": INVALID}
 
 
 async def test_good_updates_are_written_in_one_transaction_beside_bad_ones_and_unknown_fields_are_kept() -> None:
@@ -126,7 +127,7 @@ async def test_without_a_good_update_nothing_is_written() -> None:
 async def test_what_is_only_validated_is_not_written() -> None:
     world = await cluster({"f": (1, 4)}, f=2)
 
-    outcomes = await world.call(UpdateFeatures({"f": FeatureUpdate(3, UP)}, validate_only=True))
+    outcomes = await world.call(UpdateFeatures(ALICE, {"f": FeatureUpdate(3, UP)}, validate_only=True))
 
     assert outcomes == {"f": NONE}
     assert world.zk.writes == []

@@ -31,6 +31,7 @@ from tests.fakes.reassigning import (
     requested,
     successor,
 )
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.handlers.test_faults import expire_before
 
@@ -164,7 +165,7 @@ async def test_a_request_overrules_the_znode_and_the_rest_of_it_stays_kafka_9089
 async def test_a_standby_serves_nothing(world: World) -> None:
     standby = World()
     with pytest.raises(NotController):
-        await standby.call(ApiPartitionReassignment({tp("t"): ids(2)}))
+        await standby.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2)}))
     with pytest.raises(NotController):
         await standby.call(ListPartitionReassignments(None))
 
@@ -213,10 +214,10 @@ async def test_input_22_bad_entries_are_refused_one_by_one_and_the_rest_proceeds
         "x-0": "the partition does not exist",
         "doomed-0": "the topic is being deleted",
         "t-0": "nothing would change",
-        "t-1": "the list of replicas is empty",
-        "t-2": "a broker is named twice",
-        "t-3": "a broker id is negative",
-        "t-4": "controllerd itself has no replicas",
+        "t-1": "Empty replica list specified in partition reassignment.",
+        "t-2": "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(2, 2)",
+        "t-3": "Invalid broker id in replica list: ArrayBuffer(-2)",
+        "t-4": "controllerd itself has no replicas: ArrayBuffer(2000000001)",
     }
     assert assigned(world, "t", 5) == ([2, 1], [2], [1])
     assert assigned(world, "t", 6) == ([9, 1], [9], [1])

@@ -9,10 +9,10 @@ from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, Features, PartitionState
 from controllerd.core.requests import ControlRequest
-from controllerd.errors import CallFailed, NotController, NotServed
+from controllerd.errors import CallFailed, NotController
 from controllerd.snapshot import Role
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
-from events.admin import AllocateProducerIds, DeleteTopics
+from events.admin import AllocateProducerIds
 from events.cluster import (
     BrokerChange,
     Expire,
@@ -181,6 +181,77 @@ async def test_standing_by_after_a_resignation_ends_by_itself(world: World) -> N
     assert world.snapshot.role is Role.ACTIVE
 
 
+async def test_an_operator_may_take_back_at_once_what_was_resigned(world: World) -> None:
+    await world.call(Resign())
+
+    result = await world.call(Takeover())
+
+    assert (result.epoch_before, result.epoch_after, result.held_by) == (1, 2, "nobody")
+    assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_what_was_resigned_already_cannot_be_resigned_again(world: World) -> None:
+    await world.call(Resign())
+
+    with pytest.raises(NotController, match="nothing to resign"):
+        await world.call(Resign())
+
+
+async def resigned_to_a_broker(*, takes_from_brokers: bool) -> World:
+    """A broker was faster after our resignation."""
+    world = World(takes_from_brokers=takes_from_brokers)
+    await world.start()
+    await world.call(Resign())
+    foreign_controller(world)
+    await world.settle()
+    assert world.snapshot.role is Role.STANDBY
+    return world
+
+
+@pytest.mark.parametrize(("takes_from_brokers", "role"), [(True, Role.ACTIVE), (False, Role.STANDBY)])
+async def test_from_a_broker_that_was_faster_the_role_is_taken_after_a_while_if_configured(
+    takes_from_brokers: bool, role: Role
+) -> None:
+    world = await resigned_to_a_broker(takes_from_brokers=takes_from_brokers)
+    world.clock.now += world.c.stand_by_s + 1
+
+    for event in world.timers.fire():
+        world.queue.put(event)
+    await world.settle()
+
+    assert world.snapshot.role is role
+
+
+async def test_a_broker_that_was_faster_after_a_resignation_is_left_alone_for_a_while() -> None:
+    world = await resigned_to_a_broker(takes_from_brokers=True)
+
+    world.queue.put(Reelect())
+    await world.settle()
+
+    assert (world.snapshot.role, str(world.snapshot.holder)) == (Role.STANDBY, "broker 3 (built-in)")
+
+
+async def test_a_takeover_from_somebody_who_cannot_be_understood_is_refused() -> None:
+    world = World()
+    world.tree.outsider(Create("/controller", b"?", ephemeral=True))
+    world.tree.put("/controller_epoch", b"4")
+    await world.start()
+
+    with pytest.raises(NotController, match="cannot be understood and is never deleted"):
+        await world.call(Takeover())
+
+
+async def test_after_giving_up_an_operator_lets_it_try_again(world: World) -> None:
+    for topic in ("t", "u", "v"):
+        await fail_after_a_write(world, topic)
+    await world.settle()
+
+    result = await world.call(Takeover())
+
+    assert world.snapshot.role is Role.ACTIVE
+    assert result.epoch_after == result.epoch_before + 1
+
+
 async def test_a_standby_has_nothing_to_resign() -> None:
     world = World()
     foreign_controller(world)
@@ -188,13 +259,6 @@ async def test_a_standby_has_nothing_to_resign() -> None:
 
     with pytest.raises(NotController):
         await world.call(Resign())
-
-
-async def test_an_event_of_a_later_version_answers_that_it_is_not_served(world: World) -> None:
-    with pytest.raises(NotServed):
-        await world.call(DeleteTopics(frozenset({"t"})))
-
-    assert world.snapshot.role is Role.ACTIVE
 
 
 async def test_a_failure_before_any_write_is_answered_and_the_term_goes_on(world: World) -> None:

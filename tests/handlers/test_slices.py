@@ -15,11 +15,14 @@ import pytest
 
 import handlers
 from controllerd.core.model import BrokerId
+from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.requests import UpdateMetadataRequest
+from controllerd.core.topic_creation import TopicWish
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.pace import Pace
-from events.admin import ControlledShutdown
+from events.admin import ControlledShutdown, CreatePartitions, CreateTopics
 from events.cluster import Expire, RegisterBrokerAndReelect
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World
 from tests.handlers.test_faults import assert_in_order
 
@@ -125,8 +128,27 @@ async def topics_are_created(world: World) -> None:
     await world.settle()
 
 
+async def a_client_creates_topics(world: World) -> None:
+    wishes = tuple(TopicWish(f"new{topic}", PARTITIONS, 3) for topic in range(TOPICS))
+    await world.call(CreateTopics(ALICE, wishes))
+
+
+async def a_client_enlarges_topics(world: World) -> None:
+    wishes = tuple(GrowthWish(f"t{topic}", 2 * PARTITIONS) for topic in range(TOPICS))
+    await world.call(CreatePartitions(ALICE, wishes))
+
+
 @pytest.mark.parametrize(
-    "step", [a_controller_takes_over, a_broker_dies, a_broker_bounces, a_broker_leaves, topics_are_created]
+    "step",
+    [
+        a_controller_takes_over,
+        a_broker_dies,
+        a_broker_bounces,
+        a_broker_leaves,
+        topics_are_created,
+        a_client_creates_topics,
+        a_client_enlarges_topics,
+    ],
 )
 async def test_no_pass_over_the_partitions_keeps_the_event_loop(step: Step) -> None:
     world = await cluster()

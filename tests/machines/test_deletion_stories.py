@@ -23,6 +23,7 @@ from events.topics import TopicDeletionRetry
 from replay.invariants import check
 from replay.records import AlarmRecord
 from tests.fakes.disks import Disks, successor
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of
 from tests.replay.logs import stamped_log
 
@@ -146,7 +147,7 @@ class Story:
 
     async def _ask_to_reassign(self, wish: Mapping[TopicPartition, tuple[BrokerId, ...] | None]) -> None:
         try:
-            await self.world.call(ApiPartitionReassignment(wish))
+            await self.world.call(ApiPartitionReassignment(ALICE, wish))
         except NotController:
             return
 

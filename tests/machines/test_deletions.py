@@ -8,7 +8,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState
 from controllerd.core.requests import StopReplicaRequest, UpdateMetadataRequest
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
-from controllerd.zk.writer import MAX_OPERATIONS
+from controllerd.zk.packing import MAX_OPERATIONS
 from events.admin import ForgetBroker
 from events.topics import TopicDeletion, TopicDeletionRetry
 from replay.invariants import check

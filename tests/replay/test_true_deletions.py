@@ -9,6 +9,7 @@ from events.topics import TopicDeletionStopReplicaResponseReceived
 from replay.fold import ClusterState, apply
 from replay.invariants import check
 from replay.records import DebtRecord, DeletionRecord, ReassignmentRecord
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, tp
 from tests.replay.logs import stamped_log
 
@@ -26,7 +27,7 @@ async def cluster() -> World:
 
 
 async def reassign(world: World, *target: int) -> None:
-    await world.call(ApiPartitionReassignment({T0: ids(*target) if target else None}))
+    await world.call(ApiPartitionReassignment(ALICE, {T0: ids(*target) if target else None}))
 
 
 async def grow(world: World, *isr: int) -> None:

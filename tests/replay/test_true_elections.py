@@ -16,6 +16,7 @@ from events.elections import (
 )
 from replay.fold import ClusterState, apply
 from replay.invariants import check
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, tp
 from tests.replay.logs import stamped_log
 from tests.scenarios.acts import (
@@ -106,13 +107,13 @@ async def controlled_shutdown(world: World) -> None:
 
 
 async def features(world: World) -> None:
-    await world.call(UpdateFeatures({"f": FeatureUpdate(1, allow_downgrade=False)}))
+    await world.call(UpdateFeatures(ALICE, {"f": FeatureUpdate(1, allow_downgrade=False)}))
     world.tree.put("/feature", b"{")
     await bring_back(world, 3)
     world.tree.put("/feature", b'{"version":2,"status":1,"features":{"f":{"max_version_level":1}}}')
     await kill(world, 3)
     await bring_back(world, 3)
-    await world.call(UpdateFeatures({"f": FeatureUpdate(0, allow_downgrade=True)}))
+    await world.call(UpdateFeatures(ALICE, {"f": FeatureUpdate(0, allow_downgrade=True)}))
 
 
 STORIES = [

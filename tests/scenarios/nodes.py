@@ -49,7 +49,9 @@ class Rig:
     stubs: dict[int, StubBroker] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def node(self, node_id: int = NODE, *, leads: bool = True, **settings: str) -> AsyncIterator[Node]:
+    async def node(
+        self, node_id: int = NODE, *, leads: bool = True, **settings: str | tuple[str, ...]
+    ) -> AsyncIterator[Node]:
         """A controller behind the proxy; with ``leads`` the block begins when it is active.
 
         ``settings`` are configuration keys with two underscores for the dot.

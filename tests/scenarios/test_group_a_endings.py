@@ -13,7 +13,16 @@ from controllerd.core.model import BrokerId
 from controllerd.daemon.node import Node
 from controllerd.errors import NotController
 from controllerd.zk import paths
-from events.admin import AllocateProducerIds, ControlledShutdown, UpdateFeatures
+from events.admin import (
+    AllocateProducerIds,
+    AlterScram,
+    ControlledShutdown,
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+    Requester,
+    UpdateFeatures,
+)
 from events.base import Call, Event
 from events.cluster import BrokerChange
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
@@ -29,17 +38,22 @@ pytestmark = pytest.mark.zookeeper
 EVERY_REQUEST = (1, 3, 4, 8, 9, 12, 14, 22, 101)
 MANY = 200
 BROKER = BrokerId(1)
+SOMEBODY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
 LISTING: Call[Any] = ListPartitionReassignments(None)
 CALLS: dict[str, Call[Any]] = {
-    "ElectLeaders": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT),
+    "ElectLeaders": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, SOMEBODY),
     "ControlledShutdown": ControlledShutdown(BROKER, -1),
-    "AlterPartitionReassignments": ApiPartitionReassignment({}),
+    "AlterPartitionReassignments": ApiPartitionReassignment(SOMEBODY, {}),
     "ListPartitionReassignments": LISTING,
     "AlterPartition": AlterPartitionReceived(BROKER, 1, 1, {}, {}),
     "AllocateProducerIds": AllocateProducerIds(BrokerId(NODE), -1),
-    "UpdateFeatures": UpdateFeatures({}),
+    "UpdateFeatures": UpdateFeatures(SOMEBODY, {}),
+    "CreateTopics": CreateTopics(SOMEBODY, ()),
+    "DeleteTopics": DeleteTopics(SOMEBODY, ()),
+    "CreatePartitions": CreatePartitions(SOMEBODY, ()),
+    "AlterScram": AlterScram(SOMEBODY, {}),
 }
-"""Everything that a client or a broker can ask of a controller, and that the peer calls back about."""
+"""Everything that a client or a broker can ask of a controller."""
 
 
 @asynccontextmanager

@@ -185,7 +185,7 @@ SEEN = {
     "/admin/preferred_replica_election": "ReplicaLeaderElection",
     "/config/changes/config_change_1": "ConfigChange",
 }
-"""What somebody else writes, and the event that says so; some of them are not served yet, but none may be missed."""
+"""What somebody else writes, and the event that says so; none may be missed."""
 TOLD_BY_THE_READING = {"BrokerChange", "TopicChange", "PartitionModifications", "ConfigChange"}
 """Read again by the Resync itself, or only of interest for what comes after it."""
 

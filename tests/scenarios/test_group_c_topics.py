@@ -10,6 +10,7 @@ from controllerd.core.requests import LeaderAndIsrRequest
 from controllerd.zk.access import Create
 from events.reassignments import ApiPartitionReassignment
 from replay.records import AlarmRecord
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.scenarios.worlds import Brokers, with_topic, world_of
 from wire.versions import ApiKey, VersionRange, choose_control
@@ -227,7 +228,7 @@ async def test_c11_an_id_survives_a_downgrade_a_reassignment_and_an_upgrade_kafk
     given = topic_of(upgraded)["topic_id"]
 
     downgraded = await failover(upgraded, BEFORE_IDS)
-    await downgraded.call(ApiPartitionReassignment({tp("t"): ids(1, 3)}))
+    await downgraded.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(1, 3)}))
     again = await failover(downgraded)
 
     assert topic_of(downgraded)["adding_replicas"] == {"0": [3]}

@@ -13,7 +13,10 @@ from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.disks import Disks, successor
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of, tp
+from tests.scenarios.worlds import served
+from wire.versions import ApiKey
 
 CONFIG = b'{"version":1,"config":{}}'
 NOTHING: set[object] = set()
@@ -259,6 +262,30 @@ async def test_h8_a_marker_of_an_unknown_topic_is_removed_by_the_next_controller
     assert left_over(after.world, "x") == []
 
 
+async def errors_of(disks: Disks, *topics: str, version: int = 6) -> dict[str, int]:
+    """What a DeleteTopics request is answered, by topic."""
+    rows = [{"name": topic, "topic_id": None} for topic in topics]
+    async with served(disks.world) as client:
+        answer = await client.ask(ApiKey.DELETE_TOPICS, version, topics=rows, topic_names=topics)
+    return {row.name: row.error_code for row in answer.responses}
+
+
+async def test_h8_a_request_to_delete_an_unknown_topic_is_refused_and_leaves_nothing() -> None:
+    disks = await cluster(1)
+
+    assert await errors_of(disks, "x") == {"x": KafkaError.UNKNOWN_TOPIC_OR_PARTITION}
+    assert left_over(disks.world, "x") == []
+
+
+async def test_h9_a_second_request_by_call_is_refused_once_the_first_has_begun() -> None:
+    disks = await with_topic(await cluster(1, 2), 1, 2)
+    disks.silent = {2}
+
+    assert await errors_of(disks, "t") == {"t": KafkaError.NONE}
+    assert await errors_of(disks, "t") == {"t": KafkaError.UNKNOWN_TOPIC_OR_PARTITION}
+    assert disks.world.context.queued_for_deletion == {"t"}
+
+
 async def test_h9_a_second_request_while_the_first_is_served_changes_nothing() -> None:
     disks = await with_topic(await cluster(1, 2), 1, 2)
     disks.silent = {2}
@@ -284,6 +311,18 @@ async def test_h10_where_deletion_is_disabled_the_marker_goes_and_the_topic_stay
     assert disks.world.state("t") == (1, 0, [1, 2], 0)
     assert disks.world.channels.sent == []
     assert disks.world.snapshot.topics["t"].deletion is None
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(2, KafkaError.INVALID_REQUEST), (6, KafkaError.TOPIC_DELETION_DISABLED)]
+)
+async def test_h10_where_deletion_is_disabled_a_call_is_refused_and_leaves_no_marker(
+    version: int, error: KafkaError
+) -> None:
+    disks = await with_topic(await cluster(1, 2, policy=Policy(delete_topic_enable=False)), 1, 2)
+
+    assert await errors_of(disks, "t", version=version) == {"t": error}
+    assert disks.world.tree.children("/admin/delete_topics") == []
 
 
 async def test_h10_a_request_of_before_is_dropped_at_the_fail_over() -> None:
@@ -417,7 +456,7 @@ async def test_h15_topics_that_are_deleted_are_not_counted_as_offline() -> None:
 async def reassigning() -> Disks:
     """The topic t is on its way from 1, 2 to 2, 3; 3 has not caught up."""
     disks = await with_topic(await cluster(1, 2, 3), 1, 2)
-    answers = await disks.world.call(ApiPartitionReassignment({tp("t"): ids(2, 3)}))
+    answers = await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2, 3)}))
     await disks.settle()
     assert answers == {tp("t"): KafkaError.NONE}
     disks.forget()
@@ -446,7 +485,7 @@ async def test_a_reassignment_can_be_called_off_so_that_the_deletion_need_not_wa
     delete(disks.world, "t")
     await disks.settle()
 
-    answers = await disks.world.call(ApiPartitionReassignment({tp("t"): None}))
+    answers = await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t"): None}))
     await disks.settle()
 
     assert answers == {tp("t"): KafkaError.NONE}
@@ -456,14 +495,14 @@ async def test_a_reassignment_can_be_called_off_so_that_the_deletion_need_not_wa
 
 async def test_a_deletion_waits_for_the_last_of_several_reassignments() -> None:
     disks = await with_topic(await cluster(1, 2, 3), 1, 2, partitions=2)
-    await disks.world.call(ApiPartitionReassignment({tp("t", 0): ids(2, 3), tp("t", 1): ids(2, 3)}))
+    await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t", 0): ids(2, 3), tp("t", 1): ids(2, 3)}))
     delete(disks.world, "t")
     await disks.settle()
 
-    await disks.world.call(ApiPartitionReassignment({tp("t", 0): None}))
+    await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t", 0): None}))
     await disks.settle()
     assert disks.world.context.deletions.halted == {"t": "waits for the reassignment of t-1"}
-    await disks.world.call(ApiPartitionReassignment({tp("t", 1): None}))
+    await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t", 1): None}))
     await disks.settle()
 
     assert left_over(disks.world) == []

@@ -12,6 +12,7 @@ from events.cluster import Resync
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from handlers.self_audit import EVERY_S, LOOK_AGAIN_S
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, tp
 from tests.handlers.test_slices import Stretches
 from tests.scenarios.inputs import STATE, TOPIC, alarms, cluster, data, goes_on, successor
@@ -22,7 +23,7 @@ T0 = tp("t")
 
 async def reassign(world: World, *target: int) -> None:
     """An admin client wants these replicas."""
-    answer = await world.call(ApiPartitionReassignment({T0: ids(*target)}))
+    answer = await world.call(ApiPartitionReassignment(ALICE, {T0: ids(*target)}))
     assert answer == {T0: KafkaError.NONE}
 
 

@@ -8,6 +8,7 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import PartitionState
 from events.reassignments import ApiPartitionReassignment
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.scenarios.inputs import (
     STATE,
@@ -95,7 +96,7 @@ async def test_input_3_a_topic_of_a_newer_format_is_served_and_never_written() -
 async def test_input_3_a_topic_of_a_newer_format_is_not_reassigned() -> None:
     content = znode('{"0":[1,2]}', f',"topic_id":"{topic_id_of("new")}"', version=99)
     world = await fed("/brokers/topics/new", content)
-    answer = await world.call(ApiPartitionReassignment({tp("new"): ids(2, 3), tp("other"): ids(2, 3)}))
+    answer = await world.call(ApiPartitionReassignment(ALICE, {tp("new"): ids(2, 3), tp("other"): ids(2, 3)}))
     assert answer == {tp("new"): KafkaError.UNKNOWN_SERVER_ERROR, tp("other"): KafkaError.NONE}
     assert data(world, "/brokers/topics/new") == content
     world.tree.put("/admin/reassign_partitions", b'{"version":1,"partitions":[]}')
@@ -109,7 +110,7 @@ async def test_input_4_what_we_do_not_know_survives_every_rewrite() -> None:
     world.tree.put(TOPIC, json.dumps(fields(world, TOPIC) | extra).encode())
     world.tree.put(STATE, json.dumps(fields(world, STATE) | extra).encode())
     await world.settle()
-    await world.call(ApiPartitionReassignment({tp("t"): ids(2, 3)}))
+    await world.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2, 3)}))
     world.die(1)
     await world.settle()
     assert world.state("t")[1] > 0
@@ -142,7 +143,7 @@ async def test_input_6_a_broker_twice_costs_that_partition_alone() -> None:
 
 async def test_input_6_a_request_that_names_a_broker_twice_is_refused() -> None:
     world = await cluster()
-    answer = await world.call(ApiPartitionReassignment({tp("t"): ids(2, 2), tp("other"): ids(2, 1)}))
+    answer = await world.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2, 2), tp("other"): ids(2, 1)}))
     assert answer == {tp("t"): KafkaError.INVALID_REPLICA_ASSIGNMENT, tp("other"): KafkaError.NONE}
     await goes_on(world)
 
@@ -248,7 +249,7 @@ async def test_input_29_a_znode_that_we_may_not_write_fails_alone(path: str) -> 
     world = await cluster()
     world.zk.read_only.add(path)
     before = data(world, path)
-    await world.call(ApiPartitionReassignment({tp("t"): ids(2, 3)}))
+    await world.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2, 3)}))
     world.die(1)
     await world.settle()
     assert data(world, path) == before

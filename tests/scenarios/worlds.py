@@ -68,7 +68,13 @@ class Brokers:
 async def served(world: World) -> AsyncIterator[Client]:
     """A client of the world's controller, over a real socket; its events are handled while the block runs."""
     server = KafkaServer(
-        [Listener("PLAINTEXT", "127.0.0.1", 0)], world.queue, world.snapshot, NODE_ID, audit=world.audit
+        [Listener("PLAINTEXT", "127.0.0.1", 0)],
+        world.queue,
+        world.snapshot,
+        NODE_ID,
+        audit=world.audit,
+        policy=world.policy,
+        now=world.clock.monotonic,
     )
     await server.start()
     loop = asyncio.create_task(_handle_events(world))

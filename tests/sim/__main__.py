@@ -37,12 +37,12 @@ def silence() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_CRITICAL))
 
 
-def play_some(seeds: Sequence[int], *, is_late: bool = True) -> Played:
-    """Play these seeds one after another, in this process; ``is_late`` as ``plan_of`` has it."""
+def play_some(seeds: Sequence[int], *, is_late: bool = True, calls_for_topics: bool = True) -> Played:
+    """Play these seeds one after another, in this process; the rest as ``plan_of`` has it."""
     silence()
     began, failed = time.process_time(), []
     for seed in seeds:
-        violations = play(plan_of(seed, is_late=is_late)).violations
+        violations = play(plan_of(seed, is_late=is_late, calls_for_topics=calls_for_topics)).violations
         failed += [(seed, f"{found.id} at {found.time:.3f} s: {found.evidence}") for found in violations[:1]]
     gc.collect()
     return Played(len(seeds), time.process_time() - began, failed)

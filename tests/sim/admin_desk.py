@@ -12,6 +12,7 @@ from events.admin import ForgetBroker
 from events.base import Call
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment
+from tests.fakes.requester import ALICE
 from tests.sim.oracle_history import document_of
 from tests.sim.oracle_seen import Key
 from tests.sim.zk_tree import Change, Txn
@@ -107,14 +108,15 @@ class AdminDesk:
     async def call(self, call: Call[Any], attempts: int = 5) -> Any:
         """Ask the active instance until it answers; None when nobody does, or when it refuses."""
         for _ in range(attempts):
-            target = self._active()
+            target = self.active()
             if target is not None:
                 with suppress(ControllerdError, OSError):
                     return await self.world._ask_instance(target, call)
             await asyncio.sleep(_AGAIN_S)
         return None
 
-    def _active(self) -> "SimInstance | None":
+    def active(self) -> "SimInstance | None":
+        """Whoever believes to lead, and runs."""
         return next((each for each in self.world.instances.values() if each.is_active and each.is_running), None)
 
     def reassign(self, targets: Mapping[Key, Iterable[int] | None]) -> None:
@@ -126,7 +128,7 @@ class AdminDesk:
             TopicPartition(*key): None if target is None else tuple(map(BrokerId, target))
             for key, target in wanted.items()
         }
-        self.world.do(self._reassigned(ApiPartitionReassignment(asked)))
+        self.world.do(self._reassigned(ApiPartitionReassignment(ALICE, asked)))
 
     async def _reassigned(self, call: ApiPartitionReassignment) -> None:
         await self.call(call)
@@ -141,7 +143,7 @@ class AdminDesk:
             self.asked.unclean.update(keys)
             self.world.cluster.ledger.unclean_allowed.update(topic for topic, _ in keys)
         wanted = frozenset(TopicPartition(*key) for key in keys)
-        self.world.do(self.call(ReplicaLeaderElection(wanted, kind, ElectionTrigger.ADMIN_CLIENT)))
+        self.world.do(self.call(ReplicaLeaderElection(wanted, kind, ElectionTrigger.ADMIN_CLIENT, ALICE)))
 
     # -- requests by znode -------------------------------------------------------------------------------------------
 

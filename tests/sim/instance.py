@@ -21,7 +21,7 @@ from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
-from replay.records import EventBegin, Record, SessionRecord, TermRecord
+from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
@@ -154,6 +154,7 @@ class SimInstance:
             transport=network.transport(self.owner),
             kazoo=self.kazoo,
             new_topic_id=self._new_topic_id,
+            draw=self._rng.randrange,
             collector=NoCollector(),
             pace=lambda: SimPace(loop.rng(f"{self.owner} pace"), breaths),
         )
@@ -229,6 +230,9 @@ class SimInstance:
                 self._oracle.zookeeper.on_session(self.owner, record.session_id)
         elif isinstance(record, EventBegin):
             self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
+            self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
+        elif isinstance(record, EventEnd) and self._instance is not None and not len(self._instance.queue):
+            self._oracle.requests.on_idle(self.owner)
 
     # -- what happens to it ------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ ROLE: Final = (
         "KAFKA-6082",
         "controllerd/zk/writer.py",
         "return Check(paths.CONTROLLER_EPOCH, self._term)",
-        "return Check(paths.CONTROLLER_EPOCH, ANY_VERSION)",
+        "return Check(paths.CONTROLLER_EPOCH, -1)",
     ),
     bug(
         "fence-adopted",

@@ -46,15 +46,24 @@ WRITES: Final = (
         "        for index in [index for chunk in lost for index in chunk]:\n"
         '            work.results[index] = WriteFailed("connection lost")\n',
     ),
-    bug(
+    Mutant(
         "reply-lost-is-success",
         "a write whose answer was lost counts as done",
         "I-38",
-        "controllerd/zk/writer.py",
-        "        await self._read_back_lost(work, lost, fence)\n",
-        "        for chunk in lost:\n"
-        "            for index, sent in zip(chunk, work.of(chunk), strict=True):\n"
-        '                work.results[index] = Written(getattr(sent, "version", -1) + 1)\n',
+        (
+            Edit(
+                "controllerd/zk/writer.py",
+                "        await self._read_back_lost(work, lost, fence)\n",
+                "        for chunk in lost:\n"
+                "            for index in chunk:\n"
+                '                work.results[index] = Written(getattr(work.of([index])[-1], "version", -1) + 1)\n',
+            ),
+            Edit(
+                "controllerd/zk/writer.py",
+                "from controllerd.results import WriteFailed, WriteResult\n",
+                "from controllerd.results import WriteFailed, WriteResult, Written\n",
+            ),
+        ),
     ),
     bug(
         "any-state-version",

@@ -54,6 +54,7 @@ class Node(NamedTuple):
     version: int
     czxid: int
     owner: int
+    mzxid: int
 
 
 @dataclass(slots=True)
@@ -279,8 +280,9 @@ class History:
         """What a create or set makes of the znode."""
         before = self.nodes.get(operation.path) if operation.kind == "set" else None
         if before is not None:
-            return Node(before.version + 1, before.czxid, before.owner)
-        return Node(0, transaction.zxid, transaction.session_id if operation.ephemeral else 0)
+            return Node(before.version + 1, before.czxid, before.owner, transaction.zxid)
+        owner = transaction.session_id if operation.ephemeral else 0
+        return Node(0, transaction.zxid, owner, transaction.zxid)
 
     def state_after(self, operation: Operation, node: Node) -> State | None:
         """What a create or set of a state znode says, None if it cannot be understood; parsed but once."""

@@ -34,6 +34,7 @@ _RULES: Final = {
     "Q-13": "no acknowledged record is lost",
     "Q-14": "who is dead is in no ISR but as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
+    "Q-24": "no configuration that an instance wrote outlives its topic",
 }
 RULES: Final = {**_RULES, **oracle_admin_rest.RULES}
 Found = Iterator[tuple[str, str]]
@@ -206,7 +207,7 @@ class _Judge:
     # -- work --------------------------------------------------------------------------------------------------------
 
     def work(self) -> Found:
-        """Q-08 to Q-11, and Q-13."""
+        """Q-08 to Q-11, Q-13 and Q-24."""
         for instance in self._end.instances:
             if instance.queued_events or instance.pending_requests:
                 left = f"{instance.queued_events} events and {instance.pending_requests} requests"
@@ -218,6 +219,7 @@ class _Judge:
             if answers != 1:
                 yield "Q-10", f"{call} was answered {answers} times"
         yield from (("Q-13", line) for line in self._end.lost_records)
+        yield from (("Q-24", f"{topic} is gone") for topic in self._zookeeper.calls.stray_configs())
 
 
 def _shown(state: State) -> tuple[int, int, tuple[int, ...], int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.sim.oracle_admin import AdminJudge
+from tests.sim.oracle_calls import CallJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History, block_of, document_of
 from tests.sim.oracle_seen import ANY_VERSION, Operation, Report, Transaction
 
@@ -18,15 +19,19 @@ _JUDGED_APART: Final = frozenset({"version", "partitions", "topic_id", "adding_r
 class TopicJudge:
     """Compares each new content with the one before."""
 
-    def __init__(self, history: History, report: Report, admin: AdminJudge) -> None:
+    def __init__(self, history: History, report: Report, admin: AdminJudge, calls: CallJudge) -> None:
         self._history = history
         self._report = report
         self._admin = admin
+        self._calls = calls
 
     def judge_topic(self, operation: Operation, topic: str, transaction: Transaction) -> None:
         """An instance writes a topic znode; not applied yet."""
         now, before, after = transaction.time, self._history.documents.get(topic), document_of(operation.data)
-        if operation.kind == "set" and operation.expected == ANY_VERSION:
+        if operation.kind == "create":
+            self._calls.judge_created(operation, topic, transaction)
+            return
+        if operation.expected == ANY_VERSION:
             self._report("Z-11", now, f"{operation.path} was written at whatever version")
         if before is None or after is None:
             self._report("Z-21", now, f"{operation.path} from {before} to {operation.data!r}")
@@ -37,6 +42,7 @@ class TopicJudge:
         if lost:
             self._report("Z-19", now, f"{topic} lost or changed {lost}")
         self._admin.judge_assignments(topic, before, after, now)
+        self._calls.judge_growth(topic, before, after, now)
 
     def _lost(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
         return {name for name in before.keys() - _JUDGED_APART if after.get(name) != before[name]}

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from tests.sim import oracle_admin, oracle_role, oracle_states, oracle_topics
+from tests.sim import oracle_admin, oracle_calls, oracle_role, oracle_states, oracle_topics
 from tests.sim.oracle_admin import AdminJudge
+from tests.sim.oracle_calls import MARKERS, USERS, CallJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History
 from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
 from tests.sim.oracle_states import StateJudge
 from tests.sim.oracle_topics import TopicJudge
 
-RULES: Final = dict(
-    sorted({**oracle_role.RULES, **oracle_states.RULES, **oracle_topics.RULES, **oracle_admin.RULES}.items())
-)
+_PARTS: Final = (oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls)
+RULES: Final = dict(sorted(rule for part in _PARTS for rule in part.RULES.items()))
 """What each rule says, by its id."""
 
 
@@ -39,7 +39,8 @@ class ZooKeeperOracle:
         self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self.admin = AdminJudge(self.history, self.report)
-        self._topics = TopicJudge(self.history, self.report, self.admin)
+        self.calls = CallJudge(self.history, self.report)
+        self._topics = TopicJudge(self.history, self.report, self.admin, self.calls)
 
     def report(self, rule: str, time: float, evidence: str) -> None:
         """Something is broken."""
@@ -105,6 +106,7 @@ class ZooKeeperOracle:
                 continue
             if is_ours:
                 self._judge(operation, transaction)
+            self.calls.see(operation, transaction, is_ours=is_ours)
             self.history.apply(operation, transaction)
 
     def _judge(self, operation: Operation, transaction: Transaction) -> None:
@@ -118,7 +120,13 @@ class ZooKeeperOracle:
             self._states.judge(operation, place, transaction, term.epoch if term is not None else 0)
         elif place.kind == "topic":
             self._topics.judge_topic(operation, place.topic, transaction)
+        elif place.kind == "config":
+            self.calls.judge_config(place.topic, transaction)
         elif operation.path == PRODUCER_IDS:
             self._topics.judge_block(operation, transaction)
+        elif operation.path.startswith(MARKERS):
+            self.calls.judge_marker(operation.path.removeprefix(MARKERS), transaction.time)
+        elif operation.path.startswith(USERS):
+            self.calls.judge_user(operation, transaction)
         else:
             self.admin.judge_request(operation, transaction)

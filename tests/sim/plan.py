@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tests.sim.plan_admin import AdminOptions, admin_of
+from tests.sim.plan_topics import topic_calls_of
 
 STORY_S: Final = 60.0
 WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
@@ -118,8 +119,11 @@ class Plan:
         return "\n".join([f"seed {self.seed}: {self.options}", *map(str, self.actions)])
 
 
-def plan_of(seed: int, *, is_late: bool = True) -> Plan:
-    """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests."""
+def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True) -> Plan:
+    """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests.
+
+    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by call.
+    """
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
     options = Options(
@@ -140,6 +144,8 @@ def plan_of(seed: int, *, is_late: bool = True) -> Plan:
         options.takes = late.random() < 0.4
         options.admin, requests = admin_of(seed, STORY_S)
         actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
+    if is_late and calls_for_topics:
+        actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
     return Plan(seed, options, sorted(actions))
 
 

@@ -21,6 +21,7 @@ from tests.sim.plan import STORY_S, Action, Plan
 from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
+from tests.sim.story_topics import TOPIC_ACTS
 from tests.sim.world import SimWorld
 from tests.sim.zk_server import ServerDown
 from tests.sim.zk_tree import Txn
@@ -31,7 +32,7 @@ QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
-_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS}
+_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS}
 
 
 class Ending(NamedTuple):
@@ -47,6 +48,8 @@ class Ending(NamedTuple):
     """How often replicas of a partition changed."""
     deletions: int = 0
     """Topics that were deleted."""
+    made_by_call: int = 0
+    """Topics that were created and extended because somebody called for it."""
 
 
 class Story:
@@ -112,6 +115,7 @@ class Story:
             transactions=world.server.zxid,
             moves=sum(len(each.targets) - 1 for each in history.partitions.values() if each.targets),
             deletions=len(history.gone_at),
+            made_by_call=world.topic_desk.judge.created + world.topic_desk.judge.grown,
         )
 
     # -- actions -----------------------------------------------------------------------------------------------------

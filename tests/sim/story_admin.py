@@ -8,6 +8,7 @@ from typing import Final
 from events.admin import FeatureUpdate, UpdateFeatures
 from events.elections import ElectionType
 from events.reassignments import ListPartitionReassignments
+from tests.fakes.requester import ALICE
 from tests.fakes.world import topic_id_of
 from tests.sim.admin_desk import MARKERS, PREFERRED, REASSIGNMENTS, TOPICS
 from tests.sim.broker import SimBroker
@@ -24,19 +25,21 @@ _LOOKS_EVERY_S: Final = 0.5
 Act = Callable[[SimWorld, Random], None]
 
 
-def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
+def later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
+    """Do it after so many seconds, in nobody's name."""
     world.loop.call_later(delay_s, act, *arguments, context=world.loop.context_of(""))
 
 
 # -- who and what ------------------------------------------------------------------------------------------------------
 
 
-def _existing(world: SimWorld) -> list[str]:
+def existing(world: SimWorld) -> list[str]:
+    """The topics that are there."""
     return [topic for topic in world.topics if TOPICS + topic in world.server.nodes]
 
 
 def _keys(world: SimWorld) -> list[Key]:
-    return [(topic, number) for topic in _existing(world) for number in range(len(world.topics[topic]))]
+    return [(topic, number) for topic in existing(world) for number in range(len(world.topics[topic]))]
 
 
 def _some(world: SimWorld, rng: Random, most: int = 4) -> list[Key]:
@@ -88,11 +91,11 @@ def reassign_by_znode(world: SimWorld, rng: Random) -> None:
         return
     if rng.random() < 0.1:
         world.server.put(REASSIGNMENTS, rng.choice(_RUBBISH))
-        _later(world, rng.choice((1.0, 10.0)), _withdraw, world)
+        later(world, rng.choice((1.0, 10.0)), _withdraw, world)
         return
     targets: dict[Key, list[int]] = {key: _target(world, rng, key) for key in _some(world, rng)}
     if rng.random() < 0.15:
-        targets[rng.choice([("nowhere", 0), *((topic, _NOBODY) for topic in _existing(world))])] = [1]
+        targets[rng.choice([("nowhere", 0), *((topic, _NOBODY) for topic in existing(world))])] = [1]
     # What is already asked for stays in the file: whoever changes it has read it.
     before = {key: list(target) for key, target in world.desk.asked.entries.items()}
     world.desk.write_reassignments({**before, **targets})
@@ -112,9 +115,9 @@ def reassign_by_call(world: SimWorld, rng: Random) -> None:
     world.desk.reassign({key: _target(world, rng, key) for key in keys})
     dice = rng.random()
     if dice < 0.25:
-        _later(world, rng.choice((0.01, 0.3, 2.0)), world.desk.reassign, dict.fromkeys(keys))
+        later(world, rng.choice((0.01, 0.3, 2.0)), world.desk.reassign, dict.fromkeys(keys))
     elif dice < 0.5:
-        _later(world, rng.choice((0.01, 0.3, 2.0)), _again, world, rng, keys)
+        later(world, rng.choice((0.01, 0.3, 2.0)), _again, world, rng, keys)
 
 
 def _again(world: SimWorld, rng: Random, keys: list[Key]) -> None:
@@ -147,7 +150,7 @@ def list_reassignments(world: SimWorld, rng: Random) -> None:
 
 def delete(world: SimWorld, rng: Random) -> None:
     """A topic is to be deleted, known or not; perhaps one of its name is created afterwards."""
-    topics = _existing(world)
+    topics = existing(world)
     if not topics or rng.random() < 0.1:
         world.desk.delete_topic("nothing")
         return
@@ -182,7 +185,7 @@ def delete_while_moving(world: SimWorld, rng: Random) -> None:
     keys = _some(world, rng)
     if keys:
         world.desk.reassign({key: _target(world, rng, key) for key in keys})
-        _later(world, rng.choice((0.0, 0.05, 0.5)), _delete_now, world, keys[0][0])
+        later(world, rng.choice((0.0, 0.05, 0.5)), _delete_now, world, keys[0][0])
 
 
 def _delete_now(world: SimWorld, topic: str) -> None:
@@ -192,12 +195,12 @@ def _delete_now(world: SimWorld, topic: str) -> None:
 
 def delete_while_growing(world: SimWorld, rng: Random) -> None:
     """Partitions are added to a topic that is being deleted, or right before."""
-    topics = _existing(world)
+    topics = existing(world)
     if topics:
         topic = rng.choice(topics)
         first, second = (_grow, _delete_now) if rng.random() < 0.3 else (_delete_now, _grow)
         first(world, topic)
-        _later(world, rng.choice((0.001, 0.02, 0.2)), second, world, topic)
+        later(world, rng.choice((0.001, 0.02, 0.2)), second, world, topic)
 
 
 def _grow(world: SimWorld, topic: str) -> None:
@@ -233,7 +236,7 @@ def unclean_by_call(world: SimWorld, rng: Random) -> None:
 
 def unclean_topic(world: SimWorld, rng: Random) -> None:
     """A topic allows unclean elections, forbids them, or follows the default again."""
-    topics = _existing(world)
+    topics = existing(world)
     if topics:
         world.desk.allow_unclean(f"topics/{rng.choice(topics)}", allowed=rng.choice((True, True, False, None)))
 
@@ -267,7 +270,7 @@ def give_up_broker(world: SimWorld, rng: Random) -> None:
     broker.crash()
     if rng.random() < 0.5:
         world.desk.buried.add(broker.id)
-    _later(world, rng.choice((1.0, 10.0)), _forget, world, broker.id)
+    later(world, rng.choice((1.0, 10.0)), _forget, world, broker.id)
 
 
 def _forget(world: SimWorld, broker: int) -> None:
@@ -277,7 +280,7 @@ def _forget(world: SimWorld, broker: int) -> None:
 
 def update_features(world: SimWorld, rng: Random) -> None:
     """UpdateFeatures for a feature that no broker has."""
-    world.do(world.desk.call(UpdateFeatures({"nothing": FeatureUpdate(1, False)}), attempts=1))
+    world.do(world.desk.call(UpdateFeatures(ALICE, {"nothing": FeatureUpdate(1, False)}), attempts=1))
 
 
 def rubbish_notified(world: SimWorld, rng: Random) -> None:
@@ -298,18 +301,19 @@ def trouble_while_moving(world: SimWorld, rng: Random) -> None:
     keys = _some(world, rng)
     if keys:
         world.desk.reassign({key: _target(world, rng, key) for key in keys})
-        _later(world, rng.uniform(0.0, 0.15), _break_something, world, rng)
+        later(world, rng.uniform(0.0, 0.15), break_something, world, rng)
 
 
 def trouble_while_deleting(world: SimWorld, rng: Random) -> None:
     """Something breaks while a topic is deleted."""
-    topics = _existing(world)
+    topics = existing(world)
     if topics:
         world.desk.delete_topic(rng.choice(topics))
-        _later(world, rng.uniform(0.0, 0.05), _break_something, world, rng)
+        later(world, rng.uniform(0.0, 0.05), break_something, world, rng)
 
 
-def _break_something(world: SimWorld, rng: Random) -> None:
+def break_something(world: SimWorld, rng: Random) -> None:
+    """Kill, expire or cut off whoever leads, or a broker."""
     rng.choice((_active_dies, _active_dies, _active_expires, _active_loses, _broker_goes, _broker_goes))(world, rng)
 
 
@@ -320,7 +324,7 @@ def _active(world: SimWorld) -> list[SimInstance]:
 def _active_dies(world: SimWorld, rng: Random) -> None:
     for instance in _active(world):
         instance.kill()
-        _later(world, rng.choice((0.1, 1.0, 8.0)), world.start_instance, instance.number)
+        later(world, rng.choice((0.1, 1.0, 8.0)), world.start_instance, instance.number)
 
 
 def _active_expires(world: SimWorld, rng: Random) -> None:
@@ -341,7 +345,7 @@ def _broker_goes(world: SimWorld, rng: Random) -> None:
             broker.bounce(rng.choice((0.0, 0.0, 2.0)))
             return
         broker.crash(expires_after_s=rng.choice((0.05, None)))
-        _later(world, rng.choice((1.0, 8.0, 20.0)), _restart, broker)
+        later(world, rng.choice((1.0, 8.0, 20.0)), _restart, broker)
 
 
 def _restart(broker: SimBroker) -> None:

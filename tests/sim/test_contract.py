@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kazoo.protocol.states import Callback
 
@@ -42,6 +42,8 @@ WHO = ("ours", "theirs")
 FEW = ("a", "b", "a/c", "a/d", "b/e")
 MANY = (*FEW, *(f"m{number}" for number in range(14)))
 """More than are read one by one."""
+NUMBERED = ("s", "a", "a/s", "a/c", "b/")
+"""What names begin with to which the server appends a number; some are znodes themselves, one is empty."""
 Seen = list[object]
 
 
@@ -109,6 +111,7 @@ _operation = st.one_of(
     st.builds(Check, _name, _version),
     st.builds(SetData, _few, _data, st.just(-1)),
     st.builds(Delete, _few, st.just(-1)),
+    st.builds(Create, st.sampled_from(NUMBERED), _data, st.booleans(), st.just(True)),
 )
 _commit = st.builds(Commit, st.lists(st.lists(_operation, min_size=1, max_size=4), min_size=1, max_size=3))
 _write = st.one_of(
@@ -143,15 +146,21 @@ def _scripts(act: st.SearchStrategy[Act], beginning: Script) -> st.SearchStrateg
 
 def _is_plain(commit: Commit) -> bool:
     return all(map(_each_written_once, commit.transactions)) and not any(
-        isinstance(operation, Create) and operation.ephemeral and operation.path in {"a", "b"}
+        isinstance(operation, Create) and operation[2:] == (True, False) and operation.path in {"a", "b"}
         for operations in commit.transactions
         for operation in operations
     )
 
 
 def _each_written_once(operations: list[Operation]) -> bool:
-    paths = [operation.path for operation in operations if not isinstance(operation, Check)]
+    paths = [
+        operation.path for operation in operations if not isinstance(operation, Check) and not _is_numbered(operation)
+    ]
     return len(paths) == len(set(paths))
+
+
+def _is_numbered(operation: Operation) -> bool:
+    return isinstance(operation, Create) and operation.sequential
 
 
 scripts = _scripts(_any_act, _BEGINNING)
@@ -159,6 +168,15 @@ scripts = _scripts(_any_act, _BEGINNING)
 # that one transaction writes twice only the last version.
 _plain_children = st.builds(Children, st.just(""), st.booleans())
 plain_scripts = _scripts(st.one_of(_commit.filter(_is_plain), _write, _plain_read, _plain_children), _BEGINNING[:2])
+
+
+_NUMBERED = Create("a/s", b"", sequential=True)
+NUMBERS: Script = [
+    *_BEGINNING[:2],
+    ("ours", Commit([[_NUMBERED, _NUMBERED], [Delete("a/c"), _NUMBERED], [_NUMBERED, Check("none", 0)]])),
+    ("theirs", Commit([[_NUMBERED], [Create("a/c", b"", sequential=True)], [Delete("a/s0000000002"), _NUMBERED]])),
+]
+"""Several in one transaction, after a deletion, after a refusal, beside a znode without a number."""
 
 
 # Where it is done
@@ -275,7 +293,7 @@ class Play:
     owners: dict[int, str] = field(default_factory=lambda: {0: "nobody"})
 
     async def run(self, script: Script) -> Seen:
-        """What everybody saw, step by step, and the order in which the znodes came into being."""
+        """What everybody saw, step by step, the order in which the znodes came into being, and all names at last."""
         self._meet()
         (made,) = await self.parties["ours"].zk.commit([[Create(self.root, None)]])
         assert isinstance(made, Committed)
@@ -283,6 +301,7 @@ class Play:
         found = await self.parties["ours"].zk.read(list(map(self._path, MANY)))
         czxids = sorted({node.czxid for node in found if node is not None})
         seen.append([node and (czxids.index(node.czxid), *self._node(node)) for node in found])
+        seen.append([await self._do(self.parties["ours"], Children(name, False)) for name in ("", *FEW)])
         return seen
 
     async def _step(self, who: str, act: Act) -> object:
@@ -400,11 +419,13 @@ _on_a_server: Callable[[Callable[..., None]], Callable[..., None]] = settings(
 
 @_on_a_server
 @given(script=scripts)
+@example(script=NUMBERS)
 def test_the_simulated_zookeeper_does_what_the_real_one_does(real: Real, script: Script) -> None:
     assert play_simulated(script) == real.play(script)
 
 
 @_on_a_server
 @given(script=plain_scripts)
+@example(script=NUMBERS)
 def test_the_fake_zookeeper_does_what_the_real_one_does(real: Real, script: Script) -> None:
     assert play_fake(script) == real.play(script)

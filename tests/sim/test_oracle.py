@@ -202,7 +202,7 @@ def released(broker: int, then: Step) -> Step:
 WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-01", lambda tale: tale.write(A_SESSION, set_(STATE, state(1, 1, [1, 2, 3]), 0))),
     ("Z-01", lambda tale: tale.write(A_SESSION, fence(0), set_(STATE, state(1, 1, [1, 2, 3]), 0))),
-    ("Z-01", lambda tale: tale.write(A_SESSION, create("/config/topics/u"))),
+    ("Z-01", lambda tale: tale.write(A_SESSION, create("/feature"))),
     ("Z-01", lambda tale: tale.write(B_SESSION, create("/feature"))),
     ("Z-01", lambda tale: tale.write(A_SESSION, *election(A_NODE, "uuid-a", 2, 1, replaces=True), create("/feature"))),
     ("Z-02", lambda tale: tale.write(A_SESSION, *election(A_NODE, "uuid-a", 3, 1, replaces=True))),

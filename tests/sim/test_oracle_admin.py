@@ -8,6 +8,7 @@ import pytest
 from tests.sim.oracle import RULES, Row
 from tests.sim.oracle_samples import (
     B_NODE,
+    B_SESSION,
     CONFIG,
     LONG,
     ROW,
@@ -18,6 +19,7 @@ from tests.sim.oracle_samples import (
     create,
     delete,
     document,
+    fence,
     set_,
     state,
     topic,
@@ -197,6 +199,34 @@ def created_anew(tale: Tale) -> None:
     )
 
 
+def gone_but_for(*left: str, wants_it_again: bool = False) -> Step:
+    """The topic went; before these znodes follow it, somebody creates one of its name, and may want that deleted."""
+    follow = told(*(by_tool(create(path)) for path in left if path != MARKER), MARKED)
+    again = by_tool(*(set_(path, b"again", 0) for path in left)) if wants_it_again else lambda _tale: None
+    anew = told(by_tool(create(TOPIC, topic({0: [1, 2, 3]}, topic_id="id-u"))), again)
+    return told(follow, fenced(delete(STATE)), fenced(delete(TOPIC)), anew)
+
+
+def follow_under_another(tale: Tale) -> None:
+    told(gone_but_for(MARKER), lambda tale: tale.depose())(tale)
+    tale.write(B_SESSION, fence(2), delete(MARKER))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        told(gone_but_for(MARKER, wants_it_again=True), fenced(delete(MARKER))),
+        told(gone_but_for(CONFIG, wants_it_again=True), fenced(delete(CONFIG))),
+        follow_under_another,
+    ],
+    ids=["the new one is to be deleted", "it is of the new one", "of another controller"],
+)
+def test_what_a_topic_leaves_must_not_follow_it_once_it_may_be_meant_for_the_next_of_that_name(wrong: Step) -> None:
+    tale = Tale()
+    wrong(tale)
+    assert {found.id for found in tale.oracle.violations} == {"Z-32"}, tale.oracle.violations
+
+
 def tells_the_third(*rows: Row, **fields: Any) -> Step:
     return lambda tale: tale.send("UpdateMetadata", *rows, broker=3, **fields)
 
@@ -229,6 +259,9 @@ TRUE: Final[list[Step]] = [
     whole_move,
     whole_deletion,
     told(hears_late, tells_the_third(ROW)),
+    # What the topic leaves follows it, though there is another one of that name by now.
+    told(gone_but_for(MARKER), fenced(delete(MARKER))),
+    told(gone_but_for(CONFIG), fenced(delete(CONFIG)), fenced(delete(MARKER))),
     told(of_an_earlier_topic, begins_and_deletes),
     # Cancelled, and moved elsewhere on the way.
     told(moves(), called(None), assigns([1, 2, 3], [], [], 1), fenced(delete(ENTRIES))),

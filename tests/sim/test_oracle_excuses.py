@@ -13,14 +13,17 @@ from tests.sim.loop import VirtualLoop, run
 from tests.sim.oracle import AtRest, CachedPartition, InstanceAtRest, Row, judge_quiescence
 from tests.sim.oracle_samples import (
     A_NODE,
+    A_SESSION,
     B_NODE,
     B_SESSION,
     STATE,
     TOPIC,
+    WINDOW,
     Tale,
     create,
     delete,
     document,
+    election,
     fence,
     set_,
     state,
@@ -288,6 +291,41 @@ def test_a_leader_that_bounced_is_followed_by_who_did_not() -> None:
     tale.fenced(set_(STATE, state(-1, 1, [1, 2, 3]), 0))
     assert [found.id for found in tale.oracle.violations] == ["Z-34"]
     assert "[2, 3] could have followed" in tale.oracle.violations[0].evidence
+
+
+# -- R-13: a request for an earlier life, and a controller that is busy ------------------------------------------------
+
+
+def late_to_an_earlier_life(tale: Tale, works_on_s: float | None) -> set[str]:
+    """Broker 1 bounced long ago; the sender works on what came so long after that, with None on nothing."""
+    before = tale.epoch_of(1)
+    bounced_long_ago(tale)
+    tale.requests.on_event("a", tale.zookeeper.history.brokers[1].changed_at + (works_on_s or 0.0))
+    if works_on_s is None:
+        tale.requests.on_idle("a")
+    tale.send("UpdateMetadata", broker_epoch=before, error=77)
+    return {found.id for found in tale.oracle.violations}
+
+
+@pytest.mark.parametrize(
+    ("works_on_s", "rules"),
+    [(-1.0, set()), (WINDOW / 2, set()), (WINDOW + 1.0, {"R-13"}), (None, {"R-13"})],
+    ids=["what came before", "what came before the news may have", "what came long after", "nothing"],
+)
+def test_an_earlier_life_is_meant_late_only_by_a_controller_that_has_not_come_to_the_news(
+    works_on_s: float | None, rules: set[str]
+) -> None:
+    assert late_to_an_earlier_life(Tale(), works_on_s) == rules
+
+
+def test_an_earlier_life_is_not_meant_late_by_who_was_elected_since_however_busy_it_is() -> None:
+    tale = Tale()
+    before = tale.epoch_of(1)
+    bounced_long_ago(tale)
+    tale.write(A_SESSION, *election(A_NODE, "uuid-a", 2, 1, replaces=True))
+    tale.requests.on_event("a", 0.0)
+    tale.send("UpdateMetadata", broker_epoch=before, controller_epoch=2, error=77)
+    assert {found.id for found in tale.oracle.violations} == {"R-13"}
 
 
 # -- Q-13: who must have what was acknowledged -------------------------------------------------------------------------

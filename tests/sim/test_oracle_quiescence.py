@@ -11,6 +11,8 @@ from tests.sim.oracle import RULES, AtRest, BrokerAtRest, CachedPartition, Insta
 from tests.sim.oracle_samples import A_NODE, B_NODE, CACHED, STATE, Tale, set_, state
 from tests.sim.test_oracle import WRONG, leads_anew, with_topic
 from tests.sim.test_oracle_admin import WRONG as WRONG_REQUESTS
+from tests.sim.test_oracle_calls import WRONG as WRONG_CALLS
+from tests.sim.test_oracle_calls import outlived
 
 
 def at_rest(tale: Tale) -> AtRest:
@@ -127,12 +129,18 @@ def test_a_replica_that_never_comes_back_into_the_isr_is_found() -> None:
     assert [found.id for found in judge_quiescence(tale.zookeeper, end, isr_is_full=True)] == ["Q-12"]
 
 
-ELSEWHERE: Final = {"Q-02", "Q-03", "Q-12", "Q-14"}
+def test_a_configuration_that_outlives_its_topic_is_found() -> None:
+    tale = Tale()
+    outlived(tale)
+    assert [found.id for found in judge_quiescence(tale.zookeeper, at_rest(tale))] == ["Q-24"]
+
+
+ELSEWHERE: Final = {"Q-02", "Q-03", "Q-12", "Q-14", "Q-24"}
 """Rules that are tripped by what is in ZooKeeper at the end: the tests above."""
 
 
 def test_every_rule_can_be_tripped() -> None:
-    tripped = {rule for rule, _ in (*WRONG, *UNRESTED, *WRONG_REQUESTS)} | ELSEWHERE
+    tripped = {rule for rule, _ in (*WRONG, *UNRESTED, *WRONG_REQUESTS, *WRONG_CALLS)} | ELSEWHERE
     # test_oracle_admin_rest.py, which builds on this module, trips the others.
     assert tripped | oracle_admin_rest.RULES.keys() == RULES.keys()
 

@@ -64,3 +64,25 @@ def test_whoever_leads_audits_its_picture_when_the_story_says_so() -> None:
         assert any("SelfAudit" in line for line in loop.traced())
 
     run(story, 0)
+
+
+def test_the_judge_knows_how_far_an_instance_has_come_with_its_queue() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        world = SimWorld(loop, plan_of(0).options)
+        world.open()
+        await asyncio.sleep(LAG_S)
+        active = next(each for each in world.instances.values() if each.is_active)
+        is_done = world.oracle.requests.is_done
+        assert is_done(active.owner, loop.time())
+        active.kazoo.clients[-1].delay_s = (LAG_S / 10, LAG_S / 10)
+        before = loop.time()
+        await asyncio.sleep(SOON_S)
+        self_audit(world, Random(0))
+        await asyncio.sleep(SOON_S)
+        assert is_done(active.owner, before)
+        assert not is_done(active.owner, loop.time())
+        active.kazoo.clients[-1].heal()
+        await asyncio.sleep(2 * LAG_S)
+        assert is_done(active.owner, loop.time())
+
+    run(story, 0)

@@ -23,6 +23,7 @@ from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
 from tests.sim.plan import Options
+from tests.sim.topic_desk import TopicDesk
 from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
 from wire.versions import ApiKey
@@ -62,6 +63,7 @@ class SimWorld:
         """Sessions of brokers that won the role and keep it while they live."""
         self.topics: dict[str, list[list[int]]] = {}
         self.desk = AdminDesk(self)
+        self.topic_desk = TopicDesk(self)
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0

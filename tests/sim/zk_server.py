@@ -312,8 +312,8 @@ class SimZooKeeper:
         parent = prefix.rpartition("/")[0]
         if parent not in self.nodes:
             self.put(parent)
-        path = f"{prefix}{self.nodes[parent].cversion:010d}"
-        self.outsider(Create(path, data))
+        path = f"{prefix}{self.nodes[parent].created:010d}"
+        self.outsider(Create(prefix, data, sequential=True))
         return path
 
     def remove(self, path: str) -> None:

@@ -37,6 +37,11 @@ class Znode:
         """The session whose ephemeral it is, else 0."""
         self.children: dict[str, None] = {}
 
+    @property
+    def created(self) -> int:
+        """How many children it ever had: the server counts no deletions, and ``cversion`` counts both."""
+        return (self.cversion + len(self.children)) // 2
+
     def stat(self) -> bytes:
         """As it goes over the wire."""
         return self.stat_at(self.version, self.data)
@@ -132,13 +137,14 @@ class Tree:
         return tuple(changes)
 
     def _create(self, operation: Create, zxid: int, session: int, now_ms: int, undo: _Undo) -> Change | int:
-        path = operation.path
-        above, _, name = path.rpartition("/")
+        above = operation.path.rpartition("/")[0]
         parent = self.nodes.get(above or "/")
-        if path in self.nodes:
-            return NODE_EXISTS
         if parent is None:
             return NO_NODE
+        path = f"{operation.path}{parent.created:010d}" if operation.sequential else operation.path
+        if path in self.nodes:
+            return NODE_EXISTS
+        name = path.rpartition("/")[2]
         if parent.owner:
             return NO_CHILDREN_FOR_EPHEMERALS
         undo.append((path, None, (None, parent.cversion, parent.pzxid, 0)))

@@ -32,6 +32,7 @@ UNIMPLEMENTED: Final = -6
 WATCH_XID: Final = -1
 _CONNECTED: Final = 3
 _EPHEMERAL: Final = 1
+_SEQUENTIAL: Final = 2
 
 _INT: Final = struct.Struct("!i")
 _LONG: Final = struct.Struct("!q")
@@ -105,9 +106,9 @@ def _read_operation(kind: int, body: bytes, offset: int, acls: dict[str, bytes])
         if not body.startswith(OPEN_ACL, offset):
             acls[path] = body[offset:end]
         (flags,) = _INT.unpack_from(body, end)
-        if flags not in {0, _EPHEMERAL}:
+        if flags & ~(_EPHEMERAL | _SEQUENTIAL):
             raise Unsupported(f"creation with flags {flags}")
-        return Create(path, data, flags == _EPHEMERAL), end + 4
+        return Create(path, data, bool(flags & _EPHEMERAL), bool(flags & _SEQUENTIAL)), end + 4
     if kind == SET_DATA:
         data, offset = _read_buffer(body, offset)
         (version,) = _INT.unpack_from(body, offset)

@@ -1,6 +1,7 @@
 """A controller without ZooKeeper: a real queue and snapshot, and a worker that answers takeover and resign."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,11 +14,20 @@ from controllerd.core.model import (
     LeaderAndIsr,
     PartitionState,
     ReplicaAssignment,
+    TopicPartition,
 )
 from controllerd.errors import ControllerdError, NotController
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import (
+    AuditView,
+    ChannelView,
+    Compared,
+    ObservationsView,
+    SessionView,
+    StatusSources,
+    WorkerView,
+)
 from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
 from events.queue import EventQueue
@@ -46,6 +56,28 @@ def partition(number: int, leader: int, isr: tuple[int, ...], replicas: tuple[in
     )
 
 
+def compared(verdict: str, *, cause: str = "broker died", topic: str = "orders", number: int = 0) -> Compared:
+    """A partition led by 1 that somebody, and ours, gave to 2; one that is not judged has no state of ours."""
+    states = [
+        LeaderAndIsr(BrokerId(leader), epoch, tuple(map(BrokerId, isr)), 7, epoch)
+        for leader, epoch, isr in ((1, 4, (1, 2)), (2, 5, (2,)))
+    ]
+    would = states[1] if verdict != "not judged" else None
+    return Compared(cause, TopicPartition(topic, number), states[0], would, states[1], verdict)
+
+
+@dataclass
+class Memory:
+    """Counts how often it was to remember; or says why not."""
+
+    why_not: str | None = None
+    remembered: int = 0
+
+    async def remember(self) -> None:
+        """At once."""
+        self.remembered += 1
+
+
 @dataclass
 class FakeController:
     """State that the tests change, and the sources that show it."""
@@ -55,6 +87,9 @@ class FakeController:
     session: SessionView = field(default_factory=lambda: SessionView("connected", 0x10000AB, 1))
     audit: AuditView = field(default_factory=lambda: AuditView(records_written=88))
     channels: dict[BrokerId, ChannelView] = field(default_factory=dict)
+    found: ObservationsView | None = None
+    """What it has found by watching; None: it does not watch."""
+    memory: Memory = field(default_factory=Memory)
     refusal: ControllerdError | None = None
     """What every admin verb ends with instead of a result."""
     is_stalled: bool = False
@@ -85,6 +120,24 @@ class FakeController:
         self.put_topic("audit", partition(0, 1, (1, 2, 3)))
         snapshot.offline_partitions = 1
 
+    def observe(self, *compared: Compared, refusal: str | None = None) -> None:
+        """Watch a broker's own controller, and have found this."""
+        self.lead(7)
+        snapshot = self.snapshot
+        snapshot.role, snapshot.reason, snapshot.holder = Role.OBSERVER, "watches broker 2 (built-in)", BUILT_IN
+        totals = Counter((row.cause, row.verdict.partition(":")[0]) for row in compared)
+        self.channels = {}
+        self.found = ObservationsView(
+            looks=40,
+            torn=1,
+            unsettled=2,
+            refusal=refusal,
+            totals=totals,
+            latest=compared,
+            not_judged=["the ISR changed", "another leader"],
+            cannot_be_seen=["quotas"],
+        )
+
     def put_topic(self, name: str, *partitions: PartitionView) -> None:
         """Publish a topic."""
         self.snapshot.topics[name] = TopicView(name, None, partitions)
@@ -106,6 +159,8 @@ class FakeController:
             session=lambda: self.session,
             audit=lambda: self.audit,
             now_ms=lambda: NOW_MS,
+            memory=self.memory,
+            observations=lambda: self.found,
         )
 
     async def work(self) -> None:

@@ -15,7 +15,7 @@ from controllerd.errors import (
     CallRefused,
     ControllerdError,
     ControllerMoved,
-    NotServed,
+    NotController,
     RefusedToLead,
     StoreUnavailable,
 )
@@ -240,6 +240,36 @@ async def test_a_takeover_goes_through_the_queue_with_its_reason(
     assert controller.snapshot.role is Role.ACTIVE
 
 
+async def test_a_takeover_is_remembered_when_asked_for(http: aiohttp.ClientSession, controller: FakeController) -> None:
+    async with serving(controller) as url:
+        async with http.post(f"{url}/v1/takeover", json={}) as response:
+            assert response.status == 200
+        before = controller.memory.remembered
+        async with http.post(f"{url}/v1/takeover", json={"remember": True}) as response:
+            assert response.status == 200
+
+    assert (before, controller.memory.remembered) == (0, 1)
+
+
+async def test_what_cannot_be_remembered_is_refused_before_the_role_is_touched(
+    http: aiohttp.ClientSession, controller: FakeController
+) -> None:
+    controller.memory.why_not = "controller.when_broker_holds = standby is configured (flag)"
+    async with serving(controller) as url, http.post(f"{url}/v1/takeover", json={"remember": True}) as response:
+        answer = await response.json(content_type=None)
+
+    assert (response.status, answer["code"], answer["detail"]) == (409, "not_remembered", controller.memory.why_not)
+    assert (controller.reasons, controller.memory.remembered) == ([], 0)
+
+
+async def test_a_takeover_that_fails_is_not_remembered(http: aiohttp.ClientSession, controller: FakeController) -> None:
+    controller.refusal = NotController("somebody else")
+    async with serving(controller) as url, http.post(f"{url}/v1/takeover", json={"remember": True}) as response:
+        assert response.status == 409
+
+    assert controller.memory.remembered == 0
+
+
 async def test_a_resignation_makes_the_instance_stand_by(
     http: aiohttp.ClientSession, controller: FakeController
 ) -> None:
@@ -316,7 +346,6 @@ async def test_what_a_standby_cannot_resign_is_a_problem_with_a_hint(
         (RefusedToLead("secured znodes"), 409, "refused_to_lead"),
         (CallRefused("broker 3 is registered"), 409, "refused"),
         (StoreUnavailable("session lost"), 503, "zookeeper_unavailable"),
-        (NotServed("later"), 501, "not_served"),
         (CallFailed("see the log"), 500, "failed"),
     ],
 )

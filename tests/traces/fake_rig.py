@@ -1,7 +1,8 @@
 """A trace replayed against the whole controller over a ZooKeeper in memory: no sockets, no waiting."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from channel_manager.manager import event_of
@@ -26,6 +27,7 @@ from controllerd.zk.access import (
     code_name,
     operation_name,
 )
+from events.admin import Requester
 from tests.fakes.world import NODE_ID, World
 from tests.fakes.zookeeper import Tree
 from tests.traces import wire_form
@@ -151,16 +153,17 @@ class FakeRun:
         """A request of a stub, from its bytes to the bytes of the answer."""
         assert trigger.api is not None
         entity = wire_form.question(trigger.api, trigger.version, self.symbols.resolve(trigger.body))
+        admin = Requester("User:ANONYMOUS", "ANONYMOUS", trigger.by, trigger.version, "127.0.0.1")
         frame = encode_request(1, trigger.by, entity)
-        serve = {
+        serve: Mapping[str, Callable[..., Awaitable[bytes]]] = {
             "AlterPartition": self.calls.alter_partition,
             "ControlledShutdown": self.calls.controlled_shutdown,
             "AllocateProducerIds": self.calls.allocate_producer_ids,
-            "ElectLeaders": self.admin.elect_leaders,
-            "AlterPartitionReassignments": self.admin.alter_reassignments,
+            "ElectLeaders": partial(self.admin.elect_leaders, by=admin),
+            "AlterPartitionReassignments": partial(self.admin.alter_reassignments, by=admin),
             "ListPartitionReassignments": self.admin.list_reassignments,
-        }[trigger.api]
-        answer = asyncio.create_task(serve(Request(peek_request(frame), frame), None))
+        }
+        answer = asyncio.ensure_future(serve[trigger.api](Request(peek_request(frame), frame), denied=None))
         while not answer.done():
             await self._settle()
             await asyncio.sleep(0)

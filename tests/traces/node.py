@@ -125,5 +125,6 @@ def _controller(
         clock=clock,
         snapshot=snapshot,
         new_topic_id=lambda: topic_id_of("made by the controller"),
+        draw=lambda _below: 0,
         session_expired=client.session.expire_handled,
     )

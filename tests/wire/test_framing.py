@@ -1,6 +1,7 @@
 """Frames and headers: what is a message, whose answer it is, and what is refused."""
 
 import asyncio
+import struct
 from io import BytesIO
 
 import pytest
@@ -22,6 +23,7 @@ from wire.framing import (
     peek_request,
     read_frame,
 )
+from wire.primitives import uvarint
 from wire.versions import ApiKey
 
 
@@ -134,3 +136,10 @@ def test_any_bytes_are_a_header_or_refused(raw: bytes) -> None:
         return
     assert offset <= len(raw)
     assert peek_request(raw).correlation_id == header.correlation_id
+
+
+def test_a_header_with_more_tagged_fields_than_anybody_sends_is_malformed() -> None:
+    start = struct.pack(">hhih", 3, 9, 1, -1)
+    assert decode_request_header(start + uvarint(1_000) + 1_000 * b"\5\0")[1] == 10 + 2 + 2_000
+    with pytest.raises(MalformedMessage, match="1001 tagged fields"):
+        decode_request_header(start + uvarint(1_001) + 1_001 * b"\5\0")

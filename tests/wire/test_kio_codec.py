@@ -1,7 +1,9 @@
 """The generic codec: exact versions, exact lengths, one error for everything unreadable."""
 
+import struct
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.controlled_shutdown.v3.request import ControlledShutdownRequest
 from kio.schema.controlled_shutdown.v3.response import ControlledShutdownResponse
@@ -54,11 +56,24 @@ def test_a_body_cut_anywhere_or_with_more_behind_it_is_malformed() -> None:
             decode_entity(ControlledShutdownRequest, wrong)
 
 
+def test_a_string_of_a_length_below_that_of_null_is_malformed() -> None:
+    body = struct.pack(">ihh", 1, -2, 0)  # kio goes back by so much, and takes the length for the time-out
+
+    with pytest.raises(MalformedMessage):
+        decode_entity(request_type(ApiKey.DELETE_TOPICS, 1), body)
+
+
+def test_an_array_of_more_elements_than_bytes_is_malformed_before_any_is_read() -> None:
+    with pytest.raises(MalformedMessage, match="cannot fit"):
+        decode_entity(request_type(ApiKey.METADATA, 8), struct.pack(">ih", 1_000, -2))
+
+
 def test_an_unknown_error_code_is_malformed() -> None:
     with pytest.raises(MalformedMessage):
         decode_entity(ControlledShutdownResponse, b"\x7f\xff\x01\x00")
 
 
+@settings(deadline=None)  # the first of an API loads its schema
 @given(key=st.sampled_from([*ApiKey]), version=st.integers(0, 12), body=st.binary(max_size=100))
 def test_any_bytes_are_a_request_or_refused(key: ApiKey, version: int, body: bytes) -> None:
     try:

@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.core.reach import Reach
 from controllerd.errors import ControllerMoved, RefusedToLead
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
@@ -239,6 +240,54 @@ async def test_a_missing_epoch_is_not_created_where_partitions_have_leaders(worl
 
     with pytest.raises(RefusedToLead, match="restore"):
         await world.ours.elector.elect()
+
+
+VISIBLE = Reach(("INTERNAL",), frozenset({"INTERNAL", "CLIENTS"}), is_visible=True)
+
+
+async def register(peer: Peer, broker: int, **listeners: SecurityProtocol) -> None:
+    ends = tuple(Endpoint(name, "host", 9000 + at, protocol) for at, (name, protocol) in enumerate(listeners.items()))
+    await peer.put(paths.broker(BrokerId(broker)), codecs.encode_broker(Broker(BrokerId(broker), 0, ends)))
+
+
+@pytest.mark.parametrize("name", ["INTERNAL", "CLIENTS"])
+async def test_a_cluster_whose_brokers_ask_for_more_than_plaintext_where_we_talk_is_refused(
+    world: World, name: str
+) -> None:
+    await world.ours.store.ensure_paths()
+    await register(world.theirs, 2, INTERNAL=SecurityProtocol.PLAINTEXT, EXTERNAL=SecurityProtocol.SSL)
+    await register(world.theirs, 3, **{name: SecurityProtocol.SASL_SSL})
+    elector = contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE))
+
+    with pytest.raises(RefusedToLead, match=f"broker 3 asks for SASL_SSL on {name}: TLS and SASL are not supported"):
+        await elector.elect(takeover=True)
+
+    assert await world.ours.node(paths.CONTROLLER) is None
+
+
+async def test_listeners_that_are_not_ours_and_registrations_that_nobody_understands_do_not_hinder_the_election(
+    world: World,
+) -> None:
+    await world.ours.store.ensure_paths()
+    await register(world.theirs, 1, INTERNAL=SecurityProtocol.PLAINTEXT, EXTERNAL=SecurityProtocol.SASL_SSL)
+    await world.theirs.put(paths.broker(BrokerId(2)), b"not json")
+    await world.theirs.put(f"{paths.BROKER_IDS}/two", b"")
+
+    outcome = await contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE)).elect()
+
+    assert isinstance(outcome, Won)
+
+
+async def test_whether_a_cluster_may_be_led_is_found_out_without_contending(world: World) -> None:
+    await world.theirs.lead()
+    await world.ours.elector.eligibility()
+    await register(world.theirs, 3, INTERNAL=SecurityProtocol.SSL)
+
+    with pytest.raises(RefusedToLead, match="broker 3 asks for SSL on INTERNAL"):
+        await contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE)).eligibility()
+
+    assert world.ours.transactions() == []
+    assert await world.theirs.elector.is_ours()
 
 
 async def test_every_change_of_the_role_is_recorded(world: World) -> None:

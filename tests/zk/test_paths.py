@@ -82,7 +82,9 @@ def test_a_partition_survives_its_path(topic: str, partition: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("child", "broker"), [("0", 0), ("1001", 1001), ("01", None), ("-1", None), ("", None), ("x", None), ("٣", None)]
+    ("child", "broker"),
+    [("0", 0), ("1001", 1001), ("01", None), ("-1", None), ("", None), ("x", None), ("٣", None), ("9" * 5000, None)],
+    ids=lambda value: str(value)[:10],
 )
 def test_broker_id_of_a_child(child: str, broker: int | None) -> None:
     assert paths.parse_broker_id(child) == broker

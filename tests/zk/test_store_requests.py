@@ -4,9 +4,17 @@ import json
 
 import pytest
 
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.errors import BadZnode, NewerZnode
-from controllerd.results import Conflict, ElectionsRead, FeaturesRead, ReassignmentsRead, Written
+from controllerd.results import (
+    ConfigRead,
+    Conflict,
+    ElectionsRead,
+    FeaturesRead,
+    NewTopicZnodes,
+    ReassignmentsRead,
+    Written,
+)
 from controllerd.zk import codecs, paths
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import PartitionReassignmentIsrChange, ZkPartitionReassignment
@@ -32,6 +40,89 @@ async def test_requests_to_delete_are_dropped_and_the_topics_stay(world: World) 
 
     assert await world.ours.store.read_topic_deletions() == {"v"}
     assert await world.ours.node(paths.topic("t")) is not None
+
+
+async def test_requests_to_delete_are_made_once(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.put(paths.delete_topic("t"), b"")
+
+    results = await world.ours.store.create_deletion_markers(["t", "u"])
+
+    assert results == {"t": Written(0), "u": Written(0)}
+    assert await world.ours.store.read_topic_deletions() == {"t", "u"}
+    made = await world.ours.node(paths.delete_topic("u"))
+    assert made is not None
+    assert made.data is None
+
+
+async def test_quotas_are_found_at_every_level(world: World) -> None:
+    await world.ours.lead()
+    rate = codecs.encode_config({"controller_mutation_rate": "2.5"})
+    for entity in ("users/alice", "users/<default>/clients/app", "clients/app"):
+        await world.theirs.put(f"{paths.CONFIG}/{entity}", rate)
+    await world.theirs.put(f"{paths.CONFIG}/clients/broken", b"rubbish")
+
+    found = dict(await world.ours.store.read_mutation_rates())
+
+    assert isinstance(found.pop("clients/broken"), BadZnode)
+    assert found == {
+        "users/<default>": None,
+        "users/alice": "2.5",
+        "clients/app": "2.5",
+        "users/<default>/clients/app": "2.5",
+    }
+    assert await world.ours.store.read_mutation_rates(["users/none", "clients/app"]) == {
+        "users/none": None,
+        "clients/app": "2.5",
+    }
+
+
+async def test_the_configuration_of_a_user_is_written_and_told_in_one_transaction(world: World) -> None:
+    await world.ours.lead()
+    path = f"{paths.CONFIG_USERS}/al%20ice"
+    await world.theirs.put(path, b'{"version":1,"config":{"a":"1"},"note":"kept"}')
+    before = len(world.ours.transactions())
+
+    read = (await world.ours.store.read_user_configs(["al ice"]))["al ice"]
+    assert isinstance(read, ConfigRead)
+    changed = {"al ice": read._replace(config={**read.config, "b": "2"})}
+    result = (await world.ours.store.write_user_configs(changed))["al ice"]
+
+    assert read == ConfigRead({"a": "1"}, 0, {"note": "kept"})
+    assert isinstance(result, Written)
+    assert len(world.ours.transactions()) == before + 1
+    node = await world.ours.node(path)
+    assert node is not None
+    assert json.loads(node.data or b"") == {"version": 1, "config": {"a": "1", "b": "2"}, "note": "kept"}
+    assert list((await world.ours.store.read_config_changes()).entities.values()) == ["users/al%20ice"]
+
+
+async def test_a_user_that_somebody_else_changed_meanwhile_is_a_conflict_and_nobody_is_told(world: World) -> None:
+    await world.ours.lead()
+    read = (await world.ours.store.read_user_configs(["alice"]))["alice"]
+    assert isinstance(read, ConfigRead)
+    await world.theirs.put(f"{paths.CONFIG_USERS}/alice", codecs.encode_config({"a": "1"}))
+
+    results = await world.ours.store.write_user_configs({"alice": read._replace(config={"b": "2"})})
+    assert isinstance(results["alice"], Conflict)
+    assert (await world.ours.store.read_config_changes()).entities == {}
+
+
+async def test_a_topic_is_created_with_its_configuration_or_not_at_all(world: World) -> None:
+    await world.ours.lead()
+    await world.theirs.add_topic("old", [[1]])
+    await world.theirs.put(paths.topic_config("stray"), codecs.encode_config({"retention.ms": "1"}))
+    names = ("new", "old", "stray")
+    images = {name: TopicImage(name, {0: ReplicaAssignment((B1, B2))}, TOPIC_ID, 0) for name in names}
+
+    results = await world.ours.store.create_topics(
+        {name: NewTopicZnodes(images[name], {"retention.ms": "2"}) for name in names}
+    )
+
+    assert [type(results[name]) for name in names] == [Written, Conflict, Written]
+    assert (await world.ours.store.read_topics(["new"])).topics["new"].assignments == images["new"].assignments
+    configs = await world.ours.store.read_topic_configs(names)
+    assert configs == {"new": {"retention.ms": "2"}, "old": {}, "stray": {"retention.ms": "2"}}
 
 
 async def test_without_requests_to_drop_nothing_is_written(world: World) -> None:
@@ -310,6 +401,22 @@ async def test_reading_states_arms_no_watch(world: World) -> None:
 
     await world.ours.saw(PartitionReassignmentIsrChange(T1))
     assert changed_states(world) == [T1]
+
+
+# -- what it costs, in memory ----------------------------------------------------------------------------------------
+
+
+async def test_users_without_client_ids_of_their_own_are_not_looked_into_one_by_one() -> None:
+    store = FakeStore()
+    for number in range(1_000):
+        store.tree.put(f"/config/users/user-{number}", codecs.encode_config({"SCRAM-SHA-256": "secret"}))
+    store.tree.put("/config/users/user-7/clients/app", codecs.encode_config({"controller_mutation_rate": "2"}))
+
+    found = await store.read_mutation_rates()
+
+    assert len(found) == 1_001
+    assert found["users/user-7/clients/app"] == "2"
+    assert store.zk.round_trips < 20
 
 
 # -- lost answers, in memory -------------------------------------------------------------------------------------------

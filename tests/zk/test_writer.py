@@ -4,10 +4,10 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
-from controllerd.results import Conflict, ProducerIds, Written
+from controllerd.results import Conflict, ProducerIds, WriteFailed, Written
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, SetData
-from controllerd.zk.writer import conflict_of, effect_of
+from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData
+from controllerd.zk.packing import conflict_of, effect_of
 from replay.records import ZkWriteRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import FakeElector, FakeStore
@@ -136,6 +136,112 @@ async def test_a_lost_answer_leaves_one_record_that_says_so(store: FakeStore) ->
     assert isinstance(store.audit, RecordingAudit)
     records = store.audit.of(ZkWriteRecord)
     assert [(record.ambiguous, record.results) for record in records] == [(True, ["ok", "ok"])]
+
+
+def creation(topic: str, config: bytes = b"new") -> list[Operation]:
+    """A group as the creation of a topic has it."""
+    return [Create(paths.topic_config(topic), config), Create(paths.topic(topic), b"{}")]
+
+
+async def test_a_group_whose_topic_exists_writes_no_configuration(store: FakeStore) -> None:
+    results = await store.writer.write_groups([creation("t"), creation("u"), creation("v")])
+
+    assert results == [Conflict("/brokers/topics/t: the znode exists already"), Written(0), Written(0)]
+    assert paths.topic_config("t") not in store.tree.nodes
+    assert {paths.topic_config("u"), paths.topic_config("v")} <= store.tree.nodes.keys()
+
+
+async def test_nothing_of_a_group_counts_as_done_because_it_is_there_already(store: FakeStore) -> None:
+    store.tree.put(paths.topic("u"), b"{}")
+
+    (result,) = await store.writer.write_groups([creation("u")])
+
+    assert isinstance(result, Conflict)
+    assert paths.topic_config("u") not in store.tree.nodes
+
+
+async def test_groups_are_packed_whole_into_few_transactions(store: FakeStore) -> None:
+    groups = [creation(f"new{number}") for number in range(600)]
+
+    results = await store.writer.write_groups(groups)
+
+    assert results == [Written(0)] * 600
+    assert [len(each) for each in store.zk.transactions] == [501, 501, 201]
+    assert {each[0].path for each in store.zk.transactions} == {paths.CONTROLLER_EPOCH}
+
+
+async def test_after_a_refusal_the_other_groups_go_one_by_one(store: FakeStore) -> None:
+    results = await store.writer.write_groups([creation("u"), creation("t"), creation("v")])
+
+    assert [type(result) for result in results] == [Written, Conflict, Written]
+    assert [[op.path for op in each[1:]] for each in store.zk.transactions[1:]] == [
+        ["/config/topics/u", "/brokers/topics/u"],
+        ["/config/topics/v", "/brokers/topics/v"],
+    ]
+
+
+async def test_a_group_with_a_lost_answer_is_known_by_its_last_znode(store: FakeStore) -> None:
+    store.zk.lose_reply_of.add(1)
+
+    results = await store.writer.write_groups([creation("u"), creation("v")])
+
+    assert results == [Written(0), Written(0)]
+    assert len(store.zk.transactions) == 1
+    assert isinstance(store.audit, RecordingAudit)
+    assert [(record.ambiguous, set(record.results)) for record in store.audit.of(ZkWriteRecord)] == [(True, {"ok"})]
+
+
+async def test_groups_that_were_refused_with_a_lost_answer_are_sent_again(store: FakeStore) -> None:
+    store.zk.lose_reply_of.add(1)
+
+    results = await store.writer.write_groups([creation("t"), creation("u")])
+
+    assert [type(result) for result in results] == [Conflict, Written]
+    assert paths.topic_config("t") not in store.tree.nodes
+
+
+async def test_an_equal_group_of_the_next_controller_is_not_taken_for_our_own(store: FakeStore) -> None:
+    def the_next_controller() -> None:
+        store.depose()
+        for operation in creation("u"):
+            assert isinstance(operation, Create)
+            store.tree.put(operation.path, operation.data)
+
+    store.before_write(1, the_next_controller)
+    store.zk.lose_reply_of.add(1)
+
+    with pytest.raises(ControllerMoved):
+        await store.writer.write_groups([creation("u")])
+
+
+async def test_a_group_that_zookeeper_refuses_fails_alone(store: FakeStore) -> None:
+    store.zk.read_only.add(paths.topic("u"))
+
+    results = await store.writer.write_groups([creation("u"), creation("v")])
+
+    assert results == [WriteFailed("NoAuth"), Written(0)]
+    assert paths.topic_config("u") not in store.tree.nodes
+
+
+async def test_a_group_too_large_for_one_request_fails_unsent(store: FakeStore) -> None:
+    results = await store.writer.write_groups([creation("u", b"x" * 1_100_000), creation("v")])
+
+    assert [type(result) for result in results] == [WriteFailed, Written]
+    assert len(store.zk.transactions) == 1
+
+
+async def test_groups_are_fenced(store: FakeStore) -> None:
+    store.depose()
+
+    with pytest.raises(ControllerMoved):
+        await store.writer.write_groups([creation("u")])
+
+    assert store.writes == []
+
+
+async def test_no_groups_cost_nothing(store: FakeStore) -> None:
+    assert await store.writer.write_groups([]) == []
+    assert store.zk.transactions == []
 
 
 def test_one_transaction_does_not_suspend_over_the_fake(store: FakeStore) -> None:

@@ -1,0 +1,90 @@
+"""``controllerctl observations``: what the controller that is watched did, beside what ours would have done."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.output import print_facts, print_json, print_table
+from cli.settings import settings_of
+
+if TYPE_CHECKING:
+    from controllerd.status.schema import Observations, ObservationsResponse, ObservedPartition, ObservedState
+
+_SHOWN = 20
+"""Partitions that are listed unless more are asked for; -o json has the newest 200."""
+_RULINGS = ("equal", "different", "unclear", "deliberate", "not judged")
+_COLUMNS = ("CAUSE", "PARTITION", "BEFORE", "OURS WOULD", "WAS DONE", "VERDICT")
+
+
+def observations(
+    context: typer.Context,
+    last: Annotated[
+        int, typer.Option("--last", "-n", metavar="NUMBER", min=0, max=200, help="Partitions to list, newest last.")
+    ] = _SHOWN,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with 1 if anything was done in another way than ours would.")
+    ] = False,
+) -> None:
+    """Show what the controller that is watched did, beside what this instance would have done.
+
+    The instance runs with controller.mode = "observe". States are shown as leader/leader epoch and ISR.
+
+    Examples: controllerctl observations · controllerctl observations -n 100 · controllerctl observations --check
+    """
+    settings = settings_of(context)
+    answer = settings.client().observations()
+    found = answer.content.observations
+    if settings.wants_json:
+        print_json(answer.body)
+    else:
+        print_facts(settings, facts(answer.content))
+        if found.totals:
+            typer.echo()
+            print_table(settings, ("CAUSE", *map(str.upper, _RULINGS)), totals(found))
+        if rows := found.latest[len(found.latest) - min(last, len(found.latest)) :]:
+            typer.echo()
+            print_table(settings, _COLUMNS, map(row, rows))
+    if check and any(total.ruling == "different" for total in found.totals):
+        raise typer.Exit(ExitCode.NO)
+
+
+def facts(answer: "ObservationsResponse") -> Iterator[tuple[str, str]]:
+    """The lines above the tables."""
+    found = answer.observations
+    yield "cluster", f"{answer.meta.cluster_id or 'not known yet'}, controller epoch {answer.meta.controller_epoch}"
+    yield "looks", f"{found.looks}, {found.torn} left out because the cluster changed meanwhile"
+    yield "waited for", f"{found.unsettled} causes that have not settled" if found.unsettled else "nothing"
+    yield "would lead", f"no: {found.would_refuse}" if found.would_refuse else "yes"
+    yield from _listed("not judged", found.not_judged)
+    yield from _listed("cannot be seen", found.cannot_be_seen)
+
+
+def _listed(name: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines):
+        yield ("" if number else name), line
+
+
+def totals(found: "Observations") -> Iterator[tuple[str, ...]]:
+    """Each cause with the partitions of each ruling."""
+    counted = {(total.cause, total.ruling): total.partitions for total in found.totals}
+    for cause in sorted({total.cause for total in found.totals}):
+        yield (cause, *(str(counted.get((cause, ruling), "-")) for ruling in _RULINGS))
+
+
+def row(partition: "ObservedPartition") -> tuple[str, ...]:
+    """One partition's line."""
+    return (
+        partition.cause,
+        f"{partition.topic}-{partition.partition}",
+        state(partition.before),
+        state(partition.would) if partition.verdict != "not judged" else "-",
+        state(partition.after),
+        partition.verdict,
+    )
+
+
+def state(found: "ObservedState | None") -> str:
+    """Leader, leader epoch and ISR."""
+    return f"{found.leader}/{found.leader_epoch} {found.isr}" if found is not None else "none"

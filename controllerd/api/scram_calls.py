@@ -1,0 +1,50 @@
+"""Credentials of users: rows of one request become one change per user, and its reply one row per user."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from controllerd.api.apart import apart, rows_in
+from controllerd.api.asking import Asker
+from controllerd.api.session import Session, requester
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.scram import ScramChange, ScramCredential
+from events.admin import AlterScram
+from wire.api_codec import Request
+from wire.api_scram import ScramResult, decode_alter_scram, encode_alter_scram
+
+_DONE: Final = Refusal(KafkaError.NONE, "")
+_UNANSWERED: Final = Refusal(KafkaError.UNKNOWN_SERVER_ERROR)
+
+
+class ScramCalls:
+    """AlterUserScramCredentials (KIP-554). Reading credentials needs no controller, so that brokers answer it."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def alter_scram(self, request: Request, session: Session, denied: KafkaError | None) -> bytes:
+        """Answer AlterUserScramCredentials (key 51) when everything is written.
+
+        :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time.
+        """
+        changes = await apart(rows_in(request), _changes, request)
+        reply = await self._asker.ask(AlterScram(requester(request, session), changes), denied)
+        if isinstance(reply, KafkaError):
+            results = [ScramResult(user, reply) for user in changes]
+        else:
+            results = [ScramResult(user, *(reply.get(user, _UNANSWERED) or _DONE)) for user in changes]
+        return await apart(len(results), encode_alter_scram, request.head, results)
+
+
+def _changes(request: Request) -> Mapping[str, ScramChange]:
+    """By user, those first that lose something, as in the answers of brokers."""
+    query = decode_alter_scram(request)
+    gone: defaultdict[str, list[int]] = defaultdict(list)
+    for deletion in query.deletions:
+        gone[deletion.user].append(deletion.mechanism)
+    new: defaultdict[str, list[ScramCredential]] = defaultdict(list)
+    for row in query.upsertions:
+        new[row.user].append(ScramCredential(row.mechanism, row.iterations, row.salt, row.salted_password))
+    users = dict.fromkeys((*gone, *new))
+    return {user: ScramChange(tuple(gone.get(user, ())), tuple(new.get(user, ()))) for user in users}

@@ -1,0 +1,288 @@
+"""Creating, deleting and expanding topics: what needs no event, the event, and the wait until clients can see it.
+
+Rows that are refused here never reach the queue: an event holds topics that whoever asks has the right to change.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from controllerd.api.apart import SMALL, apart, rows_in
+from controllerd.api.asking import Asker
+from controllerd.api.awaiting import Awaiter
+from controllerd.api.broker_settings import BrokerSettings, Settings
+from controllerd.api.security import Authorizer, Operation
+from controllerd.api.session import Answered, Session, requester
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.partition_growth import GrowthWish, refused_repeats
+from controllerd.core.policy import Policy
+from controllerd.core.topic_creation import TopicWish
+from controllerd.core.topic_defaults import effective_configs, given_configs
+from controllerd.core.topic_names import refused_names
+from controllerd.snapshot import ClusterSnapshot
+from events.admin import CreatePartitions, CreateTopics, DeleteTopics, MutationReply, TopicOutcome
+from events.base import Call
+from wire.api_codec import Request
+from wire.api_partitions import (
+    CreatePartitionsQuery,
+    ExpandedTopic,
+    decode_create_partitions,
+    encode_create_partitions,
+)
+from wire.api_topics import (
+    CreatedTopic,
+    CreateTopicsQuery,
+    DeletedTopic,
+    DeleteTopicsQuery,
+    TopicConfig,
+    WantedDeletion,
+    WantedTopic,
+    decode_create_topics,
+    decode_delete_topics,
+    encode_create_topics,
+    encode_delete_topics,
+)
+from wire.transport import PLAINTEXT, Transport
+
+_FIRST_WITH_CONFIGS: Final = 5
+"""The first version of CreateTopics that is answered with counts and configs (KIP-525)."""
+_FIRST_WITH_DISABLED: Final = 3
+"""The first version of DeleteTopics whose clients know TOPIC_DELETION_DISABLED."""
+_STANDBY: Final = Refusal(KafkaError.NOT_CONTROLLER)
+_STANDBY_CREATES_NOTHING: Final = Refusal(KafkaError.NOT_CONTROLLER, "")
+"""Brokers say this one with an empty text."""
+_NOT_CREATED: Final = Refusal(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+_NOT_EXPANDED: Final = Refusal(KafkaError.TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
+_LATE: Final = Refusal(KafkaError.REQUEST_TIMED_OUT)
+_LOG = structlog.get_logger(__name__)
+
+_Refusals = Mapping[str, Refusal]
+_Outcomes = Mapping[str, TopicOutcome]
+
+
+class TopicCalls:
+    """CreateTopics (KIP-4), DeleteTopics (KIP-4, KIP-516) and CreatePartitions (KIP-195).
+
+    Every method raises MalformedMessage for bytes that are no such request, and HangUp when there is no answer in time.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        snapshot: ClusterSnapshot,
+        awaiter: Awaiter,
+        authorizer: Authorizer,
+        policy: Policy,
+        now: Callable[[], float],
+        transport: Transport = PLAINTEXT,
+    ) -> None:
+        """``now`` is the clock, in seconds, by which the controller counts quotas."""
+        self._settings = BrokerSettings(snapshot, transport=transport)
+        self._asker = asker
+        self._snapshot = snapshot
+        self._awaiter = awaiter
+        self._authorizer = authorizer
+        self._policy = policy
+        self._now = now
+
+    async def create_topics(self, request: Request, session: Session) -> Answered:
+        """Answer CreateTopics (key 19) once every partition has a leader that clients can see, or the time is up."""
+        query = await apart(rows_in(request), decode_create_topics, request)
+        until = self._awaiter.deadline(query.timeout_ms)
+        refused = await self._refused_creations([topic.name for topic in query.topics], session)
+        wishes = await apart(len(query.topics), _wishes, query, refused)
+        event = CreateTopics(requester(request, session), wishes, query.validate_only)
+        reply = await self._ask(event, [wish.name for wish in wishes], refused)
+        outcomes = await self._led_in_time(reply.outcomes, query, until)
+        secret = await self._denied(session, Operation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
+        settings = await self._settings_for(outcomes, secret, request, session)
+        throttle_ms = reply.throttle.left_ms(self._now())
+        rows = (_created(topic.name, outcomes[topic.name], secret, settings) for topic in query.topics)
+        size = len(query.topics) * (len(settings) + 1)
+        answer = await apart(size, encode_create_topics, request.head, rows, throttle_ms)
+        return Answered([answer], throttle_ms)
+
+    async def create_partitions(self, request: Request, session: Session) -> Answered:
+        """Answer CreatePartitions (key 37) once every new partition has a leader that clients can see, or too late."""
+        query = await apart(rows_in(request), decode_create_partitions, request)
+        until = self._awaiter.deadline(query.timeout_ms)
+        names = [topic.name for topic in query.topics]
+        refused = await self._refused_expansions(names, session)
+        wishes = tuple(GrowthWish(*topic) for topic in query.topics if topic.name not in refused)
+        event = CreatePartitions(requester(request, session), wishes, query.validate_only)
+        reply = await self._ask(event, [wish.topic for wish in wishes], refused)
+        outcomes = await self._led_in_time(reply.outcomes, query, until)
+        throttle_ms = reply.throttle.left_ms(self._now())
+        rows = (ExpandedTopic(name, *_result(outcomes[name])) for name in dict.fromkeys(names))
+        answer = await apart(len(names), encode_create_partitions, request.head, rows, throttle_ms)
+        return Answered([answer], throttle_ms)
+
+    async def delete_topics(self, request: Request, session: Session) -> Answered:
+        """Answer DeleteTopics (key 20) once clients are told of none of the topics any more, or the time is up."""
+        query = await apart(rows_in(request), decode_delete_topics, request)
+        until = self._awaiter.deadline(query.timeout_ms)
+        rows = await self._deletions(query, session, request.head.version)
+        names = tuple(dict.fromkeys(row.name for row in rows if row.name is not None and row.error is KafkaError.NONE))
+        reply = await self._ask(DeleteTopics(requester(request, session), names), names, {})
+        outcomes = await self._gone_in_time(reply.outcomes, query.timeout_ms, until)
+        throttle_ms = reply.throttle.left_ms(self._now())
+        results = (_deleted(row, outcomes) for row in rows)
+        answer = await apart(len(rows), encode_delete_topics, request.head, results, throttle_ms)
+        return Answered([answer], throttle_ms)
+
+    async def _settings_for(
+        self, outcomes: _Outcomes, secret: Collection[str], request: Request, session: Session
+    ) -> Settings:
+        """The brokers' settings, if anybody is to be told what holds for a new topic."""
+        told = request.head.version >= _FIRST_WITH_CONFIGS and _succeeded(outcomes).keys() - secret
+        return await self._settings.of_any(session.own.listener) if told else {}
+
+    # -- what is refused without an event ------------------------------------------------------------------------------
+
+    async def _refused_creations(self, names: Sequence[str], session: Session) -> dict[str, Refusal]:
+        """By name; names that are wrong as such come before rights, as in the peer."""
+        if not self._snapshot.is_active:
+            return dict.fromkeys(names, _STANDBY_CREATES_NOTHING)
+        refused = refused_names(names)
+        if not self._authorizer.allows(session.principal, Operation.CREATE):
+            denied = await self._denied(session, Operation.CREATE, names)
+            refused = dict.fromkeys(denied, _NOT_CREATED) | refused
+        return refused
+
+    async def _refused_expansions(self, names: Sequence[str], session: Session) -> dict[str, Refusal]:
+        if not self._snapshot.is_active:
+            return dict.fromkeys(names, _STANDBY)
+        denied = await self._denied(session, Operation.ALTER_TOPIC, names)
+        return dict.fromkeys(denied, _NOT_EXPANDED) | refused_repeats(names)
+
+    async def _deletions(self, query: DeleteTopicsQuery, session: Session, version: int) -> list[DeletedTopic]:
+        """A row for each of the request; those without error are to be deleted."""
+        error = self._undeletable(query.topics, version)
+        if error is not None:
+            return [DeletedTopic(row.name, row.topic_id, error) for row in query.topics]
+        resolved = [self._resolved(row) for row in query.topics]
+        names = {row.name for row in resolved if row.name is not None}
+        untouchable = await self._denied(session, Operation.DELETE_TOPIC, names)
+        named_by_id = {row.name for row in resolved if row.name is not None and row.topic_id is not None}
+        invisible = await self._denied(session, Operation.DESCRIBE_TOPIC, named_by_id)
+        return [_permitted(row, untouchable, invisible) for row in resolved]
+
+    def _undeletable(self, rows: Iterable[WantedDeletion], version: int) -> KafkaError | None:
+        """Why none of the topics is deleted."""
+        if not self._snapshot.is_active:
+            return KafkaError.NOT_CONTROLLER
+        if not self._policy.delete_topic_enable:
+            knows = version >= _FIRST_WITH_DISABLED
+            return KafkaError.TOPIC_DELETION_DISABLED if knows else KafkaError.INVALID_REQUEST
+        if any(row.name is not None and row.topic_id is not None for row in rows):
+            return KafkaError.INVALID_REQUEST
+        return None
+
+    def _resolved(self, row: WantedDeletion) -> DeletedTopic:
+        if row.topic_id is None:
+            error = KafkaError.INVALID_REQUEST if row.name is None else KafkaError.NONE
+            return DeletedTopic(row.name, None, error)
+        name = self._snapshot.names_by_id.get(row.topic_id)
+        return DeletedTopic(name, row.topic_id, KafkaError.UNKNOWN_TOPIC_ID if name is None else KafkaError.NONE)
+
+    async def _denied(self, session: Session, operation: Operation, topics: Collection[str]) -> set[str]:
+        """The topics to which this principal may not do this."""
+        denied = set()
+        for number, topic in enumerate(topics, 1):
+            if not self._authorizer.allows(session.principal, operation, topic):
+                denied.add(topic)
+            if number % SMALL == 0:
+                await asyncio.sleep(0)
+        return denied
+
+    # -- the event, and the wait after it ------------------------------------------------------------------------------
+
+    async def _ask(self, event: Call[MutationReply], asked: Collection[str], refused: _Refusals) -> MutationReply:
+        """What became of every topic, of those too that were refused before. Without any other there is no event."""
+        before = {topic: TopicOutcome(refusal) for topic, refusal in refused.items()}
+        if not asked:
+            return MutationReply(before)
+        reply = await self._asker.ask(event, None)
+        if isinstance(reply, KafkaError):
+            return MutationReply(before | dict.fromkeys(asked, TopicOutcome(Refusal(reply))))
+        unanswered = [topic for topic in asked if topic not in reply.outcomes]
+        if unanswered:
+            _LOG.warning("call left topics unanswered", call=type(event).__name__, topics=len(unanswered))
+        unknown = dict.fromkeys(unanswered, TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR)))
+        return MutationReply({**before, **unknown, **reply.outcomes}, reply.throttle)
+
+    async def _led_in_time(
+        self, outcomes: _Outcomes, query: CreateTopicsQuery | CreatePartitionsQuery, until: float
+    ) -> _Outcomes:
+        """The outcomes, with a time-out for each topic whose new partitions are not all seen with a leader in time."""
+        made = {} if query.validate_only else _succeeded(outcomes)
+        if query.timeout_ms <= 0:
+            return _with_late(outcomes, made)
+        waited = {topic: outcome.partitions for topic, outcome in made.items()}
+        return _with_late(outcomes, await self._awaiter.led(waited, until))
+
+    async def _gone_in_time(self, outcomes: _Outcomes, timeout_ms: int, until: float) -> _Outcomes:
+        marked = frozenset(_succeeded(outcomes))
+        return _with_late(outcomes, marked if timeout_ms <= 0 else await self._awaiter.gone(marked, until))
+
+
+def _succeeded(outcomes: _Outcomes) -> dict[str, TopicOutcome]:
+    return {topic: outcome for topic, outcome in outcomes.items() if outcome.refusal is None}
+
+
+def _with_late(outcomes: _Outcomes, late: Iterable[str]) -> _Outcomes:
+    """The topic is there all the same: its id stays, and no other error would be true."""
+    return {**outcomes, **{topic: TopicOutcome(_LATE, outcomes[topic].topic_id) for topic in late}}
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _wishes(query: CreateTopicsQuery, refused: _Refusals) -> tuple[TopicWish, ...]:
+    return tuple(_wish(topic) for topic in query.topics if topic.name not in refused)
+
+
+def _wish(topic: WantedTopic) -> TopicWish:
+    """Of what is given twice the last one counts, as in the peer; but a null among values refuses the topic."""
+    nulls_last = sorted(topic.configs, key=lambda config: config[1] is None)
+    return TopicWish(topic.name, topic.partitions, topic.replication_factor, dict(topic.assignments), dict(nulls_last))
+
+
+def _result(outcome: TopicOutcome) -> Refusal:
+    return outcome.refusal or Refusal(KafkaError.NONE)
+
+
+def _created(topic: str, outcome: TopicOutcome, secret: Collection[str], settings: Settings) -> CreatedTopic:
+    """``secret`` are the topics whose configuration whoever asks may not see, nor their counts (KIP-525).
+
+    Without the settings of a broker only what the topic itself sets is known.
+    """
+    error, text = _result(outcome)
+    if error is not KafkaError.NONE:
+        return CreatedTopic(topic, error, text, outcome.topic_id)
+    if topic in secret:
+        hidden = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        return CreatedTopic(topic, error, text, outcome.topic_id, config_error=hidden)
+    known = effective_configs(outcome.configs, settings) if settings else given_configs(outcome.configs)
+    configs = [TopicConfig(*config) for config in known]
+    return CreatedTopic(
+        topic, error, text, outcome.topic_id, len(outcome.partitions), outcome.replication_factor, configs
+    )
+
+
+def _permitted(row: DeletedTopic, untouchable: Collection[str], invisible: Collection[str]) -> DeletedTopic:
+    """An id is no secret, but the name behind it is (KIP-516)."""
+    if row.error is not KafkaError.NONE:
+        return row
+    if row.topic_id is not None and row.name in invisible:
+        return row._replace(name=None, error=KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return row._replace(error=KafkaError.TOPIC_AUTHORIZATION_FAILED) if row.name in untouchable else row
+
+
+def _deleted(row: DeletedTopic, outcomes: _Outcomes) -> DeletedTopic:
+    """The controllers of this mode say why by the code alone."""
+    if row.name is None or row.error is not KafkaError.NONE:
+        return row
+    return row._replace(error=_result(outcomes[row.name]).error)

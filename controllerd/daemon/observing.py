@@ -1,0 +1,304 @@
+"""An instance that only watches: no election, no Kafka listener, no event loop, and a session that cannot write.
+
+Around the observer are the same audit log and status endpoint as around a controller.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import structlog
+
+from controllerd.audit.writer import AuditWriter
+from controllerd.clock import SystemClock
+from controllerd.config.model import Config
+from controllerd.daemon.auditing import audit_settings, audit_view
+from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
+from controllerd.identity import Identity
+from controllerd.observer.causes import Unseen
+from controllerd.observer.mirror import Mirror
+from controllerd.observer.observer import Observer
+from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
+from controllerd.observer.stage import Manner
+from controllerd.pace import favour_the_loop
+from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.status.server import StatusServer
+from controllerd.status.sources import Compared, ObservationsView, SessionView, StatusSources, WorkerView
+from controllerd.zk import paths
+from controllerd.zk.client import ReadOnlyClient, open_read_only
+from controllerd.zk.eligibility import refuse_unless_eligible
+from controllerd.zk.pictures import Picture
+from controllerd.zk.read_only import read_cluster_id
+from controllerd.zk.rejections import Rejections
+from controllerd.zk.session import SessionState
+from events.base import Event
+from events.cluster import Expire, RegisterBrokerAndReelect
+from events.queue import EventQueue
+from replay.records import ConfigRecord
+
+log = structlog.get_logger(__name__)
+
+JUDGED_AGAIN_S: Final = 10.0
+"""Seconds after which it is looked at again whether we would refuse to lead."""
+_BEAT_S: Final = 2.0
+_STUCK_S: Final = 30.0
+
+
+class Sessions:
+    """What the ZooKeeper session tells, of which only its end and its successor matter here."""
+
+    def __init__(self) -> None:
+        self._ended, self._renewed = asyncio.Event(), asyncio.Event()
+
+    def put(self, event: Event) -> None:
+        """Something happened to the session."""
+        if isinstance(event, RegisterBrokerAndReelect):
+            self._renewed.set()
+
+    def clear_and_put(self, event: Event) -> None:
+        """Something ended the session."""
+        if isinstance(event, Expire):
+            self._ended.set()
+
+    async def next(self, client: ReadOnlyClient) -> None:
+        """After ``StoreUnavailable``: wait until there is another session, and let it be used."""
+        await self._ended.wait()
+        self._ended.clear()
+        client.session.expire_handled()
+        await self._renewed.wait()
+        self._renewed.clear()
+
+
+class ObservingNode:
+    """One instance that watches, with everything it owns. Made by ``open_observer``."""
+
+    def __init__(self, config: Config, identity: Identity) -> None:
+        self.config, self.identity = config, identity
+        self.snapshot = ClusterSnapshot(config.node.id)
+        self.stop = asyncio.Event()
+        """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
+        self.stop_reason = ""
+        self.has_audit_failed = False
+        self.http_port = 0
+        self.observer: Observer | None = None
+        """Known once the session is there."""
+        self._clock = SystemClock()
+        self.audit = AuditWriter(audit_settings(config), config.node.id, self._clock, on_resign=self._audit_failed)
+        self._rejections = Rejections(self.audit)
+        self._calls = EventQueue(self._clock.monotonic)
+        self._calls.close()  # nobody would take them
+        self._sessions = Sessions()
+        self.client: ReadOnlyClient | None = None
+        self._mirror = Mirror(config.kafka.features, self.snapshot)
+        self._on_published: Callable[[], None] = lambda: None
+        self._refusal: str | None = None
+        self._judged_at: float | None = None
+        self._running_loop = asyncio.get_running_loop()
+
+    def end(self, reason: str = "") -> None:
+        """Ask the instance to end; with a reason it is a failure."""
+        self.stop_reason = self.stop_reason or reason
+        self.stop.set()
+
+    def _audit_failed(self, reason: str) -> None:
+        """The audit log cannot be written and the configuration says not to go on. Called in the writer's thread."""
+        self.has_audit_failed = True
+        self._running_loop.call_soon_threadsafe(self.end, f"the audit log cannot be written: {reason}")
+
+    # -- watching ----------------------------------------------------------------------------------------------------
+
+    async def connect(self) -> ReadOnlyClient:
+        """Open the session. :raises StoreUnavailable: nobody answered in time."""
+        zookeeper = self.config.zookeeper
+        self.client = await open_read_only(
+            zookeeper.connect,
+            session_timeout_ms=zookeeper.session_timeout_ms,
+            queue=self._sessions,
+            audit=self.audit,
+            connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
+        )
+        return self.client
+
+    async def find_cluster(self, client: ReadOnlyClient) -> None:
+        """Learn which cluster it is. :raises NoCluster: there is none. :raises BadZnode: its id makes no sense."""
+        cluster_id = await read_cluster_id(client.zk)
+        if cluster_id is None:
+            raise NoCluster(
+                f"no broker was ever started at {self.config.zookeeper.connect}: {paths.CLUSTER_ID} is missing"
+            )
+        self.snapshot.cluster_id = cluster_id
+
+    @asynccontextmanager
+    async def watching(
+        self, client: ReadOnlyClient, on_published: Callable[[], None], beat: Callable[[], None]
+    ) -> AsyncIterator[None]:
+        """Watch until the block is left."""
+        self._on_published = on_published
+        self.observer = Observer(
+            client.zk,
+            _manner(self.config),
+            self._clock,
+            self.audit,
+            interval_s=self.config.controller.observe_interval_ms / 1000,
+            show=self._show,
+            when_torn=self._note_torn,
+        )
+        tasks = [
+            asyncio.create_task(self._watch(self.observer, client), name="observer"),
+            asyncio.create_task(self._heartbeat(beat), name="heartbeat"),
+        ]
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.snapshot.role = Role.STOPPING
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.critical("a task that must not end failed", task=task.get_name(), exc_info=error)
+            self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
+
+    async def _watch(self, observer: Observer, client: ReadOnlyClient) -> None:
+        favour_the_loop()
+        while True:
+            try:
+                await observer.run()
+            except StoreUnavailable as gone:
+                log.warning("zookeeper is out of reach, watching goes on when it is back", reason=str(gone))
+                await observer.look_away()
+                self.snapshot.reason = "ZooKeeper is out of reach: what is shown is what was seen last"
+                await self._sessions.next(client)
+
+    async def _show(self, picture: Picture) -> None:
+        """Publish the newest picture, and say what we are."""
+        assert self.client is not None
+        await self._judge_ourselves(self.client, picture)
+        await self._mirror.show(picture)
+        self.snapshot.role = Role.OBSERVER
+        holder = self.snapshot.holder
+        watched = f"watches {holder}" if holder is not None else "nobody holds the role"
+        self.snapshot.reason = watched + (f"; would refuse to lead: {self._refusal}" if self._refusal else "")
+        self._on_published()
+
+    def _note_torn(self) -> None:
+        """Nothing newer can be shown. One torn look is rare; where each of them is, whoever asks must not be misled."""
+        self.snapshot.reason = "brokers or the controller change during each look: what is shown is what was seen last"
+
+    async def _judge_ourselves(self, client: ReadOnlyClient, picture: Picture) -> None:
+        """Whether we would refuse to lead this cluster; asked less often than the cluster is looked at."""
+        now = self._clock.monotonic()
+        if self._judged_at is not None and now - self._judged_at < JUDGED_AGAIN_S:
+            return
+        self._judged_at = now
+        controller = picture.nodes.get(paths.CONTROLLER)
+        try:
+            kafka, node_id = self.config.kafka, self.config.node.id
+            await refuse_unless_eligible(client.zk, node_id, controller, self._rejections, kafka.reach)
+        except RefusedToLead as refusal:
+            if str(refusal) != self._refusal:
+                log.warning("would refuse to lead", reason=str(refusal))
+            self._refusal = str(refusal)
+        else:
+            self._refusal = None
+
+    # -- health ------------------------------------------------------------------------------------------------------
+
+    async def _heartbeat(self, beat: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            if self._worker_view().since_progress_s < _STUCK_S:
+                beat()
+
+    def _worker_view(self) -> WorkerView:
+        """The look that is under way. Waiting for ZooKeeper is no fault of ours: a restart would not bring it back."""
+        observer, client = self.observer, self.client
+        if observer is None or client is None or client.session.state is not SessionState.CONNECTED:
+            return WorkerView()
+        now = self._clock.monotonic()
+        if observer.looking_since is None:
+            return WorkerView()
+        return WorkerView("Look", observer.looks + 1, now - observer.looking_since, now - observer.progressed_at)
+
+    # -- status ------------------------------------------------------------------------------------------------------
+
+    def status_server(self) -> StatusServer:
+        """The HTTP endpoint over this node."""
+        sources = StatusSources(
+            instance=self.identity.instance,
+            queue=self._calls,
+            snapshot=lambda: self.snapshot,
+            worker=self._worker_view,
+            channels=dict,
+            session=self._session_view,
+            audit=lambda: audit_view(self.audit),
+            now_ms=self._clock.now_ms,
+            observations=self._observations_view,
+        )
+        http = self.config.http
+        return StatusServer(sources, http.listen.host, http.listen.port, allow_remote_admin=http.allow_remote_admin)
+
+    def _session_view(self) -> SessionView:
+        if self.client is None:
+            return SessionView("connecting")
+        session = self.client.session
+        return SessionView(session.state.value, session.session_id, session.generation)
+
+    def _observations_view(self) -> ObservationsView:
+        observer = self.observer
+        report = observer.report if observer is not None else Report()
+        return ObservationsView(
+            looks=observer.looks if observer is not None else 0,
+            torn=observer.torn if observer is not None else 0,
+            unsettled=observer.unsettled if observer is not None else 0,
+            refusal=self._refusal,
+            totals=report.totals,
+            latest=[Compared(cause, *row[:4], told(row.verdict)) for cause, row in report.latest],
+            not_judged=[kind.value for kind in Unseen],
+            cannot_be_seen=CANNOT_BE_SEEN,
+        )
+
+
+def _manner(config: Config) -> Manner:
+    """The controller that is watched has the brokers' settings; ours are to be the same."""
+    kafka = config.kafka
+    return Manner(
+        config.node.id,
+        kafka.controller_listener_name,
+        kafka.policy,
+        kafka.features,
+        kafka.unclean_leader_election_enable,
+    )
+
+
+@asynccontextmanager
+async def open_observer(
+    config: Config,
+    identity: Identity,
+    *,
+    on_published: Callable[[ObservingNode], None] = lambda _node: None,
+    beat: Callable[[ObservingNode], None] = lambda _node: None,
+) -> AsyncIterator[ObservingNode]:
+    """An instance that watches; leaving the block closes everything.
+
+    :raises StoreUnavailable: ZooKeeper did not answer in time. :raises NoCluster: there is nothing to watch.
+    :raises OSError: an address cannot be bound.
+    """
+    node = ObservingNode(config, identity)
+    async with AsyncExitStack() as stack:
+        status = node.status_server()
+        node.http_port = await status.start()
+        stack.push_async_callback(status.close)
+        stack.push_async_callback(node.audit.close)
+        client = await node.connect()
+        stack.push_async_callback(client.close)
+        await node.find_cluster(client)
+        await node.audit.start(node.snapshot.cluster_id)
+        node.audit.record(ConfigRecord(config.effective()))
+        watching = node.watching(client, lambda: on_published(node), lambda: beat(node))
+        await stack.enter_async_context(watching)
+        yield node

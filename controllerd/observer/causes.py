@@ -1,0 +1,387 @@
+"""From two pictures to what must have happened in between, and which partitions can be judged by it. Pure.
+
+A cause is what a controller does not do itself: brokers come and die, tools write topics and requests. What it did in
+answer is in the later picture too, and never among the facts of the cause. What comes to a controller by request or by
+time leaves only its result, which nothing can be compared with; it is counted.
+
+Pictures of 50,000 partitions take a good part of a second to go through, so everything gives the loop its turns.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
+from controllerd.errors import BadZnode
+from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
+from controllerd.machines.passes import paced
+from controllerd.pace import Pace
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Node
+from controllerd.zk.pictures import Picture
+from events.base import Event
+from events.cluster import BrokerChange
+from events.elections import TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
+from events.topics import PartitionModifications, TopicChange
+
+Facts = Mapping[str, Node | None]
+"""Znodes as they are after a cause; None: gone. Nothing that a controller writes in answer to it."""
+
+
+class Kind(Enum):
+    """What happened."""
+
+    BROKER_DIED = "broker died"
+    BROKER_BOUNCED = "broker bounced"
+    BROKER_CAME = "broker came"
+    TOPICS_CREATED = "topics created"
+    PARTITIONS_ADDED = "partitions added"
+    UNCLEAN_ALLOWED = "unclean elections allowed"
+    REASSIGNED = "reassigned"
+    TOPICS_DELETED = "topics deleted"
+    FAILOVER = "failover"
+
+
+class Unseen(Enum):
+    """What changed without a cause that shows."""
+
+    ISR_CHANGED = "ISR changed: AlterPartition"
+    LEADER_MOVED = "leader moved: controlled shutdown, request or rebalance"
+    LEADER_EPOCH_ROSE = "leader epoch rose, leader stayed"
+    BEING_DELETED = "topic is being deleted"
+    TOPIC_VANISHED = "topic went or was created again, unasked"
+    STATE_VANISHED = "state went or cannot be understood"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Something happened, once or several times at once, that a controller answers."""
+
+    kind: Kind
+    subjects: tuple[str, ...]
+    """The brokers or topics."""
+    partitions: frozenset[TopicPartition]
+    """Those that are judged by it."""
+    facts: Facts = field(default_factory=dict, repr=False)
+    events: tuple[Event, ...] = ()
+    """What a controller that leads is told. None, and no failover: only the end is judged."""
+    is_failover: bool = False
+    """Another controller answered it, by taking over."""
+    mixed: frozenset[TopicPartition] = frozenset()
+    """Those that more than one thing concerns that happened between the two pictures: in which order does not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Partitions changed for a reason that does not show in ZooKeeper."""
+
+    kind: Unseen
+    partitions: frozenset[TopicPartition]
+    notes: Mapping[str, int] = field(default_factory=dict)
+    """What is true of how many of the new leaders: live, in sync, preferred."""
+
+
+async def causes(before: Picture, after: Picture, pace: Pace) -> list[Cause | Unjudged]:
+    """What happened between two pictures, causes first; each partition is in one of them at most."""
+    between = _Between(before, after, pace)
+    found = await between.causes()
+    changed = await between.changed(set[TopicPartition]().union(*(cause.partitions for cause in found)))
+    if between.is_failover and not any(cause.is_failover for cause in found):
+        partitions = frozenset(changed)
+        return [*found, Cause(Kind.FAILOVER, (), partitions, {**_term(after)}, is_failover=True)]
+    return [*found, *await _unjudged(changed, before, after, pace)]
+
+
+Pair = tuple[LeaderAndIsr, LeaderAndIsr | None]
+
+
+class _Between:
+    def __init__(self, before: Picture, after: Picture, pace: Pace) -> None:
+        self._before, self._after, self._pace = before, after, pace
+        self.is_failover: Final = _epoch(before) != _epoch(after)
+
+    async def causes(self) -> list[Cause]:
+        """Brokers first: a topic that was created is begun on those who live then."""
+        found: list[Cause] = []
+        taken: set[TopicPartition] = set()
+        doomed = _asked_to_go(self._before) | _asked_to_go(self._after)
+        for cause in _mixed(await self._brokers(), await self._topics(), await self._unclean()):
+            left = set[TopicPartition]()
+            async for tp in paced(cause.partitions, self._pace):
+                if tp not in taken and tp.topic not in doomed:
+                    left.add(tp)
+            taken |= left
+            if left or not cause.partitions:
+                found.append(replace(cause, partitions=frozenset(left)))
+        return [*found, *await self._deleted()]
+
+    async def changed(self, explained: AbstractSet[TopicPartition]) -> dict[TopicPartition, Pair]:
+        """The states that are others now, but those of partitions that a cause explains."""
+        found: dict[TopicPartition, Pair] = {}
+        for topic, state_paths in self._before.state_paths.items():
+            is_another = _czxid(self._before, paths.topic(topic)) != _czxid(self._after, paths.topic(topic))
+            async for path in paced(state_paths, self._pace):
+                then, now = self._before.nodes.get(path), self._after.nodes.get(path)
+                if then is None or (not is_another and then == now):
+                    continue
+                tp = paths.parse_partition(path)
+                known = _state(tp, then) if tp is not None and tp not in explained else None
+                if tp is not None and known is not None:
+                    found[tp] = known, None if is_another else _state(tp, now)
+        return found
+
+    # -- brokers -------------------------------------------------------------------------------------------------------
+
+    async def _brokers(self) -> list[Cause]:
+        epochs = [_czxids(picture) for picture in (self._before, self._after)]
+        then, now = epochs
+        moved = {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
+        if not moved:
+            return []
+        died, came = moved - now.keys(), moved - then.keys()
+        kind = Kind.BROKER_DIED if died else Kind.BROKER_CAME if came == moved else Kind.BROKER_BOUNCED
+        facts = _term(self._after) | {path: self._after.nodes.get(path) for path in map(_registration, sorted(moved))}
+        on_them, on_several = await self._partitions_on(_ids(moved))
+        events = (BrokerChange(),)
+        return [Cause(kind, tuple(sorted(moved)), on_them, facts, events, self.is_failover, mixed=on_several)]
+
+    async def _partitions_on(
+        self, brokers: frozenset[int]
+    ) -> tuple[frozenset[TopicPartition], frozenset[TopicPartition]]:
+        """Those with a replica on one of these brokers at least, and those with replicas on several."""
+        found, on_several = set[TopicPartition](), set[TopicPartition]()
+        async for name, image in self._images(self._before.names(paths.BROKER_TOPICS)):
+            async for number, assignment in paced(image.assignments.items(), self._pace):
+                if on_them := brokers.intersection(assignment.replicas):
+                    found.add(TopicPartition(name, number))
+                if len(on_them) > 1:
+                    on_several.add(TopicPartition(name, number))
+        return frozenset(found), frozenset(on_several)
+
+    async def _images(self, topics: Iterable[str]) -> AsyncIterator[tuple[str, TopicImage]]:
+        """What was known of topics; those of which nothing was are left out."""
+        for name in topics:
+            image = _image(name, self._before.nodes.get(paths.topic(name)))
+            if image is not None:
+                yield name, image
+            await self._pace.breathe()
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    async def _topics(self) -> list[Cause]:
+        new: dict[str, TopicImage] = {}
+        grown: dict[str, frozenset[TopicPartition]] = {}
+        reassigned: set[TopicPartition] = set()
+        async for name, known, image in self._written_topics():
+            if known is None:
+                new[name] = image
+                continue
+            if added := image.assignments.keys() - known.assignments.keys():
+                grown[name] = frozenset(TopicPartition.all_of(name, added))
+            async for number, assignment in paced(image.assignments.items(), self._pace):
+                if known.assignments.get(number, assignment) != assignment:
+                    reassigned.add(TopicPartition(name, number))
+        found = [*await self._created(new), *self._grown(grown)]
+        if reassigned:
+            topics = tuple(sorted({tp.topic for tp in reassigned}))
+            found.append(Cause(Kind.REASSIGNED, topics, frozenset(reassigned)))
+        return found
+
+    async def _written_topics(self) -> AsyncIterator[tuple[str, TopicImage | None, TopicImage]]:
+        """New topics, with None, and those whose znode was written: as they were and as they are."""
+        async for name in paced(self._after.names(paths.BROKER_TOPICS), self._pace):
+            then, now = (picture.nodes.get(paths.topic(name)) for picture in (self._before, self._after))
+            image = _image(name, now) if now != then else None
+            known = _image(name, then) if image is not None else None
+            if image is not None and (then is None or (known is not None and known.czxid == image.czxid)):
+                yield name, known, image
+                await self._pace.breathe()
+
+    async def _created(self, images: Mapping[str, TopicImage]) -> list[Cause]:
+        if not images:
+            return []
+        partitions = set[TopicPartition]()
+        for name, image in images.items():
+            partitions.update(_all(name, image))
+            await self._pace.breathe()
+        facts = _term(self._after) | self._written_by_tools(images)
+        created = tuple(sorted(images)), frozenset(partitions), facts, (TopicChange(),)
+        return [Cause(Kind.TOPICS_CREATED, *created, self.is_failover)]
+
+    def _grown(self, added: Mapping[str, frozenset[TopicPartition]]) -> list[Cause]:
+        if not added:
+            return []
+        names = tuple(sorted(added))
+        partitions = frozenset[TopicPartition]().union(*added.values())
+        facts = _term(self._after) | self._written_by_tools(added)
+        events = tuple(PartitionModifications(name) for name in names)
+        return [Cause(Kind.PARTITIONS_ADDED, names, partitions, facts, events, self.is_failover)]
+
+    def _written_by_tools(self, topics: Iterable[str]) -> dict[str, Node | None]:
+        nodes = self._after.nodes
+        return {path: nodes.get(path) for name in topics for path in (paths.topic(name), paths.topic_config(name))}
+
+    # -- configurations and deletions ----------------------------------------------------------------------------------
+
+    async def _unclean(self) -> list[Cause]:
+        events: list[Event] = []
+        everywhere = self._begins_to_allow(paths.CONFIG_BROKER_DEFAULTS)
+        names = list[str]()
+        async for name in paced(self._before.names(paths.BROKER_TOPICS), self._pace):
+            if self._begins_to_allow(paths.topic_config(name)):
+                names.append(name)
+        if everywhere:
+            events.append(UncleanLeaderElectionEnable())
+        events += [TopicUncleanLeaderElectionEnable(name) for name in names]
+        if not events:
+            return []
+        written = [paths.CONFIG_BROKER_DEFAULTS] if everywhere else []
+        written += [paths.topic_config(name) for name in names]
+        facts = {path: self._after.nodes.get(path) for path in written} | _term(self._after)
+        leaderless = await self._leaderless(None if everywhere else frozenset(names))
+        return [Cause(Kind.UNCLEAN_ALLOWED, tuple(sorted(names)), leaderless, facts, tuple(events), self.is_failover)]
+
+    def _begins_to_allow(self, path: str) -> bool:
+        then, now = (picture.nodes.get(path) for picture in (self._before, self._after))
+        return now != then and _allows_unclean(path, now) and not _allows_unclean(path, then)
+
+    async def _leaderless(self, topics: AbstractSet[str] | None) -> frozenset[TopicPartition]:
+        """The partitions of these topics that had no leader; None: of all."""
+        found = set[TopicPartition]()
+        for topic, state_paths in self._before.state_paths.items():
+            async for path in paced(state_paths if topics is None or topic in topics else (), self._pace):
+                tp = paths.parse_partition(path)
+                state = _state(tp, self._before.nodes.get(path)) if tp is not None else None
+                if tp is not None and state is not None and state.leader == NO_LEADER:
+                    found.add(tp)
+        return frozenset(found)
+
+    async def _deleted(self) -> list[Cause]:
+        """Topics that are asked to be deleted, and those that are gone after that was asked."""
+        asked_before, asked = _asked_to_go(self._before), _asked_to_go(self._after)
+        then, now = (set(picture.names(paths.BROKER_TOPICS)) for picture in (self._before, self._after))
+        names = (then & (asked - asked_before)) | (asked_before & (then - now))
+        doomed = set[TopicPartition]()
+        async for name, image in self._images(names):
+            doomed.update(_all(name, image))
+        return [Cause(Kind.TOPICS_DELETED, tuple(sorted(names)), frozenset(doomed))] if names else []
+
+
+def _mixed(brokers: list[Cause], topics: list[Cause], unclean: list[Cause]) -> list[Cause]:
+    """All of them, brokers first. What is begun while brokers move is begun on those who are there just then."""
+    if not brokers:
+        return [*topics, *unclean]
+    allowed = frozenset[TopicPartition]().union(*(cause.partitions for cause in unclean))
+    return [
+        *(replace(cause, mixed=cause.mixed | (cause.partitions & allowed)) for cause in brokers),
+        *(replace(cause, mixed=cause.partitions) for cause in topics),
+        *unclean,
+    ]
+
+
+# -- what changed without a cause --------------------------------------------------------------------------------------
+
+
+async def _unjudged(
+    changed: Mapping[TopicPartition, Pair], before: Picture, after: Picture, pace: Pace
+) -> list[Unjudged]:
+    found: dict[Unseen, set[TopicPartition]] = {}
+    notes: Counter[str] = Counter()
+    live = _ids(after.names(paths.BROKER_IDS))
+    doomed, images = _asked_to_go(after), dict[str, TopicImage | None]()
+    async for tp, (then, now) in paced(changed.items(), pace):
+        kind = Unseen.BEING_DELETED
+        if tp.topic not in doomed:
+            is_another = _czxid(before, paths.topic(tp.topic)) != _czxid(after, paths.topic(tp.topic))
+            kind = Unseen.TOPIC_VANISHED if is_another else _kind_of(then, now)
+        found.setdefault(kind, set()).add(tp)
+        if kind is Unseen.LEADER_MOVED and now is not None:
+            if tp.topic not in images:
+                images[tp.topic] = _image(tp.topic, after.nodes.get(paths.topic(tp.topic)))
+            notes["live"] += now.leader in live
+            notes["in sync"] += now.leader in then.isr
+            notes["preferred"] += _prefers(images[tp.topic], tp.partition, now.leader)
+    return [
+        Unjudged(kind, frozenset(partitions), dict(notes) if kind is Unseen.LEADER_MOVED else {})
+        for kind, partitions in found.items()
+    ]
+
+
+def _prefers(image: TopicImage | None, partition: int, leader: BrokerId) -> bool:
+    assignment = image.assignments.get(partition) if image is not None else None
+    return assignment is not None and assignment.replicas[:1] == (leader,)
+
+
+def _kind_of(then: LeaderAndIsr, now: LeaderAndIsr | None) -> Unseen:
+    if now is None:
+        return Unseen.STATE_VANISHED
+    if now.leader != then.leader:
+        return Unseen.LEADER_MOVED
+    return Unseen.LEADER_EPOCH_ROSE if now.leader_epoch != then.leader_epoch else Unseen.ISR_CHANGED
+
+
+# -- what pictures say -------------------------------------------------------------------------------------------------
+
+
+def _epoch(picture: Picture) -> Node | None:
+    return picture.nodes.get(paths.CONTROLLER_EPOCH)
+
+
+def _term(picture: Picture) -> dict[str, Node | None]:
+    return {paths.CONTROLLER_EPOCH: _epoch(picture)}
+
+
+def _asked_to_go(picture: Picture) -> frozenset[str]:
+    """The topics whose deletion is asked for."""
+    return frozenset(picture.names(paths.DELETE_TOPICS))
+
+
+def _ids(names: Iterable[str]) -> frozenset[int]:
+    """The brokers that these children of ``/brokers/ids`` name; some name none."""
+    return frozenset(broker for broker in map(paths.parse_broker_id, names) if broker is not None)
+
+
+def _registration(name: str) -> str:
+    return f"{paths.BROKER_IDS}/{name}"
+
+
+def _czxid(picture: Picture, path: str) -> int | None:
+    node = picture.nodes.get(path)
+    return node.czxid if node is not None else None
+
+
+def _czxids(picture: Picture) -> dict[str, int | None]:
+    return {name: _czxid(picture, _registration(name)) for name in picture.names(paths.BROKER_IDS)}
+
+
+def _image(name: str, node: Node | None) -> TopicImage | None:
+    """What a topic znode says; None if it says nothing."""
+    if node is None:
+        return None
+    try:
+        return codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
+    except BadZnode:
+        return None
+
+
+def _all(name: str, image: TopicImage) -> list[TopicPartition]:
+    return TopicPartition.all_of(name, image.assignments)
+
+
+def _state(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
+    """What a state znode says; None if it says nothing."""
+    try:
+        return codecs.decode_state(tp, node.data, node.version) if node is not None else None
+    except BadZnode:
+        return None
+
+
+def _allows_unclean(path: str, node: Node | None) -> bool:
+    try:
+        config = codecs.decode_config(path, node.data if node is not None else None)
+    except BadZnode:
+        return False
+    return is_true(config.get(UNCLEAN_CONFIG, ""))

@@ -1,0 +1,156 @@
+"""Where an ordinary controller plays to nobody: every collaborator that would reach out of the process, without effect.
+
+What it would have sent and decided is counted and kept; what it would have put off never comes.
+"""
+
+import base64
+import itertools
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+
+from controllerd.core.model import Broker, BrokerId, Features
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.requests import ControlRequest, api_name
+from controllerd.errors import IllegalState
+from controllerd.results import Held, Won
+from controllerd.snapshot import Holder
+from events.base import Event
+from replay.records import AlarmRecord, DecisionRecord, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the controller that is watched was configured, as far as that changes what it decides."""
+
+    node_id: int
+    inter_broker_listener: str
+    policy: Policy = KAFKAS_DEFAULTS
+    features: Features = field(default_factory=Features)
+    unclean_by_default: bool = False
+    """``unclean.leader.election.enable`` in the brokers' files; the dynamic default is read."""
+
+
+class NullChannels:
+    """Counts what would be sent, by the name of its API."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[str] = Counter()
+
+    def add_broker(self, broker: Broker) -> None:
+        """Nothing is opened."""
+
+    def remove_broker(self, broker: BrokerId) -> None:
+        """Nothing is closed."""
+
+    def send(self, broker: BrokerId, request: ControlRequest) -> None:  # noqa: ARG002  # the protocol's signature
+        """Count it."""
+        self.requests[api_name(request)] += 1
+
+    def shutdown(self) -> None:
+        """There is nothing to stop."""
+
+
+class NullTimers:
+    """What is put off does not come: what happens then is another cause."""
+
+    def put_later(self, delay_s: float, event: Event) -> None:
+        """Forget it."""
+
+    def clear(self) -> None:
+        """There is nothing to forget."""
+
+
+class NullMetrics:
+    """Numbers of a rehearsal are nobody's."""
+
+    def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
+        """Not counted."""
+
+    def count_unclean_elections(self, elections: int) -> None:
+        """Not counted."""
+
+
+class Notes:
+    """The records of a rehearsal that are asked for later: decisions and alarms. None of them is our audit log's."""
+
+    def __init__(self) -> None:
+        self.decisions: list[DecisionRecord] = []
+        self.alarms: list[AlarmRecord] = []
+
+    def record(self, *records: Record) -> None:
+        """Keep decisions and alarms."""
+        self.decisions += [record for record in records if isinstance(record, DecisionRecord)]
+        self.alarms += [record for record in records if isinstance(record, AlarmRecord)]
+
+    async def accepted(self) -> None:
+        """Nobody writes them down."""
+
+    def clear(self) -> None:
+        """Forget everything so far."""
+        self.decisions.clear()
+        self.alarms.clear()
+
+
+class UncleanDefault:
+    """Whether unclean elections are allowed by default."""
+
+    def __init__(self, configured: bool) -> None:  # it has but one
+        self._configured = configured
+        self._dynamic: bool | None = None
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """What the cluster says at run time; None: nothing."""
+        self._dynamic = value
+
+    def unclean_by_default(self) -> bool:
+        """What the cluster says, or else the brokers' files."""
+        return self._configured if self._dynamic is None else self._dynamic
+
+
+class NoElector:
+    """Whoever rehearses has the role already, and never contends for it."""
+
+    async def elect(self, *, takeover: bool = False) -> Won | Held:
+        """:raises IllegalState: always."""
+        raise IllegalState(f"a rehearsal contends for the role, takeover {takeover}")
+
+    async def read_holder(self) -> Holder | None:
+        """Nobody that matters."""
+        return None
+
+    async def is_ours(self) -> bool:
+        """It is."""
+        return True
+
+    async def renew(self) -> Won:
+        """:raises IllegalState: always."""
+        raise IllegalState("a rehearsal begins a new term")
+
+    async def resign(self) -> None:
+        """:raises IllegalState: always."""
+        raise IllegalState("a rehearsal resigns")
+
+    def forget_term(self) -> None:
+        """:raises IllegalState: always."""
+        raise IllegalState("a rehearsal ends its term")
+
+
+class TopicIds:
+    """Topic ids that nobody will see: the same ones in each rehearsal, none of those that are reserved."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(2)
+
+    def __call__(self) -> str:
+        """The next one."""
+        return base64.urlsafe_b64encode(uuid.UUID(int=next(self._numbers)).bytes).rstrip(b"=").decode()
+
+
+def draw_nothing(_below: int) -> int:
+    """Chance has no part in what can be compared."""
+    return 0
+
+
+def never_expires() -> None:
+    """A shadow has no session that could."""

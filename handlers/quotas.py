@@ -1,0 +1,68 @@
+"""Quotas of partitions that clients may create and delete (KIP-599): what is configured, and what a request may use.
+
+Nobody tells a controller that is no broker what is configured for users and client ids, so it reads it at the start of
+a term, and whatever changes after that.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.mutation_quota import (
+    RATE_CONFIG,
+    Mutation,
+    MutationQuota,
+    QuotaEntity,
+    entity_of,
+    parse_rate,
+)
+from controllerd.errors import BadZnode
+from events.admin import Requester
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+THROTTLED: Final = Refusal(KafkaError.THROTTLING_QUOTA_EXCEEDED)
+"""The peer leaves the words to the client, too."""
+
+
+async def load_quotas(c: Controller) -> None:
+    """At the start of a term: these quotas and no others. What clients used up before still counts."""
+    rates = _understood(await c.store.read_mutation_rates(), c)
+    c.quotas.replace_rates({entity: rate for entity, rate in rates.items() if rate is not None})
+
+
+async def follow_quotas(changed: Iterable[str], c: Controller) -> None:
+    """The configurations of these entities changed; a quota that cannot be understood stays as it was."""
+    concerned = sorted(path for path in changed if entity_of(path) is not None)
+    if not concerned:
+        return
+    for entity, rate in _understood(await c.store.read_mutation_rates(concerned), c).items():
+        log.info("quota of partitions", user=entity.user, client=entity.client, rate=rate)
+        c.quotas.set_rate(entity, rate)
+
+
+def _understood(found: Mapping[str, str | BadZnode | None], c: Controller) -> dict[QuotaEntity, float | None]:
+    """The rates by entity, None where there is no quota; what is no rate is left out after an alarm."""
+    rates: dict[QuotaEntity, float | None] = {}
+    for path, text in found.items():
+        entity = entity_of(path)
+        if entity is None:
+            continue
+        if isinstance(text, BadZnode):
+            c.audit.record(AlarmRecord("quota cannot be read", str(text)))
+            continue
+        try:
+            rates[entity] = None if text is None else parse_rate(text)
+        except ValueError as problem:
+            log.error("invalid quota", path=f"/config/{path}", reason=str(problem))
+            c.audit.record(AlarmRecord("invalid configuration", f"{path}: {RATE_CONFIG}: {problem}"))
+    return rates
+
+
+def quota_of(by: Requester, mutation: Mutation, c: Controller) -> MutationQuota:
+    """What the client may still create or delete in this one request."""
+    return c.quotas.quota_for(by.user, by.client_id, mutation, by.version, c.clock.monotonic())

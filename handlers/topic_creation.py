@@ -1,0 +1,239 @@
+"""Admin clients create topics, and add partitions to them: judged against ZooKeeper, written, started in one event.
+
+Whoever asked may want to wait until the new partitions are led; that is not the event's business.
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
+from controllerd.core.mutation_quota import Mutation, MutationQuota
+from controllerd.core.partition_growth import GrowthWish, PlannedGrowth, plan_growth
+from controllerd.core.placement import MAX_AT_ONCE, TOO_MANY_AT_ONCE
+from controllerd.core.quarantine import is_in_quarantine
+from controllerd.core.topic_creation import CreationPicture, PlannedTopic, plan_topic
+from controllerd.core.topic_names import TakenNames, name_problem
+from controllerd.errors import NotController
+from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteResult, Written
+from events.admin import CreatePartitions, CreateTopics, MutationReply, TopicOutcome
+from handlers.preparation import keep_id
+from handlers.quotas import THROTTLED, quota_of
+from handlers.topics import reread_topics
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+ATTEMPTS: Final = 5
+"""Times that a topic is found changed before partitions can be added to it, until the client is told to ask again."""
+_FORMAT_WITH_ID: Final = 3
+_FORMAT_WITHOUT_ID: Final = 2
+
+
+async def on_create_topics(event: CreateTopics, c: Controller) -> MutationReply:
+    """Create topics: all that are allowed in few writes, each with its configuration or not at all, then start them.
+
+    :raises NotController: this instance is not the active controller.
+    """
+    _require_role(c)
+    quota = quota_of(event.by, Mutation.CREATE_TOPICS, c)
+    planned = await _plan_topics(event, quota, c)
+    allowed = {name: plan for name, plan in planned.items() if isinstance(plan, PlannedTopic)}
+    made = {} if event.validate_only else await _create(allowed, c)
+    outcomes = {name: _outcome(plan, made.get(name)) for name, plan in planned.items()}
+    created = [name for name in made if outcomes[name].refusal is None]
+    if created:
+        log.info("topics created", topics=len(created), principal=event.by.principal, client_id=event.by.client_id)
+        await reread_topics(c, created)  # as new ones, even where the event of an earlier topic's end is still to come
+    return MutationReply(outcomes, quota.throttle)
+
+
+async def _plan_topics(event: CreateTopics, quota: MutationQuota, c: Controller) -> dict[str, PlannedTopic | Refusal]:
+    """What becomes of each topic, in the order of the request: earlier ones have the quota and the name."""
+    picture, placed = await _picture(c), 0
+    planned: dict[str, PlannedTopic | Refusal] = {}
+    for wanted in event.topics:
+        plan = plan_topic(wanted, picture, c.draw) if placed < MAX_AT_ONCE else TOO_MANY_AT_ONCE
+        if isinstance(plan, PlannedTopic):
+            placed += plan.partitions
+            if not event.validate_only and not quota.take(plan.partitions, c.clock.monotonic()):
+                plan = THROTTLED
+            else:
+                picture.taken.add(wanted.name)
+        planned[wanted.name] = plan
+        await c.outbox.pace.breathe()
+    return planned
+
+
+async def _picture(c: Controller) -> CreationPicture:
+    """What new topics are judged by: ZooKeeper's own names, so that topics in quarantine count as well."""
+    return CreationPicture(
+        taken=TakenNames(await c.store.read_topic_names()),
+        racks=_racks(c),
+        deleting=await c.store.read_topic_deletions(),
+        default_partitions=c.policy.num_partitions,
+        default_replication_factor=c.policy.default_replication_factor,
+        tiered_storage=c.policy.tiered_storage,
+    )
+
+
+async def _create(allowed: Mapping[str, PlannedTopic], c: Controller) -> dict[str, tuple[NewTopicZnodes, WriteResult]]:
+    """Write what is planned; what was to be written with its result, by topic."""
+    if not allowed:
+        return {}
+    new: dict[str, NewTopicZnodes] = {}
+    for name, plan in allowed.items():
+        new[name] = NewTopicZnodes(_image(plan, c), plan.configs)
+        await c.outbox.pace.breathe()
+    results = await c.store.create_topics(new)
+    for name, result in results.items():
+        if not isinstance(result, Written | Conflict):
+            _alarm(c, "topic was not created", name, result.reason)
+    return {name: (new[name], results[name]) for name in new}
+
+
+def _image(plan: PlannedTopic, c: Controller) -> TopicImage:
+    with_id = c.context.features.topic_ids
+    return TopicImage(
+        name=plan.name,
+        assignments=_assigned(plan.assignment),
+        topic_id=c.new_topic_id() if with_id else None,
+        znode_version=0,
+        format_version=_FORMAT_WITH_ID if with_id else _FORMAT_WITHOUT_ID,
+    )
+
+
+def _assigned(placement: Mapping[int, tuple[BrokerId, ...]]) -> dict[int, ReplicaAssignment]:
+    return {partition: ReplicaAssignment(replicas) for partition, replicas in placement.items()}
+
+
+def _outcome(plan: PlannedTopic | Refusal, made: tuple[NewTopicZnodes, WriteResult] | None) -> TopicOutcome:
+    """``made`` is None for what was not written: refused, or only to be validated."""
+    if isinstance(plan, Refusal):
+        return TopicOutcome(plan)
+    topic_id = None
+    if made is not None:
+        new, result = made
+        if isinstance(result, Conflict):
+            return TopicOutcome(Refusal(KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{plan.name}' already exists."))
+        if not isinstance(result, Written):
+            return TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR))
+        topic_id = new.image.topic_id
+    return TopicOutcome(None, topic_id, frozenset(plan.assignment), plan.replication_factor, plan.configs)
+
+
+# -- more partitions ---------------------------------------------------------------------------------------------------
+
+
+async def on_create_partitions(event: CreatePartitions, c: Controller) -> MutationReply:
+    """Add partitions to topics, each by one compared write that keeps what the znode says besides; then start them.
+
+    :raises NotController: this instance is not the active controller.
+    """
+    _require_role(c)
+    growth = _Growth(event, quota_of(event.by, Mutation.CREATE_PARTITIONS, c), c)
+    outcomes = dict.fromkeys((wish.topic for wish in event.topics), _CONTENDED)  # keeps the order of the request
+    pending = event.topics
+    for _ in range(ATTEMPTS):
+        done = await growth.attempt(pending)
+        outcomes |= done
+        pending = tuple(wish for wish in pending if wish.topic not in done)
+        if not pending:
+            break
+    grown = [] if event.validate_only else [topic for topic, done in outcomes.items() if done.refusal is None]
+    if grown:
+        log.info("partitions added", topics=len(grown), principal=event.by.principal, client_id=event.by.client_id)
+        await reread_topics(c, grown)
+    return MutationReply(outcomes, growth.quota.throttle)
+
+
+class _Growth:
+    """One request for more partitions. A topic that somebody else changes meanwhile is judged anew and charged once."""
+
+    def __init__(self, event: CreatePartitions, quota: MutationQuota, c: Controller) -> None:
+        self.quota = quota
+        self._validate_only = event.validate_only
+        self._charged: set[str] = set()
+        self._c = c
+
+    async def attempt(self, wishes: Collection[GrowthWish]) -> dict[str, TopicOutcome]:
+        """Judge and write once; the topics that are not in the answer were changed by somebody else."""
+        legal = [wish.topic for wish in wishes if name_problem(wish.topic) is None]  # no other is below that folder
+        read = await self._c.store.read_topics(legal)
+        plans = await self._plan_each(wishes, read, broken={*legal} - read.topics.keys() - read.missing)
+        outcomes = {topic: TopicOutcome(plan) for topic, plan in plans.items() if isinstance(plan, Refusal)}
+        allowed = {topic: plan for topic, plan in plans.items() if isinstance(plan, PlannedGrowth)}
+        if self._validate_only:
+            return outcomes | {topic: _grown(plan) for topic, plan in allowed.items()}
+        images: dict[str, TopicImage] = {}
+        for topic, plan in allowed.items():
+            images[topic] = self._image(read.topics[topic], plan)
+            await self._c.outbox.pace.breathe()
+        results = await self._c.store.write_topics(images, growing=images.keys()) if images else {}
+        for topic, result in results.items():
+            if isinstance(result, Written):
+                outcomes[topic] = _grown(allowed[topic])
+            elif not isinstance(result, Conflict):
+                _alarm(self._c, "partitions were not added", topic, result.reason)
+                outcomes[topic] = TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR))
+        return outcomes
+
+    async def _plan_each(
+        self, wishes: Iterable[GrowthWish], read: TopicsRead, broken: Container[str]
+    ) -> dict[str, PlannedGrowth | Refusal]:
+        plans: dict[str, PlannedGrowth | Refusal] = {}
+        placed = 0
+        for wish in wishes:
+            plan: PlannedGrowth | Refusal = TOO_MANY_AT_ONCE
+            if wish.topic in broken:
+                text = f"The znode of the topic '{wish.topic}' cannot be understood."
+                plan = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, text)
+            elif is_in_quarantine(self._c.context, wish.topic):
+                plan = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"The topic '{wish.topic}' is in quarantine.")
+            elif placed < MAX_AT_ONCE:
+                plan = self._plan(wish, read.topics.get(wish.topic))
+            placed += len(plan.added) if isinstance(plan, PlannedGrowth) else 0
+            plans[wish.topic] = plan
+            await self._c.outbox.pace.breathe()
+        return plans
+
+    def _plan(self, wish: GrowthWish, image: TopicImage | None) -> PlannedGrowth | Refusal:
+        topic, c = wish.topic, self._c
+        current = image.assignments if image is not None else {}
+        queued = topic in c.context.queued_for_deletion
+        plan = plan_growth(wish, current, _racks(c), queued_for_deletion=queued)
+        if isinstance(plan, Refusal) or self._validate_only or topic in self._charged:
+            return plan
+        if not self.quota.take(len(plan.added), c.clock.monotonic()):
+            return THROTTLED
+        self._charged.add(topic)
+        return plan
+
+    def _image(self, image: TopicImage, plan: PlannedGrowth) -> TopicImage:
+        return replace(keep_id(self._c, image), assignments={**image.assignments, **_assigned(plan.added)})
+
+
+_CONTENDED: Final = TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "Somebody else keeps changing the topic."))
+
+
+def _grown(plan: PlannedGrowth) -> TopicOutcome:
+    return TopicOutcome(partitions=frozenset(plan.added))
+
+
+def _racks(c: Controller) -> dict[BrokerId, str | None]:
+    """Every registered broker with its rack; those in controlled shutdown too, as in the peer."""
+    return {broker.id: broker.rack for broker in c.context.brokers.values()}
+
+
+def _require_role(c: Controller) -> None:
+    if not c.is_active:
+        raise NotController("not the active controller")
+
+
+def _alarm(c: Controller, what: str, topic: str, reason: str) -> None:
+    log.error("topic znode was not written", topic=topic, reason=reason)
+    c.audit.record(AlarmRecord(what, f"{topic}: {reason}"))

@@ -1,0 +1,7 @@
+"""Somebody who asks a controller for something."""
+
+from typing import Final
+
+from events.admin import Requester
+
+ALICE: Final = Requester("User:alice", "alice", "app", 7, "127.0.0.1")

@@ -1,0 +1,71 @@
+"""Admin clients create topics, add partitions and delete, and one thing goes wrong at each transaction in turn.
+
+Whatever goes wrong: a topic exists with its configuration or not at all, and what exists is led, or is being deleted.
+"""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.topic_creation import TopicWish
+from events.admin import CreatePartitions, CreateTopics, DeleteTopics, Requester
+from replay.invariants import check
+from tests.fakes.world import World
+from tests.handlers.test_faults import (
+    Fault,
+    ask,
+    assert_in_order,
+    expire_after,
+    expire_before,
+    fail_unexpectedly,
+    lose_the_answer,
+)
+from tests.replay.logs import stamped_log
+
+BY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
+TRANSACTIONS = range(1, 16)
+"""More than the story takes; beyond its end nothing goes wrong any more."""
+
+
+async def story(fault: Fault, number: int) -> World:
+    world = World()
+    for broker in (1, 2, 3):
+        world.register(broker)
+    await world.start()
+    fault(world, number)
+    wishes = tuple(TopicWish(name, 2, 2, configs={"retention.ms": "5"}) for name in ("t", "u", "v"))
+    await ask(world, CreateTopics(BY, wishes))
+    await ask(world, CreatePartitions(BY, (GrowthWish("t", 4), GrowthWish("u", 3))))
+    await ask(world, DeleteTopics(BY, ("u",)))
+    return await world.settle()
+
+
+@pytest.mark.parametrize("number", TRANSACTIONS)
+@pytest.mark.parametrize("fault", [lose_the_answer, fail_unexpectedly, expire_before, expire_after])
+async def test_in_the_end_everything_is_in_order(fault: Callable[[World, int], None], number: int) -> None:
+    world = await story(fault, number)
+
+    topics = {path.split("/")[3] for path in world.tree.nodes if path.startswith("/brokers/topics/")}
+    configured = {path.split("/")[3] for path in world.tree.nodes if path.startswith("/config/topics/")}
+    assert topics == configured
+    assert topics == world.context.topics.keys()
+    for topic in topics - world.context.queued_for_deletion:
+        data = json.loads(world.tree.nodes[f"/brokers/topics/{topic}"].data or b"")
+        assert data["partitions"].keys() == {str(tp.partition) for tp in world.context.partitions_of(topic)}
+    for topic in sorted(world.context.queued_for_deletion):
+        world.context.remove_topic(topic)  # brokers have not answered, and are told nothing more of its leaders
+    assert_in_order(world)
+    assert list(check(stamped_log(world.audit.records))) == []
+
+
+async def test_without_faults_the_story_creates_enlarges_and_deletes() -> None:
+    begun: list[int] = []
+
+    world = await story(lambda world, _number: begun.append(len(world.zk.transactions)), 0)
+
+    assert world.context.topics.keys() == {"t", "u", "v"}
+    assert len(world.context.partitions_of("t")) == 4
+    assert world.context.deletions.started == {"u"}
+    assert len(world.zk.transactions) - begun[0] < TRANSACTIONS.stop

@@ -1,0 +1,167 @@
+"""Brokers that ask for TLS or SASL, and listeners whose clients see no controller."""
+
+import json
+
+import pytest
+
+from controllerd.core.model import BrokerId
+from controllerd.core.reach import Reach
+from controllerd.snapshot import Role
+from events.cluster import Reelect, Resign
+from replay.records import AlarmRecord
+from tests.fakes.world import World, ids
+
+VISIBLE = Reach(("PLAINTEXT", "CONTROL"), frozenset({"PLAINTEXT", "CONTROL", "CLIENTS"}), is_visible=True)
+NO_TALK, UNSEEN = "broker asks for TLS or SASL", "clients of a listener see no controller"
+REASON = "broker 3 asks for SASL_SSL on PLAINTEXT: TLS and SASL are not supported yet"
+
+
+def put(world: World, broker: int, **listeners: str) -> None:
+    """Register a broker, or change its registration, with these listeners and their protocols."""
+    body = {
+        "version": 5,
+        "host": None,
+        "port": -1,
+        "jmx_port": -1,
+        "timestamp": "1",
+        "endpoints": [f"{name}://127.0.0.1:{9000 + 10 * broker + at}" for at, name in enumerate(listeners)],
+        "listener_security_protocol_map": listeners,
+        "features": {},
+    }
+    world.tree.put(f"/brokers/ids/{broker}", json.dumps(body).encode())
+
+
+def alarms(world: World, what: str) -> list[str]:
+    return [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == what]
+
+
+@pytest.fixture
+async def world() -> World:
+    """Two plaintext brokers and an active controller that is visible on three listeners."""
+    world = World(reach=VISIBLE)
+    for broker in (1, 2):
+        put(world, broker, PLAINTEXT="PLAINTEXT", CLIENTS="PLAINTEXT")
+    await world.start()
+    world.forget()
+    return world
+
+
+async def test_a_broker_that_comes_and_cannot_be_talked_to_is_left_out_and_the_others_go_on(world: World) -> None:
+    world.put_topic("t", {0: [1, 3]})
+
+    put(world, 3, PLAINTEXT="SASL_SSL")
+    await world.settle()
+
+    assert world.context.live == set(ids(1, 2))
+    assert world.channels.open == set(ids(1, 2))
+    assert dict(world.snapshot.quarantine) == {"/brokers/ids/3": REASON}
+    assert alarms(world, NO_TALK) == [f"/brokers/ids/3: {REASON}"]
+    assert world.state("t")[:3] == (1, 0, [1])
+
+
+async def test_it_comes_in_once_it_asks_for_no_more_than_plaintext(world: World) -> None:
+    put(world, 3, PLAINTEXT="SASL_SSL")
+    await world.settle()
+
+    world.die(3)
+    put(world, 3, PLAINTEXT="PLAINTEXT")
+    await world.settle()
+
+    assert world.context.live == set(ids(1, 2, 3))
+    assert world.snapshot.quarantine == {}
+
+
+async def test_a_broker_that_comes_back_protected_is_dead_to_us(world: World) -> None:
+    world.put_topic("t", {0: [2, 1]})
+    await world.settle()
+
+    world.die(2)
+    put(world, 2, PLAINTEXT="SSL")
+    await world.settle()
+
+    assert world.context.live == {BrokerId(1)}
+    assert world.state("t")[:3] == (1, 1, [1])
+
+
+async def test_one_that_lives_is_served_where_it_was_when_its_registration_asks_for_more(world: World) -> None:
+    known = world.context.brokers[BrokerId(2)]
+
+    put(world, 2, PLAINTEXT="SSL")
+    await world.settle()
+
+    assert world.context.brokers[BrokerId(2)] is known
+    assert "/brokers/ids/2" in world.snapshot.quarantine
+    assert len(alarms(world, NO_TALK)) == 1
+
+
+async def test_the_control_plane_is_a_listener_that_we_talk_over(world: World) -> None:
+    put(world, 3, PLAINTEXT="PLAINTEXT", CONTROL="SSL")
+    await world.settle()
+
+    assert world.context.live == set(ids(1, 2))
+
+
+async def test_with_such_a_broker_in_the_cluster_the_next_election_is_refused(world: World) -> None:
+    put(world, 3, PLAINTEXT="SASL_SSL")
+    await world.call(Resign())
+    world.clock.now += world.c.stand_by_s + 1
+
+    world.queue.put(Reelect())
+    await world.settle()
+
+    assert (world.snapshot.role, world.snapshot.reason) == (Role.STANDBY, REASON)
+    assert alarms(world, "refused to lead") == [REASON]
+
+
+async def test_a_listener_that_we_do_not_have_is_told_once_and_shown_as_long_as_a_broker_has_it(world: World) -> None:
+    put(world, 3, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
+    await world.settle()
+    put(world, 4, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
+    await world.settle()
+    shown = dict(world.snapshot.uncovered)
+    for broker in (3, 4):
+        world.die(broker)
+    await world.settle()
+
+    assert world.context.live == set(ids(1, 2))
+    assert shown == {"EXTERNAL": "not among kafka.listeners (on broker 3, 4)"}
+    assert alarms(world, UNSEEN) == ["EXTERNAL: not among kafka.listeners (on broker 3)"]
+    assert world.snapshot.uncovered == {}
+
+
+async def test_a_broker_that_protects_a_listener_for_clients_is_served_and_its_clients_are_told_of(
+    world: World,
+) -> None:
+    put(world, 3, PLAINTEXT="PLAINTEXT", CLIENTS="SSL")
+    await world.settle()
+
+    reason = "it asks for SSL: TLS and SASL are not supported yet (on broker 3)"
+    assert world.context.live == set(ids(1, 2, 3))
+    assert world.snapshot.quarantine == {}
+    assert alarms(world, UNSEEN) == [f"CLIENTS: {reason}"]
+
+
+async def test_a_listener_that_a_live_broker_adds_is_noticed(world: World) -> None:
+    put(world, 2, PLAINTEXT="PLAINTEXT", CLIENTS="PLAINTEXT", EDGE="PLAINTEXT")
+    await world.settle()
+
+    assert alarms(world, UNSEEN) == ["EDGE: not among kafka.listeners (on broker 2)"]
+
+
+async def test_whoever_does_not_lead_shows_none(world: World) -> None:
+    put(world, 3, PLAINTEXT="PLAINTEXT", EXTERNAL="PLAINTEXT")
+    await world.settle()
+
+    await world.call(Resign())
+
+    assert world.snapshot.uncovered == {}
+
+
+async def test_where_clients_are_not_to_find_us_no_listener_is_missed() -> None:
+    world = World(reach=Reach(("PLAINTEXT",)))
+    put(world, 1, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
+
+    await world.start()
+
+    assert world.snapshot.uncovered == {}
+    assert world.context.live == {BrokerId(1)}

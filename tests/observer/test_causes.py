@@ -1,0 +1,278 @@
+"""What two pictures say has happened in between."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controllerd.observer.causes import Cause, Kind, Unjudged, Unseen, causes
+from controllerd.pace import Pace
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Node
+from controllerd.zk.pictures import Picture, take_picture
+from events.cluster import BrokerChange
+from events.elections import TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
+from events.topics import PartitionModifications, TopicChange
+from tests.fakes.store import FakeStore
+from tests.fakes.world import ids, tp
+
+T0, T1, U0 = tp("t"), tp("t", 1), tp("u")
+Found = Cause | Unjudged
+F = TypeVar("F", Cause, Unjudged)
+
+
+def state(leader: int, leader_epoch: int, *isr: int) -> LeaderAndIsr:
+    return LeaderAndIsr(BrokerId(leader), leader_epoch, ids(*isr), 1, 0)
+
+
+def those(*partitions: TopicPartition) -> frozenset[TopicPartition]:
+    return frozenset(partitions)
+
+
+def allow_unclean(store: FakeStore, path: str) -> None:
+    store.tree.put(path, codecs.encode_config({"unclean.leader.election.enable": "true"}))
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    """t-0 on 1 and 2, t-1 on 2 and 3, u-0 on 3 alone; all led by their first replica."""
+    store = FakeStore()
+    store.lead()
+    for broker in (1, 2, 3):
+        store.add_broker(broker)
+    store.add_topic("t", {0: [1, 2], 1: [2, 3]})
+    store.add_topic("u", {0: [3]})
+    store.set_state(T0, state(1, 0, 1, 2))
+    store.set_state(T1, state(2, 0, 2, 3))
+    store.set_state(U0, state(3, 0, 3))
+    return store
+
+
+async def seen(store: FakeStore, *steps: Callable[[], object]) -> list[Found]:
+    """What is found after these steps."""
+    before = await take_picture(store.zk)
+    for step in steps:
+        step()
+    return await causes(before, await take_picture(store.zk), Pace())
+
+
+def only(found: list[Found], kind: type[F]) -> F:
+    (one,) = found
+    assert isinstance(one, kind)
+    return one
+
+
+async def test_nothing_happened(store: FakeStore) -> None:
+    assert await seen(store) == []
+
+
+async def test_a_broker_that_died_is_the_cause_for_its_partitions(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.remove_broker(1)), Cause)
+
+    assert (cause.kind, cause.subjects, cause.events) == (Kind.BROKER_DIED, ("1",), (BrokerChange(),))
+    assert cause.partitions == those(T0)
+    assert cause.facts["/brokers/ids/1"] is None
+
+
+async def test_what_the_controller_did_then_is_no_fact(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.remove_broker(1), lambda: store.set_state(T0, state(2, 1, 2)))
+
+    assert only(found, Cause).facts.keys() == {"/brokers/ids/1", paths.CONTROLLER_EPOCH}
+
+
+async def test_a_broker_with_another_epoch_bounced(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.add_broker(3)), Cause)
+
+    assert (cause.kind, cause.partitions) == (Kind.BROKER_BOUNCED, those(T1, U0))
+    assert isinstance(cause.facts["/brokers/ids/3"], Node)
+
+
+async def test_a_broker_came(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.add_broker(4)), Cause)
+
+    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_CAME, ("4",), frozenset())
+
+
+async def test_brokers_that_died_together_are_one_cause(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(3)), Cause)
+
+    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_DIED, ("1", "3"), those(T0, T1, U0))
+
+
+async def test_a_death_with_a_later_epoch_was_answered_by_a_new_controller(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.remove_broker(1), store.depose), Cause)
+
+    assert (cause.kind, cause.is_failover) == (Kind.BROKER_DIED, True)
+
+
+async def test_a_failover_is_the_cause_of_what_changed_with_it(store: FakeStore) -> None:
+    cause = only(await seen(store, store.depose, lambda: store.set_state(U0, state(-1, 1, 3))), Cause)
+
+    assert (cause.kind, cause.is_failover, cause.partitions) == (Kind.FAILOVER, True, those(U0))
+
+
+async def test_topics_that_were_created_are_one_cause(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.add_topic("v", {0: [1]}), lambda: store.add_topic("w", {0: [1]}))
+
+    cause = only(found, Cause)
+    assert (cause.kind, cause.events) == (Kind.TOPICS_CREATED, (TopicChange(),))
+    assert cause.partitions == those(tp("v"), tp("w"))
+
+
+async def test_partitions_were_added(store: FakeStore) -> None:
+    cause = only(await seen(store, lambda: store.add_topic("u", {0: [3], 1: [1]})), Cause)
+
+    assert (cause.kind, cause.events) == (Kind.PARTITIONS_ADDED, (PartitionModifications("u"),))
+    assert cause.partitions == those(tp("u", 1))
+
+
+async def test_a_reassignment_is_judged_by_its_end_alone(store: FakeStore) -> None:
+    moving = ReplicaAssignment(ids(1, 3), ids(1), ids(3))
+    cause = only(await seen(store, lambda: store.add_topic("u", {0: moving})), Cause)
+
+    assert (cause.kind, cause.partitions, cause.events) == (Kind.REASSIGNED, those(U0), ())
+
+
+async def test_a_topic_allows_unclean_elections_for_what_has_no_leader(store: FakeStore) -> None:
+    store.set_state(T0, state(-1, 1, 1))
+    cause = only(await seen(store, lambda: allow_unclean(store, "/config/topics/t")), Cause)
+
+    assert (cause.kind, cause.partitions) == (Kind.UNCLEAN_ALLOWED, those(T0))
+    assert cause.events == (TopicUncleanLeaderElectionEnable("t"),)
+
+
+async def test_the_cluster_allows_unclean_elections(store: FakeStore) -> None:
+    store.set_state(U0, state(-1, 1, 3))
+    cause = only(await seen(store, lambda: allow_unclean(store, "/config/brokers/<default>")), Cause)
+
+    assert (cause.partitions, cause.events) == (those(U0), (UncleanLeaderElectionEnable(),))
+
+
+async def test_another_configuration_is_no_cause(store: FakeStore) -> None:
+    other = codecs.encode_config({"retention.ms": "1"})
+
+    assert await seen(store, lambda: store.tree.put("/config/topics/t", other)) == []
+
+
+async def test_a_deletion_is_judged_by_its_end_alone(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.tree.put("/admin/delete_topics/u"))
+
+    cause = only(found, Cause)
+    assert (cause.kind, cause.subjects, cause.partitions, cause.events) == (Kind.TOPICS_DELETED, ("u",), those(U0), ())
+
+
+async def test_a_topic_that_went_on_request_was_deleted(store: FakeStore) -> None:
+    store.tree.put("/admin/delete_topics/u")
+    found = await seen(store, lambda: store.tree.remove("/brokers/topics/u"))
+
+    assert only(found, Cause).kind is Kind.TOPICS_DELETED
+
+
+async def test_a_death_says_nothing_of_topics_that_are_being_deleted(store: FakeStore) -> None:
+    store.tree.put("/admin/delete_topics/u")
+    found = await seen(store, lambda: store.remove_broker(3), lambda: store.set_state(U0, state(-1, 1, 3)))
+
+    assert [(each.kind, each.partitions) for each in found] == [
+        (Kind.BROKER_DIED, those(T1)),
+        (Unseen.BEING_DELETED, those(U0)),
+    ]
+
+
+async def test_an_isr_that_its_leader_asked_for_is_not_judged(store: FakeStore) -> None:
+    unjudged = only(await seen(store, lambda: store.set_state(T0, state(1, 0, 1))), Unjudged)
+
+    assert (unjudged.kind, unjudged.partitions) == (Unseen.ISR_CHANGED, those(T0))
+
+
+async def test_a_leader_that_moved_from_a_live_broker_is_not_judged_but_described(store: FakeStore) -> None:
+    unjudged = only(await seen(store, lambda: store.set_state(T0, state(2, 1, 2))), Unjudged)
+
+    assert (unjudged.kind, unjudged.partitions) == (Unseen.LEADER_MOVED, those(T0))
+    assert unjudged.notes == {"live": 1, "in sync": 1, "preferred": 0}
+
+
+async def test_a_later_leader_epoch_alone_is_not_judged(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.set_state(T0, state(1, 1, 1, 2)))
+
+    assert only(found, Unjudged).kind is Unseen.LEADER_EPOCH_ROSE
+
+
+async def test_a_topic_that_vanished_is_not_judged(store: FakeStore) -> None:
+    unjudged = only(await seen(store, lambda: store.tree.remove("/brokers/topics/u")), Unjudged)
+
+    assert (unjudged.kind, unjudged.partitions) == (Unseen.TOPIC_VANISHED, those(U0))
+
+
+async def test_a_topic_that_was_created_again_is_not_judged(store: FakeStore) -> None:
+    def again() -> None:
+        store.tree.remove("/brokers/topics/u")
+        store.add_topic("u", {0: [1]})
+        store.set_state(U0, state(1, 0, 1))
+
+    assert only(await seen(store, again), Unjudged).kind is Unseen.TOPIC_VANISHED
+
+
+async def test_a_state_that_cannot_be_understood_is_not_judged(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.tree.put(paths.partition_state(U0), b"?"))
+
+    assert only(found, Unjudged).kind is Unseen.STATE_VANISHED
+
+
+async def test_a_state_that_went_from_a_topic_that_stayed_is_not_judged(store: FakeStore) -> None:
+    found = await seen(store, lambda: store.tree.remove(paths.partition_state(U0)))
+
+    assert only(found, Unjudged).kind is Unseen.STATE_VANISHED
+
+
+@pytest.mark.parametrize("name", ["\u00b2", "\uff11", "x", "-1"])
+async def test_a_child_that_names_no_broker_concerns_no_partition(store: FakeStore, name: str) -> None:
+    cause = only(await seen(store, lambda: store.tree.put(f"/brokers/ids/{name}", b"{}")), Cause)
+
+    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_CAME, (name,), frozenset())
+
+
+async def test_a_child_that_names_no_broker_is_no_live_leader(store: FakeStore) -> None:
+    store.tree.put("/brokers/ids/\u00b2", b"{}")
+    unjudged = only(await seen(store, lambda: store.set_state(T0, state(2, 1, 2))), Unjudged)
+
+    assert unjudged.notes["live"] == 1
+
+
+async def test_a_topic_znode_that_cannot_be_understood_is_no_cause(store: FakeStore) -> None:
+    broken = await seen(store, lambda: store.tree.put("/brokers/topics/u", b"?"))
+
+    assert [each.kind for each in broken if isinstance(each, Cause)] == []
+
+
+async def test_a_partition_is_explained_once(store: FakeStore) -> None:
+    store.set_state(U0, state(-1, 1, 3))
+    found = await seen(store, lambda: store.add_broker(3), lambda: allow_unclean(store, "/config/topics/u"))
+
+    assert [(each.kind, each.partitions) for each in found] == [(Kind.BROKER_BOUNCED, those(T1, U0))]
+
+
+async def test_what_a_broker_and_a_configuration_concern_at_once_is_mixed(store: FakeStore) -> None:
+    store.set_state(U0, state(-1, 1, 3))
+    found = await seen(store, lambda: store.add_broker(3), lambda: allow_unclean(store, "/config/topics/u"))
+
+    assert only(found, Cause).mixed == those(U0)
+
+
+async def test_partitions_on_several_brokers_that_moved_at_once_are_mixed(store: FakeStore) -> None:
+    one = only(await seen(store, lambda: store.remove_broker(3)), Cause)
+    two = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(2)), Cause)
+
+    assert (one.mixed, two.mixed) == (those(), those(T0))
+
+
+async def test_a_topic_that_is_created_while_a_broker_moves_is_mixed(store: FakeStore) -> None:
+    death, creation = await seen(store, lambda: store.remove_broker(3), lambda: store.add_topic("v", {0: [1, 2]}))
+
+    assert isinstance(death, Cause)
+    assert isinstance(creation, Cause)
+    assert (death.mixed, creation.mixed) == (those(), those(tp("v")))
+
+
+async def test_the_pictures_of_an_empty_zookeeper_are_alike() -> None:
+    assert await causes(Picture({}, {}), Picture({}, {}), Pace()) == []

@@ -1,0 +1,137 @@
+"""What ours would have written is what the built-in controller was recorded to write."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import pytest
+
+from controllerd.core.model import LeaderAndIsr, TopicPartition
+from controllerd.core.policy import Policy
+from controllerd.errors import IllegalState
+from controllerd.observer.causes import Cause, Kind, causes
+from controllerd.observer.judge import EQUAL, Ruling, Verdict, judge
+from controllerd.observer.rehearsal import Rehearsed, rehearse, rehearse_failover, state_of
+from controllerd.observer.stage import Manner
+from controllerd.pace import Pace
+from controllerd.zk import paths
+from controllerd.zk.access import Node
+from controllerd.zk.pictures import Picture
+from events.cluster import BrokerChange
+from tests.fakes.world import NODE_ID, ManualClock
+from tests.observer.recorded import Recording, Seen
+
+MANNER: Final = Manner(NODE_ID, "PLAINTEXT", Policy(auto_leader_rebalance_enable=False))
+DEATHS: Final = ("B1", "C2", "C4", "C7", "C7A", "C7B", "L1", "R4B", "U1")
+"""Recordings in which a broker dies or bounces."""
+OTHERS: Final = ("B2", "B3", "C1", "C3", "F1", "P1", "P2", "R6", "T1", "X1")
+"""Recordings in which something else happens that shows in ZooKeeper."""
+
+
+async def rehearsed(seen: Seen, cause: Cause) -> Rehearsed:
+    if cause.is_failover:
+        return await rehearse_failover(seen.before, cause.facts, MANNER, ManualClock())
+    return await rehearse(seen.before, cause.facts, cause.events, MANNER, ManualClock())
+
+
+def state(tp: TopicPartition, picture: Picture) -> LeaderAndIsr | None:
+    return state_of(tp, picture.nodes.get(paths.partition_state(tp)))
+
+
+async def rehearsable(seen: Seen) -> AsyncIterator[Cause]:
+    for cause in await causes(seen.before, seen.after, Pace()):
+        if isinstance(cause, Cause) and (cause.events or cause.is_failover):
+            yield cause
+
+
+@pytest.mark.parametrize("scenario", [*DEATHS, *OTHERS])
+async def test_the_states_are_those_of_the_recording(scenario: str) -> None:
+    for seen in await Recording(scenario).steps():
+        async for cause in rehearsable(seen):
+            would = await rehearsed(seen, cause)
+            judged = cause.partitions | would.touched
+
+            assert {tp: would.state(tp) for tp in judged} == {tp: state(tp, seen.after) for tp in judged}
+
+
+@pytest.mark.parametrize("scenario", DEATHS)
+async def test_every_death_of_the_recording_is_judged_and_equal(scenario: str) -> None:
+    verdicts = set()
+    for seen in await Recording(scenario).steps():
+        async for cause in rehearsable(seen):
+            if cause.kind in {Kind.BROKER_DIED, Kind.BROKER_BOUNCED}:
+                verdicts |= await judged(seen, cause)
+
+    assert verdicts == {EQUAL}
+
+
+async def judged(seen: Seen, cause: Cause) -> set[Verdict]:
+    would = await rehearsed(seen, cause)
+    return {judge(state(tp, seen.before), would.state(tp), state(tp, seen.after)) for tp in cause.partitions}
+
+
+async def death_in(scenario: str) -> tuple[Seen, Cause]:
+    """The first broker that dies in a recording."""
+    for seen in await Recording(scenario).steps():
+        async for cause in rehearsable(seen):
+            if cause.kind is Kind.BROKER_DIED:
+                return seen, cause
+    raise AssertionError(scenario)
+
+
+async def test_a_controller_that_does_nothing_is_different() -> None:
+    # In F3 the role is taken away by somebody who then does not serve.
+    seen, cause = await death_in("F3")
+
+    (verdict,) = await judged(seen, cause)
+
+    assert verdict.ruling is Ruling.DIFFERENT
+    assert verdict.fields == ("leader", "leader_epoch", "isr")
+
+
+async def test_the_picture_stays_as_it_was() -> None:
+    seen, cause = await death_in("C2")
+    nodes, children = dict(seen.before.nodes), dict(seen.before.children)
+
+    await rehearsed(seen, cause)
+
+    assert (seen.before.nodes, seen.before.children) == (nodes, children)
+
+
+async def test_what_would_be_sent_is_counted() -> None:
+    seen, cause = await death_in("C2")
+
+    would = await rehearsed(seen, cause)
+
+    assert Counter(would.requests) == Counter(sent_in_the_recording("C2"))
+
+
+def sent_in_the_recording(scenario: str) -> Mapping[str, int]:
+    return Counter(line.api for step in Recording(scenario).trace.steps for line in step.requests)
+
+
+async def test_a_cluster_at_rest_gives_nothing_to_do() -> None:
+    seen, _ = await death_in("C2")
+
+    would = await rehearse(seen.before, {}, (BrokerChange(),), MANNER, ManualClock())
+
+    assert (would.written, would.requests, would.alarms) == ((), {}, ())
+
+
+async def test_an_unclean_election_is_told() -> None:
+    told = [
+        (await rehearsed(seen, cause)).unclean
+        for seen in await Recording("U1").steps()
+        async for cause in rehearsable(seen)
+        if cause.kind is Kind.UNCLEAN_ALLOWED
+    ]
+
+    assert told == [{TopicPartition("t", 0)}]
+
+
+@pytest.mark.parametrize("epoch", [None, Node(b"many", 1, 1)], ids=["missing", "no number"])
+async def test_without_a_controller_epoch_there_is_no_term_to_rehearse_in(epoch: Node | None) -> None:
+    seen, cause = await death_in("C2")
+
+    with pytest.raises(IllegalState, match="no term to rehearse in"):
+        await rehearse(seen.before, {paths.CONTROLLER_EPOCH: epoch}, cause.events, MANNER, ManualClock())

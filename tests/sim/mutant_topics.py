@@ -1,0 +1,36 @@
+"""Planted bugs of calls that create topics."""
+
+from typing import Final
+
+from tests.sim.mutant import bug
+
+_CREATION: Final = "handlers/topic_creation.py"
+_STORE: Final = "controllerd/zk/store_topics.py"
+
+TOPIC_CALLS: Final = (
+    bug(
+        "validation-creates",
+        "a topic that is only to be validated is created",
+        "L10",
+        _CREATION,
+        "    made = {} if event.validate_only else await _create(allowed, c)\n",
+        "    made = await _create(allowed, c)\n",
+    ),
+    bug(
+        "configuration-apart",
+        "the configuration of a new topic is written beside it, whether the topic can be created or not",
+        "peer 3.9",
+        _STORE,
+        "            written = await self._writer.write_groups(list(groups.values()))\n",
+        "            await self._writer.write([group[0] for group in groups.values()])\n"
+        "            written = await self._writer.write_groups([group[1:] for group in groups.values()])\n",
+    ),
+    bug(
+        "lost-creation-is-another",
+        "a topic whose creation was not answered counts as somebody else's",
+        "KAFKA-1382, I-38",
+        "controllerd/zk/packing.py",
+        "            self.results[index] = effect or _first_conflict(group, found)\n",
+        "            self.results[index] = _first_conflict(group, found)\n",
+    ),
+)

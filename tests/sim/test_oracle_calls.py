@@ -1,0 +1,219 @@
+"""Rules of calls for topics: each wrong step trips its rule alone, true histories trip none."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.sim.oracle import Operation
+from tests.sim.oracle_calls import RULES, Wanted, Wish
+from tests.sim.oracle_samples import (
+    CONFIG,
+    LONG,
+    TOOL_SESSION,
+    TOPIC,
+    WINDOW,
+    Tale,
+    create,
+    delete,
+    document,
+    set_,
+    topic,
+)
+
+Step = Callable[[Tale], object]
+
+NEW: Final = "/brokers/topics/n"
+NEW_CONFIG: Final = "/config/topics/n"
+MARKER: Final = "/admin/delete_topics/t"
+USER: Final = "/config/users/alice"
+CHANGE: Final = "/config/changes/config_change_0000000000"
+EMPTY: Final = document(version=1, config={})
+ID: Final = "id-n"
+
+
+def told(*steps: Step) -> Step:
+    def all_of_them(tale: Tale) -> None:
+        for step in steps:
+            step(tale)
+
+    return all_of_them
+
+
+class Asked:
+    """A wish that a story makes and ends; another one in each story."""
+
+    def __init__(self, wanted: Wanted = Wanted.CREATE, name: str = "n", **fields: Any) -> None:
+        self._fields = wanted, name, fields
+        self.wish: Wish
+
+    def __call__(self, tale: Tale) -> None:
+        """It is made."""
+        wanted, name, fields = self._fields
+        self.wish = Wish(wanted, name, tale.time, **fields)
+        tale.zookeeper.calls.ask([self.wish])
+
+    def answered(self, error: int = 0, topic_id: str | None = None) -> Step:
+        """It ends with an answer."""
+        return lambda tale: tale.zookeeper.calls.answer(self.wish, tale.time, error, topic_id)
+
+    def lost(self, tale: Tale) -> None:
+        """It ends without one."""
+        tale.zookeeper.calls.lose([self.wish], tale.time)
+
+
+def made(partitions: dict[int, list[int]], config: bytes | None = EMPTY, **fields: Any) -> Step:
+    """An instance creates a topic, with its configuration first."""
+    before: list[Operation] = [] if config is None else [create(NEW_CONFIG, config)]
+    znode = create(NEW, topic(partitions, **{"topic_id": ID, **fields}))
+    return lambda tale: tale.fenced(*before, znode)
+
+
+def fenced(*operations: Operation) -> Step:
+    return lambda tale: tale.fenced(*operations)
+
+
+def by_tool(*operations: Operation) -> Step:
+    return lambda tale: tale.write(TOOL_SESSION, *operations)
+
+
+def grown(partitions: dict[int, list[int]]) -> Step:
+    return fenced(set_(TOPIC, topic(partitions), 0))
+
+
+def long_after(tale: Tale) -> None:
+    tale.time += LONG
+
+
+def within_the_window(tale: Tale) -> None:
+    tale.time += WINDOW / 2
+
+
+def user(**config: str) -> bytes:
+    return document(version=1, config=config)
+
+
+ONE: Final = {0: [1]}
+MORE: Final = {0: [1, 2, 3], 1: [3, 1, 2]}
+
+
+def _wrong() -> list[tuple[str, Step]]:
+    asked, lost, two, given = Asked(), Asked(), Asked(partitions=2), Asked(assignments={0: (3, 1)})
+    configured, refused, validated, quiet = Asked(configs={"a": "b"}), Asked(), Asked(validates_only=True), Asked()
+    ids = Asked()
+    grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
+    by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
+    dooms, unknown, exists = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked()
+    throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
+    return [
+        # Nobody asked, not any more, not for this, or was told that it was refused.
+        ("Z-36", made(ONE)),
+        ("Z-36", told(lost, lost.lost, long_after, made(ONE))),
+        ("Z-36", told(validated, made(ONE))),
+        ("Z-36", told(refused, made(ONE), refused.answered(38))),
+        ("Z-36", grown(MORE)),
+        ("Z-36", told(shrinks, grown(MORE), shrinks.answered(37))),
+        ("Z-36", fenced(create(MARKER))),
+        ("Z-36", told(elsewhere, fenced(create(MARKER)), elsewhere.answered(73))),
+        # Not what was asked for.
+        ("Z-37", told(two, made(ONE))),
+        ("Z-37", told(asked, made({0: [1, 2]}))),
+        ("Z-37", told(asked, made({0: [7]}))),
+        ("Z-37", told(given, made({0: [1, 3]}))),
+        ("Z-37", told(configured, made(ONE))),
+        ("Z-37", told(grows, grown({0: [1, 2, 3], 1: [1, 2, 3], 2: [1, 2, 3]}))),
+        ("Z-37", told(by_hand, grown(MORE))),
+        # A configuration alone.
+        ("Z-38", fenced(create(NEW_CONFIG, EMPTY))),
+        ("Z-38", fenced(create(CONFIG, EMPTY))),
+        # The id of another topic, or none.
+        ("Z-39", told(ids, made(ONE, topic_id="id-t"))),
+        ("Z-39", told(ids, made(ONE, topic_id=None))),
+        # Answers that are not true.
+        ("Z-40", told(quiet, quiet.answered(0, ID))),
+        ("Z-40", told(quiet, made(ONE), quiet.answered(0, "another"))),
+        ("Z-40", told(grows, grows.answered())),
+        ("Z-40", told(dooms, dooms.answered())),
+        ("Z-40", told(unknown, unknown.answered(3))),
+        ("Z-40", told(exists, exists.answered(36))),
+        ("Z-40", told(throttled, throttled.answered(89))),
+        # More than a credential.
+        ("Z-41", told(by_tool(create(USER, user(rate="1"))), fenced(set_(USER, user(), 0), create(CHANGE)))),
+        ("Z-41", fenced(create(USER, user(**{"SCRAM-SHA-256": "salt"})))),
+    ]
+
+
+WRONG: Final = _wrong()
+
+
+@pytest.mark.parametrize(("rule", "wrong"), WRONG)
+def test_a_wrong_step_trips_its_rule_and_no_other(rule: str, wrong: Step) -> None:
+    tale = Tale()
+    wrong(tale)
+    assert {found.id for found in tale.oracle.violations} == {rule}, tale.oracle.violations
+
+
+def test_a_topic_without_a_configuration_breaks_two_rules() -> None:
+    tale = Tale()
+    told(asked := Asked(), made(ONE, config=None))(tale)
+    assert {found.id for found in tale.oracle.violations} == {"Z-37", "Z-38"}, asked
+
+
+def _true() -> list[Step]:
+    asked, lost, other, late = Asked(), Asked(), Asked(), Asked(partitions=3)
+    given, validated = Asked(assignments={0: (1, 7)}), Asked(validates_only=True)
+    grows, dooms, again = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t")
+    unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
+    young = Asked(Wanted.DELETE, "n")
+    return [
+        told(asked, made(ONE), asked.answered(0, ID)),
+        told(asked, by_tool(create(NEW_CONFIG)), _over_a_stray, asked.answered(0, ID)),
+        # Nobody heard of it, and whoever asks again is told that it exists.
+        told(lost, lost.lost, within_the_window, other, made(ONE), other.answered(36)),
+        # Of two only one is answered without error.
+        told(other, late, made(ONE), other.answered(0, ID), late.answered(36)),
+        # A broker that nobody knows may be named by hand.
+        told(given, made({0: [1, 7]}), given.answered(0, ID)),
+        told(validated, validated.answered()),
+        told(grows, grown(MORE), grows.answered()),
+        told(dooms, fenced(create(MARKER)), dooms.answered()),
+        # Somebody else's marker will do.
+        told(again, by_tool(create(MARKER)), again.answered()),
+        told(unknown, unknown.answered(3)),
+        told(exists, exists.answered(36)),
+        # What was created a moment ago need not be known yet.
+        told(by_tool(create(NEW, topic(ONE))), young, young.answered(3)),
+        told(
+            by_tool(create(USER, user(rate="1"))),
+            fenced(set_(USER, user(rate="1", **{"SCRAM-SHA-256": "salt"}), 0), create(CHANGE)),
+        ),
+    ]
+
+
+def _over_a_stray(tale: Tale) -> None:
+    """The configuration of an earlier topic is there, and is written over."""
+    tale.fenced(set_(NEW_CONFIG, EMPTY, 0), create(NEW, topic(ONE, topic_id=ID)))
+
+
+@pytest.mark.parametrize("true", _true())
+def test_a_true_history_trips_nothing(true: Step) -> None:
+    tale = Tale()
+    true(tale)
+    assert tale.oracle.violations == []
+
+
+def outlived(tale: Tale) -> None:
+    """A topic that an instance created goes, its configuration stays."""
+    told(Asked(), made(ONE), by_tool(delete(NEW)))(tale)
+
+
+def test_a_configuration_that_outlives_its_topic_is_told_until_it_goes() -> None:
+    tale = Tale()
+    outlived(tale)
+    assert tale.zookeeper.calls.stray_configs() == ["n"]
+    tale.write(TOOL_SESSION, delete(NEW_CONFIG))
+    assert tale.zookeeper.calls.stray_configs() == []
+
+
+def test_every_rule_is_tripped() -> None:
+    assert {rule for rule, _ in WRONG} == RULES.keys()

@@ -1,0 +1,145 @@
+"""A picture has everything that a controller reads, and says when it may never have been so."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
+from controllerd.zk import paths
+from controllerd.zk.access import Node
+from controllerd.zk.pictures import ATTEMPTS, take_picture
+from tests.fakes.store import FakeStore
+from tests.fakes.zookeeper import FakeZooKeeper, Tree
+
+T0 = TopicPartition("t", 0)
+STATE = paths.partition_state(T0)
+
+
+class Moving(FakeZooKeeper):
+    """A session that has something happen at the n-th read from now on."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree, 9)
+        self.at_read: dict[int, Callable[[], None]] = {}
+        self.reads = 0
+
+    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        self.reads += 1
+        self.at_read.pop(self.reads, lambda: None)()
+        return await super().read(paths)
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    store = FakeStore()
+    store.lead()
+    store.add_broker(1)
+    store.add_broker(2)
+    store.add_topic("t", {0: [1, 2], 1: [2, 1]})
+    store.set_state(T0, LeaderAndIsr(BrokerId(1), 0, (BrokerId(1), BrokerId(2)), 1, 0))
+    store.tree.put(paths.topic_config("t"), b"{}")
+    store.tree.put(paths.delete_topic("t"))
+    return store
+
+
+async def test_the_znodes_of_brokers_topics_states_requests_and_configs_are_in_it(store: FakeStore) -> None:
+    picture = await take_picture(store.zk)
+
+    assert picture.nodes.keys() == {
+        paths.CONTROLLER,
+        paths.CONTROLLER_EPOCH,
+        "/brokers/ids/1",
+        "/brokers/ids/2",
+        "/brokers/topics/t",
+        STATE,
+        "/config/topics/t",
+        "/admin/delete_topics/t",
+    }
+    assert all(node == store.tree.nodes[path] for path, node in picture.nodes.items())
+    assert not picture.is_torn
+
+
+async def test_the_children_of_folders_are_in_it(store: FakeStore) -> None:
+    picture = await take_picture(store.zk)
+
+    assert picture.names("/brokers/ids") == ("1", "2")
+    assert picture.names("/brokers/topics/t/partitions") == ("0",)
+    assert picture.names("/nowhere") == ()
+
+
+async def test_nothing_is_written_and_nothing_is_watched(store: FakeStore) -> None:
+    await take_picture(store.zk)
+    store.remove_broker(1)
+    store.tree.put("/brokers/topics/t", b"{}")
+
+    assert store.zk.transactions == []
+    assert store.events == []
+
+
+async def test_a_topic_that_cannot_be_understood_has_no_states(store: FakeStore) -> None:
+    store.tree.put("/brokers/topics/t", b"not json")
+
+    picture = await take_picture(store.zk)
+
+    assert picture.nodes["/brokers/topics/t"].data == b"not json"
+    assert STATE not in picture.nodes
+
+
+async def test_the_next_picture_knows_a_topic_that_got_more_partitions(store: FakeStore) -> None:
+    before = await take_picture(store.zk)
+    store.add_topic("t", {0: [1, 2], 1: [2, 1], 2: [1, 2]})
+
+    after = await take_picture(store.zk, before)
+
+    assert [len(picture.state_paths["t"]) for picture in (before, after)] == [2, 3]
+
+
+async def test_what_has_not_changed_is_not_decoded_again(store: FakeStore) -> None:
+    before = await take_picture(store.zk)
+
+    assert (await take_picture(store.zk, before)).state_paths["t"] is before.state_paths["t"]
+
+
+async def test_pictures_share_what_stayed_as_it_was(store: FakeStore) -> None:
+    before = await take_picture(store.zk)
+    store.tree.put(paths.topic_config("t"), b"{ }")
+
+    after = await take_picture(store.zk, before)
+
+    assert after.nodes[STATE] is before.nodes[STATE]
+    assert after.nodes[paths.topic_config("t")].data == b"{ }"
+
+
+@pytest.mark.parametrize(("data", "epoch"), [(b"7", 7), (b"seven", -1), (None, -1)])
+async def test_the_controller_epoch_is_a_number_or_nothing(store: FakeStore, data: bytes | None, epoch: int) -> None:
+    if data is None:
+        store.tree.remove(paths.CONTROLLER_EPOCH)
+    else:
+        store.tree.put(paths.CONTROLLER_EPOCH, data)
+
+    assert (await take_picture(store.zk)).controller_epoch == epoch
+
+
+async def test_a_broker_that_dies_meanwhile_has_it_taken_anew(store: FakeStore) -> None:
+    zk = Moving(store.tree)
+    zk.at_read[3] = lambda: store.remove_broker(1)
+
+    picture = await take_picture(zk)
+
+    assert picture.names("/brokers/ids") == ("2",)
+    assert "/brokers/ids/1" not in picture.nodes
+    assert not picture.is_torn
+
+
+async def test_a_cluster_that_never_rests_gives_a_torn_picture(store: FakeStore) -> None:
+    zk = Moving(store.tree)
+    zk.at_read = dict.fromkeys(range(1, 100), store.depose)
+
+    assert (await take_picture(zk)).is_torn
+    assert zk.reads <= ATTEMPTS * 10
+
+
+async def test_a_zookeeper_without_kafka_gives_an_empty_picture() -> None:
+    picture = await take_picture(FakeZooKeeper())
+
+    assert (picture.nodes, picture.children) == ({}, {})

@@ -1,0 +1,40 @@
+"""DescribeConfigs as a client of a broker: what it says of its own settings; kio does the bytes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from controllerd.core.topic_defaults import BrokerSetting, ConfigSource
+from wire.api_codec import fill
+from wire.api_messages import present
+from wire.errors import MalformedMessage
+from wire.kio_codec import decode_entity, encode_entity, request_type, response_type
+from wire.versions import ApiKey
+
+VERSION: Final = 1
+"""The first that names the source of a value, and spoken by every broker since Kafka 1.1."""
+_BROKER: Final = 4
+
+
+def encode_settings_query(broker: BrokerId, names: Sequence[str]) -> bytes:
+    """The body of a request for these settings; only the broker itself can answer it."""
+    resource = {"resource_type": _BROKER, "resource_name": str(broker), "configuration_keys": tuple(names)}
+    return encode_entity(fill(request_type(ApiKey.DESCRIBE_CONFIGS, VERSION), {"resources": [resource]}))
+
+
+def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
+    """The settings that the broker knows. :raises MalformedMessage: it does not tell them."""
+    answer: Any = decode_entity(response_type(ApiKey.DESCRIBE_CONFIGS, VERSION), body)
+    for result in present(answer.results):
+        if result.error_code != KafkaError.NONE:
+            raise MalformedMessage(f"a broker does not tell its settings: {result.error_code!r}")
+        return {row.name: BrokerSetting(row.value, _source(row.config_source)) for row in present(result.configs)}
+    raise MalformedMessage("a broker says nothing of its settings")
+
+
+def _source(code: int) -> ConfigSource:
+    try:
+        return ConfigSource(code)
+    except ValueError as error:
+        raise MalformedMessage(f"no setting of a broker has the source {code}") from error
