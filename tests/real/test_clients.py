@@ -159,7 +159,7 @@ async def test_the_configuration_of_a_topic_is_described_by_way_of_the_relay(ent
 
 @pytest.mark.parametrize("by_way_of", ["controllerd", "a broker"])
 async def test_kafka_topics_describes_a_topic(entrance: Entrance, by_way_of: str) -> None:
-    """The tool asks the controller for reassignments too, and does without them where they are not served."""
+    """The tool asks the controller for reassignments too; there are none."""
     options = ["--describe", "--topic", TOPIC]
     broker = f"127.0.0.1:{entrance.cluster.brokers[1].port}"
     done = await entrance.tool(TOPIC_COMMAND, *options, bootstrap=broker if by_way_of == "a broker" else None)

@@ -12,6 +12,7 @@ ROWS = {
     *(f"h{n}" for n in range(1, 9)),
     *(f"j{n}" for n in range(1, 8)),
     *(f"k{n}" for n in range(1, 5)),
+    *(f"l{n}" for n in range(1, 16)),
 }
 
 

@@ -3,26 +3,20 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from controllerd.audit.reader import AuditReader
-from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker
-from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.cluster import DevCluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
-from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
 from controllerd.dev.waiting import Waiting
-from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from replay.records import TermRecord, ZkWriteRecord
-from wire.errors import WireError
+from replay.records import ZkWriteRecord
+from tests.real.handover import WORST_GAP_S, brokers_first, missing_broker_in_the_lead, role_changes
 
 TOPIC, PARTITIONS = "orders", 6
-SESSION_MS = 6_000
 RESIGNATION_S = 2.0
-WORST_GAP_S = 5.0
-"""No broker dies, so the role must change hands without anybody waiting for a session to end."""
 TAKEOVER = ["setData", "delete", "create"], ["/controller_epoch", "/controller", "/controller"]
 
 
@@ -72,20 +66,7 @@ class Story:
         assert took <= RESIGNATION_S
 
     async def missing_broker_in_the_lead(self) -> str | None:
-        """Every broker names the same broker as the controller, and all show what ZooKeeper has."""
-        try:
-            told = await self.cluster.metadata()
-        except (OSError, WireError) as error:
-            return f"a broker does not answer: {error}"
-        holders = {metadata.controller_id for metadata in told.values()}
-        if len(holders) != 1 or not holders < set(BROKER_IDS):
-            return f"controllers are {sorted(holders)}"
-        view = await self.cluster.view()
-        if view.leaderships.keys() != view.assignments.keys():
-            return "a partition has no state yet"
-        if any(FIRST_NODE_ID in metadata.brokers for metadata in told.values()):
-            return "a broker still shows controllerd"
-        return next(iter(metadata_differences(view, told, holders.pop())), None)
+        return await missing_broker_in_the_lead(self.cluster)
 
     async def missing_audit(self) -> str | None:
         return await self.waiting.missing_audit(self.controller, await self.cluster.view())
@@ -96,23 +77,6 @@ class Story:
 
     async def audit_log(self) -> Path:
         return self.controller.audit_directory(await self.cluster.observer.cluster_id())
-
-
-@asynccontextmanager
-async def brokers_first(directory: Path) -> AsyncIterator[DevCluster]:
-    """Three brokers that elected one of them, and a controllerd that was not started yet."""
-    async with AsyncExitStack() as stack:
-        zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
-        connect = f"{zookeeper.connect}{CHROOT}"
-        observer = await stack.enter_async_context(ZooKeeperObserver(connect))
-        brokers = {n: RealBroker(n, connect, directory / f"broker-{n}") for n in BROKER_IDS}
-        for broker in brokers.values():
-            stack.push_async_callback(broker.close)
-        await asyncio.gather(*(broker.start() for broker in brokers.values()))
-        home = directory / "controllerd"
-        controller = ControllerProcess(FIRST_NODE_ID, connect, home, session_timeout_ms=SESSION_MS)
-        stack.push_async_callback(controller.close)
-        yield DevCluster("kafka", directory, zookeeper, observer, brokers, [controller])
 
 
 @asynccontextmanager
@@ -150,14 +114,8 @@ async def test_the_role_changes_hands_under_load_and_nothing_is_lost(tmp_path: P
         await story.waiting.until(story.waiting.missing_agreement, "every broker shows what ZooKeeper has")
         await story.waiting.until(story.missing_audit, "the audit log folds to ZooKeeper")
         log = await story.audit_log()
-        assert terms(log) == [("elected", 2), ("resigned", 2), ("elected", 4)]
+        assert role_changes(log) == [("elected", 2), ("resigned", 2), ("elected", 4)]
         assert elections(log) == [TAKEOVER, TAKEOVER]
-
-
-def terms(log: Path) -> list[tuple[str, int]]:
-    """The changes of the role and their epochs; a resignation is written down when it begins and when it is done."""
-    records = (record for _, record in AuditReader(log) if isinstance(record, TermRecord))
-    return list(dict.fromkeys((record.change, record.controller_epoch) for record in records))
 
 
 def elections(log: Path) -> list[tuple[list[str], list[str]]]:

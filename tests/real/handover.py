@@ -1,0 +1,74 @@
+"""A cluster whose brokers lead themselves before controllerd comes, and ways to see who leads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from controllerd.audit.reader import AuditReader
+from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker
+from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from replay.records import TermRecord
+from wire.errors import WireError
+
+SESSION_MS: Final = 6_000
+WORST_GAP_S: Final = 5.0
+"""No broker dies, so the role must change hands without anybody waiting for a session to end."""
+
+
+@asynccontextmanager
+async def brokers_first(
+    directory: Path,
+    *,
+    when_broker_holds: str = "takeover",
+    overrides: Mapping[str, str] | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> AsyncIterator[DevCluster]:
+    """Three brokers that elected one of them, and a controllerd that was not started yet.
+
+    ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's configuration.
+    """
+    async with AsyncExitStack() as stack:
+        zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
+        connect = f"{zookeeper.connect}{CHROOT}"
+        observer = await stack.enter_async_context(ZooKeeperObserver(connect))
+        brokers = {n: RealBroker(n, connect, directory / f"broker-{n}", overrides=overrides) for n in BROKER_IDS}
+        for broker in brokers.values():
+            stack.push_async_callback(broker.close)
+        await asyncio.gather(*(broker.start() for broker in brokers.values()))
+        controller = ControllerProcess(
+            FIRST_NODE_ID,
+            connect,
+            directory / "controllerd",
+            session_timeout_ms=SESSION_MS,
+            when_broker_holds=when_broker_holds,
+            settings=settings,
+        )
+        stack.push_async_callback(controller.close)
+        yield DevCluster("kafka", directory, zookeeper, observer, brokers, [controller])
+
+
+async def missing_broker_in_the_lead(cluster: DevCluster) -> str | None:
+    """Every broker names the same broker as the controller, and all show what ZooKeeper has."""
+    try:
+        told = await cluster.metadata()
+    except (OSError, WireError) as error:
+        return f"a broker does not answer: {error}"
+    holders = {metadata.controller_id for metadata in told.values()}
+    if len(holders) != 1 or not holders < set(BROKER_IDS):
+        return f"controllers are {sorted(holders)}"
+    view = await cluster.view()
+    if view.leaderships.keys() != view.assignments.keys():
+        return "a partition has no state yet"
+    if any(FIRST_NODE_ID in metadata.brokers for metadata in told.values()):
+        return "a broker still shows controllerd"
+    return next(iter(metadata_differences(view, told, holders.pop())), None)
+
+
+def role_changes(log: Path) -> list[tuple[str, int]]:
+    """The changes of the role and their epochs; a resignation is written down when it begins and when it is done."""
+    records = (record for _, record in AuditReader(log) if isinstance(record, TermRecord))
+    return list(dict.fromkeys((record.change, record.controller_epoch) for record in records))

@@ -1,0 +1,86 @@
+"""Writes ``docs/compatibility.md`` from the cells: ``python -m tests.tools.page``."""
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.real.comparison.asking import Justified, justified
+from tests.real.comparison.plan import EVERYTHING
+from tests.tools import configs, data, libraries, others, partitions, topics
+from tests.tools.cells import CELLS, WAYS, Cell, Client
+from tests.tools.seen import Seen, is_seen, read
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
+SOURCES: Final = (topics, partitions, configs, others, data, libraries)
+"""In the order of the page; importing them enters their cells."""
+NOT_SEEN: Final = "not seen yet"
+HEAD: Final = f"""\
+# Tools and clients
+
+Kafka's own command-line tools of 3.9.1, each by its main class, and admin clients in C and Python, unchanged, on a
+cluster of three stock brokers of 3.9.1 that controllerd leads (mode `visible`). Every row is a test that is run twice
+(`tests/real/test_tools.py`): with `--bootstrap-server` naming a broker, and naming controllerd. It checks what is
+printed, the exit status, that a tool logs no warning where there is nothing to warn of, and what ZooKeeper and the
+brokers have afterwards.
+
+*works* means: it does what Kafka documents. *refused in Kafka's words* means: with its error and its sentence, so that
+scripts that look for them go on. That answers are those of the built-in controller is shown elsewhere: in
+`tests/real/test_comparison.py` both controllers are asked more than {len(EVERYTHING) // 50 * 50} requests, and their
+answers are compared one by one; what differs on purpose is in `tests/real/comparison/differences.toml`, and below.
+
+This page is generated from the table of the tests and from what was seen when they ran (`tests/tools/seen.json`):
+`CONTROLLERD_TOOLS_SEEN=1 make test-real`, then `python -m tests.tools.page`. A cell that was changed since says
+*{NOT_SEEN}*.
+"""
+DIFFERENCES: Final = """\
+## Answers that differ from the built-in controller's on purpose
+
+| Request | In | Why |
+|---|---|---|
+"""
+TAIL: Final = """\
+## What is not here
+
+- kafka-dump-log, kafka-storage and the like work on files and ask no controller. kafka-delegation-tokens needs
+  authentication, which is not supported yet.
+- A `create.topic.policy.class.name` is a Java class, which controllerd cannot ask: where its `server.properties` names
+  one, it does not start. An `alter.config.policy.class.name` is asked by the broker that changes the configuration, as
+  before.
+"""
+
+
+def ordered() -> list[tuple[Client, list[Cell]]]:
+    """The cells by client, each client once, in the order of the page."""
+    order = [source.__name__ for source in SOURCES]
+    cells = sorted(CELLS, key=lambda each: order.index(each.run.__module__))
+    clients = dict.fromkeys(each.client for each in cells)
+    return [(client, [each for each in cells if each.client == client]) for client in clients]
+
+
+def page() -> str:
+    """The whole page."""
+    seen = read()
+    sections = itertools.chain.from_iterable(_section(*section, seen) for section in ordered())
+    return "\n".join([HEAD, *sections, DIFFERENCES + "".join(map(_difference, justified())), TAIL])
+
+
+def results(cell: Cell, seen: Seen) -> list[str]:
+    """What comes of an action by way of each entrance, as far as it was seen."""
+    return [cell.result if is_seen(seen, cell, way) else NOT_SEEN for way in WAYS]
+
+
+def _difference(row: Justified) -> str:
+    asks, fields = (", ".join(f"`{item}`" for item in items) for items in (row.asks, row.fields))
+    return f"| {asks} | {fields} | {row.why} |\n"
+
+
+def _section(client: Client, cells: list[Cell], seen: Seen) -> list[str]:
+    head = " | ".join(["Action", *(f"From {'a broker' if way == 'broker' else way}" for way in WAYS)])
+    rows = [f"| {' | '.join([each.action, *results(each, seen)])} |" for each in cells]
+    return [f"## {client.name}\n", f"`{client.main_class}`\n", f"| {head} |", "|---|---|---|", *rows, ""]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
