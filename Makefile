@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
 SEEDS ?= 2000
+FRAMES ?= 200000
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -16,7 +17,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants check bench chaos lock clean setup
+.PHONY: help demo dev test test-real sim mutants fuzz check bench chaos lock clean setup
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -61,6 +62,9 @@ sim: $(READY) ## The simulation: SEEDS=n stories with faults, in virtual time.
 
 mutants: $(READY) ## Plant known bugs one by one: the simulation has to find each.
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
+
+fuzz: $(READY) ## Odd and broken frames for the Kafka listener: FRAMES=n, SEED=n to repeat a run.
+	$(BIN)/python -m tests.fuzz --frames $(FRAMES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 chaos: $(READY) ## Ten random minutes on three real brokers (CONTROLLERD_CHAOS_SEED, CONTROLLERD_CHAOS_SECONDS).
 	$(BIN)/pytest -m chaos --timeout=0 -s $(ARGS)

@@ -1,0 +1,81 @@
+"""What a process holds on to: tasks, descriptors, bytes, and objects of the product that nobody needs any more.
+
+A leak of one small thing a request is not seen in the size of a process for long; the same thing counted by its type is
+seen at once.
+"""
+
+import asyncio
+import gc
+import resource
+from collections import Counter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_OURS: Final = ("channel_manager.", "controllerd.", "events.", "handlers.", "replay.", "wire.")
+_PAGE: Final = resource.getpagesize()
+_MIB: Final = 2**20
+_MOST_OBJECTS: Final = 200
+"""How many more of one type there may be: those of a cache, but not what comes with each request."""
+MOST_GROWTH_BYTES: Final = 24 * _MIB
+MOST_PEAK_BYTES: Final = 96 * _MIB
+"""How much more than before it a batch may take for a moment: some answers of a megabyte, as bytes and as objects."""
+MOST_ADDRESSES_BYTES: Final = 2**30
+"""How much more the process may ever ask for: an allocation of what a count of 2^31 says fails, and that is seen."""
+
+
+class Holdings(NamedTuple):
+    """What is held at one moment, best when all is quiet."""
+
+    resident_bytes: int
+    objects: Counter[str]
+    """Objects of the product by type."""
+
+
+def rss_bytes() -> int:
+    """The memory of this process, the fuzzer and its target together."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * _PAGE
+
+
+def peak_bytes() -> int:
+    """The most memory that this process had since ``forget_peak``."""
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def forget_peak() -> None:
+    """Begin to measure the most anew."""
+    Path("/proc/self/clear_refs").write_text("5", "ascii")
+
+
+def limit_addresses() -> None:
+    """Let an allocation fail that is far beyond what is held now. It holds for the rest of the process."""
+    now = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * _PAGE
+    resource.setrlimit(resource.RLIMIT_AS, (now + MOST_ADDRESSES_BYTES, resource.RLIM_INFINITY))
+
+
+def tasks_and_descriptors() -> tuple[int, int]:
+    """How many there are now."""
+    return len(asyncio.all_tasks()), sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def holdings() -> Holdings:
+    """Count."""
+    gc.collect()
+    objects: Counter[str] = Counter()
+    for each in gc.get_objects():
+        kind = type(each)
+        if kind.__module__.startswith(_OURS):
+            objects[f"{kind.__module__}.{kind.__qualname__}"] += 1
+    return Holdings(rss_bytes(), objects)
+
+
+def grown(before: Holdings, now: Holdings) -> list[str]:
+    """What there is too much of."""
+    found = [
+        f"{number - before.objects[kind]:,} more of {kind}"
+        for kind, number in now.objects.items()
+        if number - before.objects[kind] > _MOST_OBJECTS
+    ]
+    if now.resident_bytes - before.resident_bytes > MOST_GROWTH_BYTES:
+        found.append(f"{now.resident_bytes / _MIB:.0f} MiB instead of {before.resident_bytes / _MIB:.0f}")
+    return found

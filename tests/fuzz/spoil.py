@@ -1,0 +1,258 @@
+"""What is done to a good request: extremes that must be answered, and damage that may end the connection.
+
+Every change says what it allows. That is the judge's yardstick: a client that only asks for something odd gets an
+answer, and only one whose bytes are no request may be hung up on.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from random import Random
+from typing import Final, NamedTuple
+
+from tests.fuzz.shape import FORMATS, Group, Leaf, Many, encode, nodes, uvarint
+from tests.fuzz.values import extreme
+
+_LENGTHS: Final = (0, 1, 2, 127, 128, 300, 2**15, 2**31 - 1, 2**31, 2**32 - 2, -2, -1)
+_UNKNOWN_TAGS: Final = (17, 100, 10_000, 2**31 - 1)
+_MOST_COPIES: Final = 60
+
+
+class Expect(IntEnum):
+    """What the server may do with a frame. The larger one wins when several things were done to it."""
+
+    ANSWER = 0
+    """It is a request, however odd."""
+    EITHER = 1
+    """It may be one still, or not."""
+    CLOSE = 2
+    """It is none."""
+
+
+class Done(NamedTuple):
+    """What was done to a request and what that allows."""
+
+    name: str
+    expect: Expect
+
+
+Change = Callable[[Random, Group, bool], Done | None]
+"""Changes a tree of a flexible version or not; None if there is nothing in it to change so."""
+Damage = Callable[[Random, bytes], tuple[bytes, Done]]
+"""Changes the bytes of a body."""
+
+
+def _leaf(random: Random, root: Group, *kinds: str) -> Leaf | None:
+    found = [node for node in nodes(root) if isinstance(node, Leaf) and (not kinds or node.kind in kinds)]
+    return random.choice(found) if found else None
+
+
+def _many(random: Random, root: Group, accepts: Callable[[Many], bool] = lambda _: True) -> Many | None:
+    found = [node for node in nodes(root) if isinstance(node, Many) and accepts(node)]
+    return random.choice(found) if found else None
+
+
+def _group(random: Random, root: Group) -> Group:
+    return random.choice([node for node in nodes(root) if isinstance(node, Group)])
+
+
+def _other_than(random: Random, true: int) -> int:
+    """A length that is nearly right, so that what follows is read as something else, or one that cannot be."""
+    return random.choice((true + 1, true - 1, random.randrange(true + 40), random.choice(_LENGTHS)))
+
+
+# -- odd, but requests -------------------------------------------------------------------------------------------------
+
+
+def an_extreme(random: Random, root: Group, flexible: bool) -> Done | None:
+    """Some value is at the edge of its type."""
+    leaf = _leaf(random, root)
+    if leaf is None:
+        return None
+    is_null = leaf.is_nullable and random.random() < 0.2
+    leaf.value = None if is_null else extreme(random, leaf.name, leaf.kind, leaf.value)
+    return Done(f"extreme {leaf.kind}", Expect.ANSWER)
+
+
+def all_extreme(random: Random, root: Group, flexible: bool) -> Done | None:
+    """Every value is."""
+    for node in nodes(root):
+        if isinstance(node, Leaf):
+            node.value = extreme(random, node.name, node.kind, node.value)
+    return Done("all extreme", Expect.ANSWER)
+
+
+def an_empty_array(random: Random, root: Group, flexible: bool) -> Done | None:
+    """Nothing is asked for, or all, by null."""
+    many = _many(random, root)
+    if many is None:
+        return None
+    many.items = None if many.is_nullable and random.random() < 0.5 else []
+    return Done("empty array", Expect.ANSWER)
+
+
+def a_repetition(random: Random, root: Group, flexible: bool) -> Done | None:
+    """The same is asked for twice, or often."""
+    many = _many(random, root, lambda node: bool(node.items))
+    if many is None or not many.items:
+        return None
+    many.items = many.items * random.choice((2, 3, _MOST_COPIES))
+    return Done("repetition", Expect.ANSWER)
+
+
+def a_crowd(random: Random, root: Group, flexible: bool) -> Done | None:
+    """Much is asked for at once."""
+    many = _many(random, root)
+    if many is None:
+        return None
+    many.items = [many.make() for _ in range(random.choice((5, 20, _MOST_COPIES)))]
+    return Done("crowd", Expect.ANSWER)
+
+
+def unknown_tags(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A newer client adds what we do not know (KIP-482)."""
+    if not flexible:
+        return None
+    wanted = random.choice((1, 1, 2, 4))
+    _group(random, root).tags = [(tag, random.randbytes(random.choice((0, 3, 900)))) for tag in _UNKNOWN_TAGS[:wanted]]
+    return Done("unknown tags", Expect.ANSWER)
+
+
+# -- structures that do not add up -------------------------------------------------------------------------------------
+
+
+def a_wrong_null(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A null that the schema does not allow."""
+    leaf = _leaf(random, root, "string", "bytes", "records")
+    many = _many(random, root)
+    if leaf is not None and (many is None or random.random() < 0.5):
+        leaf.value = None
+    elif many is not None:
+        many.items = None
+    else:
+        return None
+    return Done("wrong null", Expect.EITHER)
+
+
+def a_wrong_count(random: Random, root: Group, flexible: bool) -> Done | None:
+    """An array says another number of elements than it has."""
+    many = _many(random, root)
+    if many is None:
+        return None
+    true = len(many.items or ())
+    many.declared = _other_than(random, true)
+    return Done("wrong count", Expect.EITHER)
+
+
+def a_wrong_length(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A string or bytes say another length than they have."""
+    leaf = _leaf(random, root, "string", "bytes", "records")
+    if leaf is None:
+        return None
+    leaf.declared = _other_than(random, len(leaf.value or ""))
+    return Done("wrong length", Expect.EITHER)
+
+
+def an_endless_array(random: Random, root: Group, flexible: bool) -> Done | None:
+    """An array says that it has thousands of millions of elements, and the first string in it leads back to itself."""
+    many = _many(random, root, lambda node: bool(node.items))
+    if many is None or not many.items:
+        return None
+    many.declared = random.choice((2**31 - 1, 2**24, 300))
+    texts = [node for node in nodes(many.items[0]) if isinstance(node, Leaf) and node.kind in {"string", "bytes"}]
+    for leaf in texts[:1]:
+        leaf.declared = random.choice((-2, -3, -4))
+    return Done("endless array", Expect.EITHER)
+
+
+def bad_text(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A string is no UTF-8: cut, overlong, or half of a surrogate pair."""
+    leaf = _leaf(random, root, "string")
+    if leaf is None:
+        return None
+    bad = random.choice((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"ok\xe2\x82", b"\xf5\x80\x80\x80"))
+    leaf.raw = (uvarint(len(bad) + 1) if flexible else len(bad).to_bytes(2, "big")) + bad
+    return Done("bad text", Expect.EITHER)
+
+
+def a_long_text(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A string is longer than any of Kafka's clients would send it."""
+    leaf = _leaf(random, root, "string")
+    if leaf is None or not flexible:
+        return None
+    length = random.choice((2**15, 2**16, 100_000))
+    leaf.raw = uvarint(length + 1) + b"y" * length
+    return Done("long text", Expect.EITHER)
+
+
+def a_tag_bomb(random: Random, root: Group, flexible: bool) -> Done | None:
+    """Tagged fields that are announced and missing, reach beyond the end, are out of order or very many."""
+    if not flexible:
+        return None
+    group = _group(random, root)
+    match random.randrange(4):
+        case 0:
+            group.announced = random.choice((1, 200, 2**31 - 1, 2**32 - 1))
+        case 1:
+            group.tags = [(0, random.randbytes(random.choice((0, 1, 40))))]
+        case 2:
+            group.tags = [(tag, b"") for tag in range(random.choice((2_000, 20_000)))]
+        case _:
+            group.tags = [(5, b"a"), (5, b"b")]
+    return Done("tag bomb", Expect.EITHER)
+
+
+def an_overlong_varint(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A length of more bytes than it needs, or than a varint may have."""
+    leaf = _leaf(random, root, "string", "bytes")
+    if not flexible or leaf is None:
+        return None
+    raw = leaf.value.encode() if isinstance(leaf.value, str) else bytes(leaf.value or b"")
+    leaf.raw = uvarint(len(raw) + 1, least=random.choice((2, 5, 6, 10, 40))) + raw
+    return Done("overlong varint", Expect.EITHER)
+
+
+def odd_bytes(random: Random, root: Group, flexible: bool) -> Done | None:
+    """A value is replaced by other bytes of the same number; a bool of 2 is one of them."""
+    leaf = _leaf(random, root, *FORMATS, "uuid")
+    if leaf is None:
+        return None
+    leaf.raw = random.randbytes(len(encode(leaf, flexible=flexible)))
+    return Done("odd bytes", Expect.EITHER)
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------------
+
+
+def cut(random: Random, body: bytes) -> tuple[bytes, Done]:
+    """The end is missing."""
+    return body[: random.randrange(len(body) + 1)] if body else body, Done("cut", Expect.EITHER)
+
+
+def trailing(random: Random, body: bytes) -> tuple[bytes, Done]:
+    """Something follows that belongs to nothing."""
+    return body + random.randbytes(random.choice((1, 2, 9, 500))), Done("trailing bytes", Expect.EITHER)
+
+
+def flipped(random: Random, body: bytes) -> tuple[bytes, Done]:
+    """Bits are flipped."""
+    changed = bytearray(body)
+    for _ in range(random.choice((1, 1, 2, 8)) if changed else 0):
+        changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+    return bytes(changed), Done("flipped bits", Expect.EITHER)
+
+
+def spliced(random: Random, body: bytes) -> tuple[bytes, Done]:
+    """A piece is gone, or there twice, or replaced by noise."""
+    start, end = sorted(random.randrange(len(body) + 1) for _ in range(2))
+    piece = random.choice((b"", body[start:end] * 2, random.randbytes(end - start), b"\xff" * (end - start)))
+    return body[:start] + piece + body[end:], Done("spliced", Expect.EITHER)
+
+
+ODD: Final[Sequence[Change]] = (
+    an_extreme, an_extreme, an_extreme, all_extreme, an_empty_array, a_repetition, a_crowd, unknown_tags,
+)  # fmt: skip
+BROKEN: Final[Sequence[Change]] = (
+    a_wrong_null, a_wrong_count, a_wrong_length, bad_text, a_tag_bomb, an_overlong_varint, odd_bytes, odd_bytes,
+    a_wrong_count, a_long_text, an_endless_array,
+)  # fmt: skip
+BYTES: Final[Sequence[Damage]] = (cut, trailing, flipped, spliced)

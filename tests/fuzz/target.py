@@ -1,0 +1,342 @@
+"""What is fuzzed: a real server and a whole controller over a ZooKeeper in memory, and the brokers' part in it.
+
+Between two batches it is put in order, as an operator and the brokers would do it, so that a run may be as long as one
+likes; and it is looked at whether all is as it must be.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from operator import gt
+from typing import Any, Final
+
+import structlog
+
+from channel_manager.manager import event_of
+from channel_manager.observer import Exchange
+from controllerd.api.listener import Listener
+from controllerd.api.server import KafkaServer
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest, StopReplicaRequest, api_name
+from replay.records import AlarmRecord
+from tests.api.cluster import Client, StubBroker
+from tests.fakes.world import NODE_ID, World
+from tests.fuzz.frames import everything, relayed_ranges
+from tests.fuzz.judge import LIMITS, Wrong
+from tests.fuzz.leaks import Holdings, holdings, tasks_and_descriptors
+from tests.fuzz.lines import Door, Line, MemoryLine, SocketLine
+from tests.fuzz.values import Facts
+from wire.errors import WireError
+
+BROKERS: Final = (1, 2, 3)
+KEPT: Final = ("orders", "pairs")
+PATIENCE_S: Final = 120.0
+_MOST_TOPICS: Final = 25
+_CLEARED: Final = ("/config/users", "/config/changes")
+_CLIENTS_FAULT: Final = "client connection closed: "
+_FEW: Final = 2
+_LOUD: Final = {"error", "critical", "exception"}
+
+
+class LoudLog:
+    """Keeps what is logged as an error; drops the rest."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, _logger: object, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        if name in _LOUD:
+            error = event.get("exc_info")
+            trace = structlog.processors.format_exc_info(None, name, dict(event)).get("exception", "")
+            self.lines.append(f"{event.get('event')} {error!r} {event} {trace}")
+        raise structlog.DropEvent
+
+
+class Stub(StubBroker):
+    """A broker to relay to, which is used to clients that go away in the middle of something, and keeps nothing."""
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, WireError):
+            await super()._serve(reader, writer)
+        self.frames.clear()
+        self.connections.clear()
+
+
+class Target:
+    """A server, its controller and stub brokers."""
+
+    def __init__(self, world: World, server: KafkaServer, door: Door, stubs: Mapping[int, StubBroker]) -> None:
+        self.world = world
+        self.server = server
+        self.door = door
+        self.log = LoudLog()
+        self.loop_errors: list[str] = []
+        self._stubs = stubs
+        self._numbers = count(1)
+        self._most = 0, 0
+        """Tasks and descriptors that there may be without a connection."""
+        self.controller = asyncio.create_task(self._handle_events())
+        """The event task."""
+
+    # -- the controller and its brokers ------------------------------------------------------------------------------
+
+    async def _handle_events(self) -> None:
+        while True:
+            await self.world.loop.handle(await self.world.queue.take())
+            for broker, request in self.world.channels.sent:
+                if isinstance(request, LeaderAndIsrRequest | StopReplicaRequest):
+                    self._answer_for(broker, request)
+            self.world.channels.sent.clear()
+
+    def _answer_for(self, broker: Any, request: LeaderAndIsrRequest | StopReplicaRequest) -> None:
+        response = ControlResponse(api_name(request), KafkaError.NONE, {})
+        event = event_of(Exchange(broker, request, response, 0, 0, 0, 1, 0.0))
+        if event is not None:
+            self.world.queue.put(event)
+
+    async def close(self) -> None:
+        """End everything."""
+        await self.server.close()
+        self.controller.cancel()
+        await asyncio.gather(self.controller, return_exceptions=True)
+        for stub in self._stubs.values():
+            await stub.die()
+
+    # -- clients ------------------------------------------------------------------------------------------------------
+
+    async def line(self, *, over_socket: bool) -> Line:
+        """A new connection."""
+        endpoint = self.server.advertised[0]
+        if over_socket:
+            return await SocketLine.open(endpoint.host, endpoint.port)
+        return MemoryLine(self.door, next(self._numbers))
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """A well-behaved client on a new connection."""
+        endpoint = self.server.advertised[0]
+        client = Client(*await asyncio.open_connection(endpoint.host, endpoint.port))
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    def facts(self) -> Facts:
+        """What clients could know now."""
+        snapshot = self.world.snapshot
+        views = [view.leadership for topic in snapshot.topics.values() for view in topic.partitions]
+        epochs = {view.partition_epoch for view in views if view is not None}
+        brokers = {int(broker.id): broker.epoch for broker in snapshot.brokers.values()}
+        return Facts(tuple(sorted(snapshot.topics)), brokers, tuple(sorted(epochs)))
+
+    # -- between batches ----------------------------------------------------------------------------------------------
+
+    async def idle(self) -> None:
+        """Wait until every connection has ended and every event is handled."""
+        await until(lambda: not self.server.stats().connections)
+        await self.events_handled()
+
+    async def settled(self) -> Holdings:
+        """What is held when there is nothing but the first topics, so that two moments of a run can be compared."""
+        await self.put_in_order(most_topics=len(KEPT))
+        await self._check_leaks()
+        self._forget_records()
+        return holdings()
+
+    async def put_in_order(self, most_topics: int = _MOST_TOPICS) -> None:
+        """What the fuzzed requests have moved, changed or created goes back or away."""
+        await self.idle()
+        self._forget_requests()
+        for broker in set(BROKERS) & set(self.world.snapshot.shutting_down):
+            self._restart(broker)
+        await self.idle()
+        async with self.client() as client:
+            await self._cancel_reassignments(client)
+            await self._delete_topics(client, most_topics)
+            await self._create_topics(client)
+        await self.idle()
+
+    def _forget_requests(self) -> None:
+        for path in _CLEARED:
+            for name in self.world.tree.children(path) or ():
+                self.world.tree.remove(f"{path}/{name}")
+
+    def _restart(self, broker: int) -> None:
+        self.world.die(broker)
+        self.world.register(broker, port=self._stubs[broker].endpoint.port)
+
+    async def _cancel_reassignments(self, client: Client) -> None:
+        listed = await client.ask(46, 0, topics=None)
+        rows = [
+            {"name": row.name, "partitions": [_cancelled(each.partition_index) for each in row.partitions]}
+            for row in listed.topics
+        ]
+        if rows:
+            await client.ask(45, 0, topics=rows)
+
+    async def _delete_topics(self, client: Client, most: int) -> None:
+        """All but the first; one that many partitions were added to begins anew."""
+        shown = self.world.snapshot.topics
+        extra = [name for name in shown if name not in KEPT or len(shown[name].partitions) > 8]
+        if len(shown) > most or any(len(topic.partitions) > 8 for topic in shown.values()):
+            await client.ask(20, 6, topics=[{"name": name, "topic_id": None} for name in extra])
+            await until(lambda: not set(extra) & set(self.world.tree.children("/brokers/topics") or ()))
+
+    async def _create_topics(self, client: Client) -> None:
+        missing = [name for name in KEPT if name not in self.world.snapshot.topics]
+        if missing:
+            rows = [new_topic(name, 3, 2) for name in missing]
+            answer = await client.ask(19, 7, topics=rows)
+            if any(row.error_code for row in answer.topics):
+                raise Wrong(f"a topic cannot be created: {answer}")
+
+    # -- what must hold -----------------------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        """All is well. :raises Wrong: it is not."""
+        self._check_silence()
+        async with self.client() as client:
+            versions = await client.ask(18, 4)
+            shown = {(row.api_key, v) for row in versions.api_keys for v in range(row.min_version, row.max_version + 1)}
+            if versions.error_code or shown != set(everything()):
+                raise Wrong(f"ApiVersions shows what is not asked for: {shown ^ set(everything())}, {versions}")
+            await self._check_round_trip(client)
+            await self._check_picture(client)
+        await self.idle()
+        await self._check_leaks()
+        self._forget_records()
+
+    def _forget_records(self) -> None:
+        """What the surroundings of the controller keep for tests."""
+        self.world.forget()
+        for kept in (self.world.audit.accepted_at, self.world.drawn, self.world.timers.later):
+            kept.clear()
+
+    def _check_silence(self) -> None:
+        if self.log.lines or self.loop_errors:
+            raise Wrong("\n".join((*self.log.lines, *self.loop_errors)))
+        self.check_controller()
+        alarms = [alarm for alarm in self.world.audit.of(AlarmRecord) if not alarm.what.startswith(_CLIENTS_FAULT)]
+        if alarms:
+            raise Wrong(f"alarms: {alarms}")
+        if not self.world.c.is_active or self.world.context.epoch != 1:
+            raise Wrong(f"the role was lost: epoch {self.world.context.epoch}")
+        if self.door.largest_read > LIMITS.max_frame_bytes:
+            raise Wrong(f"{self.door.largest_read} bytes were wanted at once")
+
+    def check_controller(self) -> None:
+        """The event task is there. :raises Wrong: it is not."""
+        if self.controller.done():
+            raise Wrong(f"the controller ended: {self.controller.exception()!r}")
+
+    def has_begun(self) -> None:
+        """Nobody was here yet: what there is now is all that there may be when everybody has gone, but for a few."""
+        tasks, descriptors = tasks_and_descriptors()
+        self._most = tasks + _FEW, descriptors + _FEW
+
+    def state(self) -> str:
+        """What one wants to know when something is wrong."""
+        world, stats = self.world, self.server.stats()
+        current = "none" if world.loop.current is None else repr(world.loop.current.event)[:400]
+        return f"events: {len(world.queue)} wait, in work {current}; hung up: {dict(stats.hang_ups)}"
+
+    async def _check_leaks(self) -> None:
+        """No task and no descriptor is left of what connections had."""
+        try:
+            await until(lambda: not any(map(gt, tasks_and_descriptors(), self._most)))
+        except TimeoutError:
+            names = sorted(task.get_name() for task in asyncio.all_tasks())
+            raise Wrong(f"{tasks_and_descriptors()} tasks and descriptors, not {self._most}: {names[:50]}") from None
+
+    async def _check_round_trip(self, client: Client) -> None:
+        """A topic can be created, is shown, and can be deleted."""
+        name = f"check-{next(self._numbers)}"
+        made = await client.ask(19, 7, topics=[new_topic(name, 2, 2)])
+        shown = await client.ask(3, 12, topics=[{"name": name, "topic_id": None}])
+        gone = await client.ask(20, 6, topics=[{"name": name, "topic_id": None}])
+        errors = (made.topics[0].error_code, shown.topics[0].error_code, gone.responses[0].error_code)
+        if any(errors) or len(shown.topics[0].partitions) != 2:
+            raise Wrong(f"a topic's life is {errors}: {made} {shown} {gone}")
+
+    async def _check_picture(self, client: Client) -> None:
+        """Clients, the snapshot and ZooKeeper tell the same; leaders are live, in sync and replicas."""
+        await self.events_handled()
+        stored = set(self.world.tree.children("/brokers/topics") or ())
+        shown = {topic.name for topic in self.world.snapshot.topics.values() if not topic.is_hidden}
+        hidden = {topic.name for topic in self.world.snapshot.topics.values() if topic.is_hidden}
+        told = {row.name for row in (await client.ask(3, 12, topics=None)).topics}
+        if told != shown or not shown <= stored or not stored <= shown | hidden:
+            raise Wrong(f"clients see {sorted(told)}, the picture has {sorted(shown)}, ZooKeeper {sorted(stored)}")
+        for name in shown:
+            self._check_topic(name)
+
+    async def events_handled(self) -> None:
+        """Wait until every event is handled."""
+        await until(lambda: not len(self.world.queue) and self.world.loop.current is None)
+
+    def _check_topic(self, name: str) -> None:
+        for view in self.world.snapshot.topics[name].partitions:
+            state, replicas = view.leadership, set(view.assignment.replicas)
+            node = self.world.tree.nodes.get(f"/brokers/topics/{name}/partitions/{view.partition}/state")
+            if state is None or node is None:
+                raise Wrong(f"{name}-{view.partition} has no state: {view}, {node}")
+            stored: dict[str, Any] = json.loads(node.data or b"")
+            if (state.leader, list(state.isr)) != (stored["leader"], stored["isr"]):
+                raise Wrong(f"{name}-{view.partition}: the picture has {state}, ZooKeeper {stored}")
+            if state.leader >= 0 and (state.leader not in state.isr or not set(state.isr) <= replicas):
+                raise Wrong(f"{name}-{view.partition}: {state} of {replicas}")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something becomes true, longer than anything takes. :raises TimeoutError: it does not."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.002)
+
+
+def _cancelled(partition: int) -> dict[str, object]:
+    return {"partition_index": partition, "replicas": None}
+
+
+def new_topic(name: str, partitions: int, replication_factor: int) -> dict[str, object]:
+    """A row of CreateTopics."""
+    counts = {"num_partitions": partitions, "replication_factor": replication_factor}
+    return {"name": name, **counts, "assignments": (), "configs": ()}
+
+
+@asynccontextmanager
+async def target() -> AsyncIterator[Target]:
+    """A target that is up; while it is, the log is its own."""
+    world, door = World(), Door()
+    stubs = {broker: Stub(broker, {18: (0, 4), 3: (0, 12), **_partly(), **relayed_ranges()}) for broker in BROKERS}
+    for broker, stub in stubs.items():
+        await stub.start()
+        world.register(broker, port=stub.endpoint.port)
+    await world.start()
+    world.snapshot.cluster_id = "fuzzed"
+    listeners = [Listener("PLAINTEXT", "127.0.0.1", 0)]
+    server = KafkaServer(
+        listeners, world.queue, world.snapshot, NODE_ID,
+        audit=world.audit, limits=LIMITS, policy=world.policy, now=world.clock.monotonic, acceptor=door,
+    )  # fmt: skip
+    await server.start()
+    found = Target(world, server, door, stubs)
+    before, loop = structlog.get_config(), asyncio.get_running_loop()
+    structlog.configure(processors=[found.log], cache_logger_on_first_use=False)
+    loop.set_exception_handler(lambda _, context: found.loop_errors.append(str(context)))
+    found.has_begun()
+    try:
+        yield found
+    finally:
+        await found.close()
+        loop.set_exception_handler(None)
+        structlog.configure(**before)
+
+
+def _partly() -> dict[int, tuple[int, int]]:
+    """What a node answers itself or has a broker answer, in the versions of a broker of 3.9."""
+    return {22: (0, 5), 32: (0, 4), 33: (0, 2), 44: (0, 1), 60: (0, 1)}
