@@ -6,7 +6,7 @@ likes; and it is looked at whether all is as it must be.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from operator import gt
@@ -181,8 +181,15 @@ class Target:
         shown = self.world.snapshot.topics
         extra = [name for name in shown if name not in KEPT or len(shown[name].partitions) > 8]
         if len(shown) > most or any(len(topic.partitions) > 8 for topic in shown.values()):
-            await client.ask(20, 6, topics=[{"name": name, "topic_id": None} for name in extra])
-            await until(lambda: not set(extra) & set(self.world.tree.children("/brokers/topics") or ()))
+            answer = await client.ask(20, 6, topics=[{"name": name, "topic_id": None} for name in extra])
+            try:
+                await until(lambda: not self._stored(extra))
+            except TimeoutError:
+                views = [self.world.snapshot.topics.get(name) for name in self._stored(extra)]
+                raise Wrong(f"topics are not deleted: {views}, {answer}; {self.state()}"[:8_000]) from None
+
+    def _stored(self, names: Iterable[str]) -> set[str]:
+        return set(names) & set(self.world.tree.children("/brokers/topics") or ())
 
     async def _create_topics(self, client: Client) -> None:
         missing = [name for name in KEPT if name not in self.world.snapshot.topics]
