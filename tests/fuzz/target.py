@@ -6,7 +6,7 @@ likes; and it is looked at whether all is as it must be.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from operator import gt
@@ -19,6 +19,7 @@ from channel_manager.observer import Exchange
 from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
 from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest, StopReplicaRequest, api_name
 from replay.records import AlarmRecord
 from tests.api.cluster import Client, StubBroker
@@ -181,12 +182,32 @@ class Target:
         shown = self.world.snapshot.topics
         extra = [name for name in shown if name not in KEPT or len(shown[name].partitions) > 8]
         if len(shown) > most or any(len(topic.partitions) > 8 for topic in shown.values()):
+            missing = self._missing(extra)
             answer = await client.ask(20, 6, topics=[{"name": name, "topic_id": None} for name in extra])
-            try:
-                await until(lambda: not self._stored(extra))
-            except TimeoutError:
-                views = [self.world.snapshot.topics.get(name) for name in self._stored(extra)]
-                raise Wrong(f"topics are not deleted: {views}, {answer}; {self.state()}"[:8_000]) from None
+            async with self._present(missing):
+                await self._are_gone(extra, answer)
+
+    async def _are_gone(self, topics: Sequence[str], answer: object) -> None:
+        try:
+            await until(lambda: not self._stored(topics))
+        except TimeoutError:
+            views = [self.world.snapshot.topics.get(name) for name in self._stored(topics)]
+            raise Wrong(f"topics are not deleted: {views}, {answer}; {self.state()}"[:8_000]) from None
+
+    def _missing(self, topics: Iterable[str]) -> set[BrokerId]:
+        """Brokers that never were, named as replicas by hand, which Kafka allows: nobody deletes these replicas."""
+        views = (view for name in topics for view in self.world.snapshot.topics[name].partitions)
+        return {broker for view in views for broker in view.assignment.replicas} - self.world.snapshot.brokers.keys()
+
+    @asynccontextmanager
+    async def _present(self, brokers: Iterable[BrokerId]) -> AsyncIterator[None]:
+        """Brokers that come for a while."""
+        for broker in brokers:
+            self.world.register(broker, port=self._stubs[BROKERS[0]].endpoint.port)
+        yield
+        for broker in brokers:
+            self.world.die(broker)
+        await self.events_handled()
 
     def _stored(self, names: Iterable[str]) -> set[str]:
         return set(names) & set(self.world.tree.children("/brokers/topics") or ())
