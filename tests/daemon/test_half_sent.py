@@ -101,11 +101,11 @@ class Sluggish:
 
 
 def _unacknowledged(ours: socket.socket) -> int:
-    """How many bytes the kernel still holds on the other side, by its own table."""
+    """How many bytes the kernel still holds on the other side, by its own table; a row may come twice as it changes."""
     ends = [_in_table(*ours.getpeername()), _in_table(*ours.getsockname())]
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    (queues,) = [row[4] for row in rows if row[1:3] == ends]
-    return int(queues.partition(":")[0], 16)
+    queues = [row[4] for row in rows if row[1:3] == ends]
+    return max(int(queue.partition(":")[0], 16) for queue in queues)
 
 
 def _in_table(host: str, port: int) -> str:
