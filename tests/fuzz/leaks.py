@@ -5,8 +5,10 @@ seen at once.
 """
 
 import asyncio
+import ctypes
 import gc
 import resource
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,6 +18,8 @@ _PAGE: Final = resource.getpagesize()
 _MIB: Final = 2**20
 _MOST_OBJECTS: Final = 200
 """How many more of one type there may be: those of a cache, but not what comes with each request."""
+_MOST_BLOCKS: Final = 100_000
+"""How many more small allocations of Python there may be; lists and caches that have grown to their size are fewer."""
 MOST_GROWTH_BYTES: Final = 24 * _MIB
 MOST_PEAK_BYTES: Final = 96 * _MIB
 """How much more than before it a batch may take for a moment: some answers of a megabyte, as bytes and as objects."""
@@ -27,6 +31,8 @@ class Holdings(NamedTuple):
     """What is held at one moment, best when all is quiet."""
 
     resident_bytes: int
+    """Without what the C library keeps for the next large message."""
+    blocks: int
     objects: Counter[str]
     """Objects of the product by type."""
 
@@ -61,12 +67,20 @@ def tasks_and_descriptors() -> tuple[int, int]:
 def holdings() -> Holdings:
     """Count."""
     gc.collect()
+    _give_back()
     objects: Counter[str] = Counter()
     for each in gc.get_objects():
         kind = type(each)
         if kind.__module__.startswith(_OURS):
             objects[f"{kind.__module__}.{kind.__qualname__}"] += 1
-    return Holdings(rss_bytes(), objects)
+    return Holdings(rss_bytes(), sys.getallocatedblocks(), objects)
+
+
+def _give_back() -> None:
+    """Let the C library give unused memory back, where it is one that can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def grown(before: Holdings, now: Holdings) -> list[str]:
@@ -76,6 +90,8 @@ def grown(before: Holdings, now: Holdings) -> list[str]:
         for kind, number in now.objects.items()
         if number - before.objects[kind] > _MOST_OBJECTS
     ]
+    if now.blocks - before.blocks > _MOST_BLOCKS:
+        found.append(f"{now.blocks - before.blocks:,} more allocations")
     if now.resident_bytes - before.resident_bytes > MOST_GROWTH_BYTES:
         found.append(f"{now.resident_bytes / _MIB:.0f} MiB instead of {before.resident_bytes / _MIB:.0f}")
     return found

@@ -135,10 +135,11 @@ def test_what_is_left_of_a_stream_is_counted() -> None:
 
 
 def test_what_is_held_too_much_is_named() -> None:
-    before = Holdings(0, Counter({"one": 5, "other": 10}))
-    assert grown(before, Holdings(2**20, Counter({"one": 6, "other": 2, "new": 3}))) == []
-    assert grown(before, Holdings(2**20, Counter({"one": 1_000}))) == ["995 more of one"]
-    assert grown(before, Holdings(2**30, Counter())) == ["1024 MiB instead of 0"]
+    before = Holdings(0, 0, Counter({"one": 5, "other": 10}))
+    assert grown(before, Holdings(2**20, 9, Counter({"one": 6, "other": 2, "new": 3}))) == []
+    assert grown(before, Holdings(2**20, 9, Counter({"one": 1_000}))) == ["995 more of one"]
+    assert grown(before, Holdings(0, 200_000, Counter())) == ["200,000 more allocations"]
+    assert grown(before, Holdings(2**30, 0, Counter())) == ["1024 MiB instead of 0"]
 
 
 def test_a_tls_client_begins_as_no_frame_does() -> None:
