@@ -118,10 +118,15 @@ class CallJudge:
             return
         for act in mine:
             act.wishes.remove(wish)
-            if not act.wishes:
+            if not act.wishes and not self._is_hidden(act, wish, error):
                 self._report("Z-36", now, f"{act.what} at {act.time:.3f} s, and answered {error}")
         if error:
             self._judge_refusal(wish, error, now)
+
+    def _is_hidden(self, act: _Act, wish: Wish, error: int) -> bool:
+        """Whether a creation cannot be told from another one: its answer was lost, and others wrote the topic since."""
+        written_at = self._strangers_at.get(wish.topic, NEVER)
+        return wish.wanted is Wanted.CREATE and error == _EXISTS and written_at > act.time
 
     def _judge_done(self, wish: Wish, mine: list[_Act], topic_id: str | None, now: float) -> None:
         if wish.wanted is Wanted.DELETE:

@@ -103,7 +103,7 @@ def _wrong() -> list[tuple[str, Step]]:
     ids = Asked()
     grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
     by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
-    dooms, unknown, exists = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked()
+    dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
     throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
     return [
         # Nobody asked, not any more, not for this, or was told that it was refused.
@@ -111,6 +111,9 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-36", told(lost, lost.lost, long_after, made(ONE))),
         ("Z-36", told(validated, made(ONE))),
         ("Z-36", told(refused, made(ONE), refused.answered(38))),
+        ("Z-36", told(ours, made(ONE), ours.answered(36))),
+        ("Z-36", told(ours, by_tool(create(NEW, topic(ONE)), delete(NEW)), made(ONE), ours.answered(36))),
+        ("Z-36", told(ours, made(ONE), by_tool(set_(NEW, topic(ONE), 0)), ours.answered(37))),
         ("Z-36", grown(MORE)),
         ("Z-36", told(shrinks, grown(MORE), shrinks.answered(37))),
         ("Z-36", fenced(create(MARKER))),
@@ -164,7 +167,7 @@ def _true() -> list[Step]:
     given, validated = Asked(assignments={0: (1, 7)}), Asked(validates_only=True)
     grows, dooms, again = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t")
     unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
-    young = Asked(Wanted.DELETE, "n")
+    young, hidden = Asked(Wanted.DELETE, "n"), Asked()
     return [
         told(asked, made(ONE), asked.answered(0, ID)),
         told(asked, by_tool(create(NEW_CONFIG)), _over_a_stray, asked.answered(0, ID)),
@@ -172,6 +175,8 @@ def _true() -> list[Step]:
         told(lost, lost.lost, within_the_window, other, made(ONE), other.answered(36)),
         # Of two only one is answered without error.
         told(other, late, made(ONE), other.answered(0, ID), late.answered(36)),
+        # Whether it was this one that created it cannot be read any more.
+        told(hidden, made(ONE), by_tool(set_(NEW, topic({0: [1], 1: [2]}), 0)), hidden.answered(36)),
         # A broker that nobody knows may be named by hand.
         told(given, made({0: [1, 7]}), given.answered(0, ID)),
         told(validated, validated.answered()),

@@ -29,6 +29,8 @@ FAILED_WITH_REQUESTS = (
     *(1965, 2631, 5858, 13885, 15767, 16579, 17845),
 )
 """The same of stories in which people ask for something."""
+FAILED_WITH_TOPICS = (1006, 60219)
+"""The same of stories in which clients create, extend and delete topics besides."""
 SAME = (7, 11)
 RUNS = 10
 ROOT = Path(__file__).parents[2]
@@ -53,6 +55,10 @@ def _parts(seeds: Sequence[int]) -> list[Sequence[int]]:
 @pytest.mark.parametrize("seeds", _parts((*FAILED_ONCE, *FAILED_WITH_REQUESTS)))
 def test_no_seed_that_ever_failed_fails_again(seeds: Sequence[int]) -> None:
     assert play_some(seeds, calls_for_topics=False).failed == []
+
+
+def test_no_seed_that_ever_failed_fails_again_with_topics() -> None:
+    assert play_some(FAILED_WITH_TOPICS).failed == []
 
 
 @pytest.mark.parametrize("seeds", _parts(FAILED_ONCE))
