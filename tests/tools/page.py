@@ -47,8 +47,8 @@ TAIL: Final = """\
 - A `create.topic.policy.class.name` is a Java class, which controllerd cannot ask: where its `server.properties` names
   one, it does not start. An `alter.config.policy.class.name` is asked by the broker that changes the configuration, as
   before.
-- controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted and
-  has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
+- controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted
+  and has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
 """
 
 
