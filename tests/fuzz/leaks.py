@@ -71,7 +71,7 @@ def holdings() -> Holdings:
     objects: Counter[str] = Counter()
     for each in gc.get_objects():
         kind = type(each)
-        if kind.__module__.startswith(_OURS):
+        if str(kind.__module__).startswith(_OURS):  # some types of extensions have no string there
             objects[f"{kind.__module__}.{kind.__qualname__}"] += 1
     return Holdings(rss_bytes(), sys.getallocatedblocks(), objects)
 
