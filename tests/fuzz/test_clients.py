@@ -1,13 +1,13 @@
 """Kafka's own clients ask for what nobody asks for, and have to understand every answer.
 
-kio may read an answer that librdkafka or kafka-python stumble over: what they cannot decode is a local error of theirs,
+kio may read an answer that librdkafka stumbles over: what it cannot decode is a local error of its own,
 and what the controller refuses is an error of the broker.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -30,7 +30,7 @@ from tests.fuzz.values import CONFIG_VALUES, CONFIGS, HUGE_DIGITS, TEXTS
 
 PATIENCE_S: Final = 60
 SENT: Final = [text for text in TEXTS if text and "\0" not in text and len(text) < 30_000]
-"""What these clients agree to send: librdkafka's strings end at a zero byte."""
+"""What it agrees to send: librdkafka's strings end at a zero byte."""
 ODD: Final[list[Mapping[str, str]]] = [
     *({name: value} for name in CONFIGS for value in (*CONFIG_VALUES, HUGE_DIGITS, "\uff11", "NaN", "1_000")),
     {text: text for text in SENT[:12]},
@@ -55,32 +55,6 @@ async def alone() -> AsyncIterator[Target]:
         yield under_test
         under_test._check_silence()
         assert "internal error" not in under_test.server.stats().hang_ups
-
-
-@asynccontextmanager
-async def in_the_brokers_place(under_test: Target) -> AsyncIterator[None]:
-    """Whoever asks a broker gets the controller's answers: kafka-python asks any node for some things."""
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await reader.read(2**16):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        endpoint = under_test.server.advertised[0]
-        far_reader, far_writer = await asyncio.open_connection(endpoint.host, endpoint.port)
-        await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
-
-    ports = [stub.endpoint.port for stub in under_test._stubs.values()]
-    servers = [await asyncio.start_server(serve, "127.0.0.1", port) for port in ports]
-    try:
-        yield
-    finally:
-        for server in servers:
-            server.close()
-            await server.wait_closed()
 
 
 def address(under_test: Target) -> str:
@@ -167,39 +141,3 @@ async def test_librdkafka_understands_what_becomes_of_odd_users() -> None:
         found = await asyncio.to_thread(ask)
         assert [code for code in found if code not in _KNOWN_TO_ALL] == []
         assert {0, 91} <= set(found)
-
-
-async def test_kafka_python_understands_what_becomes_of_odd_topics() -> None:
-    async with alone() as under_test, in_the_brokers_place(under_test):
-        found = await asyncio.to_thread(_ask_by_kafka_python, address(under_test))
-    assert [code for code in found if code not in _KNOWN_TO_ALL] == []
-    assert {0, 3, 17, 37, 40} <= set(found)
-
-
-def _ask_by_kafka_python(bootstrap: str) -> list[int]:
-    """It raises whatever it cannot read."""
-    from kafka.admin import KafkaAdminClient
-
-    named = {text: {"num_partitions": 1, "replication_factor": 1} for text in SENT}
-    configured = {
-        f"c{n}": {"num_partitions": 1, "replication_factor": 1, "configs": each} for n, each in enumerate(ODD)
-    }
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=PATIENCE_S * 1000)) as admin:
-        answers = [
-            admin.create_topics(named, raise_errors=False),
-            admin.create_topics(configured, raise_errors=False),
-            admin.create_partitions({**dict.fromkeys(SENT, 5), "orders": 1}, raise_errors=False),
-            admin.delete_topics([*SENT, "pairs"], raise_errors=False),
-        ]
-    return [_field(row, "error_code") for answer in answers for row in _rows(answer)]
-
-
-def _rows(answer: object) -> list[object]:
-    found = [rows for name in ("topics", "results", "responses") if (rows := _field(answer, name))]
-    assert len(found) == 1, answer
-    return list(found[0])
-
-
-def _field(record: object, name: str) -> Any:
-    """Some answers are dictionaries, others are objects."""
-    return record.get(name) if isinstance(record, dict) else getattr(record, name, None)
