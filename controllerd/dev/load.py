@@ -11,12 +11,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from controllerd.dev.errors import DevError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, Producer
+    from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 UNKNOWN_OFFSET = -1
 _FLUSH_TIMEOUT_S = 60.0
@@ -298,13 +298,37 @@ def _high_watermarks(consumer: "Consumer", topic: str, deadline: float) -> dict[
         known = consumer.list_topics(topic, timeout=max(deadline - time.monotonic(), _POLL_S)).topics[topic]
         if known.error is not None:
             raise DevError(f"topic {topic} cannot be read: {known.error}")
-        ends = {}
-        for partition in sorted(known.partitions):
-            left = max(deadline - time.monotonic(), _POLL_S)
-            ends[partition] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=left)[1]
+        places = [TopicPartition(topic, partition) for partition in sorted(known.partitions)]
+        return {place.partition: high_watermark(consumer, place, deadline) for place in places}
     except KafkaException as error:
         raise DevError(f"topic {topic} cannot be read: {error}") from error
-    return ends
+
+
+class Watermarks(Protocol):
+    """What a consumer is asked for the ends of a partition."""
+
+    def get_watermark_offsets(self, partition: "TopicPartition", *, timeout: float) -> tuple[int, int]:
+        """The first offset, and the one after the last record that can be read."""
+
+
+def high_watermark(consumer: "Watermarks", place: "TopicPartition", deadline: float) -> int:
+    """Where a partition ends now; asked again until ``deadline`` by the monotonic clock.
+
+    A leader of a moment ago does not know it until its followers have fetched (KIP-207), an earlier one never again.
+
+    Raises:
+        KafkaException: what the last question was answered, when there is no time left.
+    """
+    from confluent_kafka import KafkaException
+
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return consumer.get_watermark_offsets(place, timeout=max(left, _POLL_S))[1]
+        except KafkaException:
+            if left <= _POLL_S:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _producer(

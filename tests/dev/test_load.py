@@ -1,6 +1,11 @@
 """What a verification calls lost, duplicated and out of order, and how gaps are measured."""
 
-from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, verify
+import time
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, high_watermark, verify
 
 
 def log(partition: int, *sequences: int) -> list[Record]:
@@ -56,3 +61,28 @@ def test_a_record_that_the_log_had_already_is_acknowledged_without_an_offset() -
     load = ProducerLoad("nowhere:1", "orders", 1)
     load._note(None, 0, 5, None)
     assert load.result.acknowledged == [Record(0, 5, UNKNOWN_OFFSET)]
+
+
+class NewLeader:
+    """Answers the first few questions about its partition with an error, and then with the end of it."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+
+    def get_watermark_offsets(self, _partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
+        assert timeout > 0
+        if self.refusals:
+            self.refusals -= 1
+            raise KafkaException(KafkaError(KafkaError.OFFSET_NOT_AVAILABLE))
+        return 0, 7
+
+
+def test_a_leader_that_does_not_know_the_end_of_its_partition_yet_is_asked_again() -> None:
+    assert high_watermark(NewLeader(refusals=2), TopicPartition("orders", 0), time.monotonic() + 30) == 7
+
+
+def test_a_leader_that_never_knows_it_is_asked_until_the_time_is_up() -> None:
+    leader = NewLeader(refusals=2)
+    with pytest.raises(KafkaException, match="OFFSET_NOT_AVAILABLE"):
+        high_watermark(leader, TopicPartition("orders", 0), time.monotonic())
+    assert leader.refusals == 1
