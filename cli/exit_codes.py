@@ -16,6 +16,8 @@ class ExitCode(IntEnum):
     IN_PROGRESS = 6
     DECLINED = 7
     OTHER_CLUSTER = 8
+    DAMAGED = 65
+    NO_INPUT = 66
     UNREACHABLE = 69
     INTERNAL = 70
     FORBIDDEN = 77
@@ -34,6 +36,8 @@ MEANINGS: Final = {
     ExitCode.IN_PROGRESS: "still in progress",
     ExitCode.DECLINED: "declined at the prompt, or nobody there to ask",
     ExitCode.OTHER_CLUSTER: "the cluster behind this address is another one than expected",
+    ExitCode.DAMAGED: "a log is damaged, or was tampered with",
+    ExitCode.NO_INPUT: "there is no log to read",
     ExitCode.UNREACHABLE: "the daemon or ZooKeeper cannot be reached",
     ExitCode.INTERNAL: "the daemon failed",
     ExitCode.FORBIDDEN: "not permitted",

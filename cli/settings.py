@@ -20,6 +20,7 @@ class OutputFormat(Enum):
 
     TABLE = "table"
     JSON = "json"
+    JSONL = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Settings:
 
     @property
     def wants_json(self) -> bool:
-        """Whether results are printed as JSON."""
-        return self.output is OutputFormat.JSON
+        """Whether results are printed as JSON; of what comes one by one each is a line, whichever was asked for."""
+        return self.output is not OutputFormat.TABLE
 
     def client(self) -> "Client":
         """A client of the daemon."""

@@ -5,13 +5,15 @@ answered, and the context never goes on differing from ZooKeeper.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Final, cast
 
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.model import TopicPartition
 from controllerd.errors import (
     CallFailed,
     CallRefused,
@@ -34,6 +36,7 @@ from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
 from handlers.topic_deletion import follow_up
 from replay.records import (
+    MAX_ROWS,
     AlarmRecord,
     EventBegin,
     EventEnd,
@@ -51,6 +54,7 @@ FAILURES_UNTIL_GIVING_UP: Final = 3
 _FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord)
 _DETAIL_FIELDS: Final = 8
 _SUMMARY_LENGTH: Final = 400
+_FULL_LENGTH: Final = 100_000
 
 
 class WriteWatch:
@@ -83,8 +87,16 @@ class EventLoop:
         metrics: Metrics,
         on_published: Callable[[], None] = lambda: None,
         garbage: Collector | None = None,
+        *,
+        in_full: bool = False,
+        at_rest: Callable[[], object] = lambda: None,
     ) -> None:
-        """``on_published`` is called after each event, when the snapshot is up to date; it must not block."""
+        """``on_published`` is called after each event, when the snapshot is up to date; it must not block.
+
+        ``in_full``: write down all of an event's details. ``at_rest`` is called between two events, for a moment.
+        """
+        self._in_full = in_full
+        self._at_rest = at_rest
         self._on_published = on_published
         self._c = c
         self._watch = watch
@@ -104,6 +116,7 @@ class EventLoop:
             while True:
                 queued = await self._c.queue.take()
                 await self.handle(queued)
+                self._at_rest()
                 if isinstance(queued.event, ShutdownEventThread):
                     return
         finally:
@@ -126,7 +139,7 @@ class EventLoop:
         started = self.progressed_at = self._c.clock.monotonic()
         name = type(queued.event).__name__
         waited = started - queued.enqueued_at
-        begin = EventBegin(queued.number, name, queued.event.state, waited * 1000, detail_of(queued.event))
+        begin = EventBegin(queued.number, name, queued.event.state, waited * 1000, self._detail(queued.event))
         self._c.audit.record(begin)
         outcome, error = await self._run(queued)
         await self._c.outbox.write_down_slowly()
@@ -137,6 +150,9 @@ class EventLoop:
         await self._publish()
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)
+
+    def _detail(self, event: Event) -> dict[str, object]:
+        return full_detail_of(event) if self._in_full else detail_of(event)
 
     async def _publish(self) -> None:
         """Make the new picture a topic at a time, and show all of it at once."""
@@ -166,7 +182,7 @@ class EventLoop:
 
     def _answer(self, queued: QueuedEvent, result: object) -> None:
         if queued.reply is not None:
-            summary = summary_of(result)
+            summary = str(in_full(result))[:_FULL_LENGTH] if self._in_full else summary_of(result)
             self._c.audit.record(ReplyRecord(queued.number, type(queued.event).__name__, summary))
             queued.answer(result)
 
@@ -260,4 +276,24 @@ def _plain(value: object) -> object:
     """A small record, such as who asks, by its fields."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value
+
+
+def full_detail_of(event: Event) -> dict[str, object]:
+    """Every field of an event with all that is in it, up to ``MAX_ROWS`` items each."""
+    return {field.name: in_full(getattr(event, field.name)) for field in fields(event)}
+
+
+def in_full(value: object) -> object:
+    """A value in plain types; of bytes only how many they are, because they may be a secret."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: in_full(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, TopicPartition):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): in_full(item) for key, item in islice(value.items(), MAX_ROWS)}
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return [in_full(item) for item in islice(value, MAX_ROWS)]
     return value

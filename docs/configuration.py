@@ -68,6 +68,20 @@ MEANINGS: Final = {
     "audit.fsync_interval_ms": "How regularly, for `interval`.",
     "audit.on_failure": "When the log cannot be written: go on, count what is lost and write a gap record when it "
     "heals; or give the role back and exit with 74.",
+    "audit.level": "How much is written: `summary` leaves out transactions, control requests, decisions and states of "
+    "replicas; `full` adds every partition to requests and answers and every detail to events; `off` writes nothing.",
+    "audit.snapshot_interval_s": "How often everything that is known is written anew within a term, so that a replay "
+    "need not begin at its start.",
+    "audit.digest_interval_s": "How often a digest of everything that is known is written when it has changed, which "
+    "shows whether a replay arrives at the same.",
+    "audit.head_interval_s": "How often the head of the log (the number and hash of its newest line) is exported, when "
+    "it is another one. Against an exported head `controllerctl audit verify` tells a log that was cut off or rolled "
+    "back.",
+    "audit.head_file": "A file that gets the latest hundred heads, best on a disk that whoever can change the log "
+    "cannot write. None when not given.",
+    "audit.head_journal": "Whether each head is a line in the daemon's own log.",
+    "audit.head_znode": "Whether the head is kept in ZooKeeper, in `/controllerd/audit/<node id>`; not in `observe`.",
+    "audit.head_key_file": "A file with the key, at least 16 bytes, that heads are signed with (HMAC-SHA256).",
     "audit.segment_bytes": "A segment is closed and compressed at this size, before compression; at least 64 KiB.",
     "audit.segment_age_s": "Or at this age.",
     "log.level": "Least severe lines of the daemon's own log, on standard error.",

@@ -1,7 +1,7 @@
 """Rebuilds the controller's picture of the cluster from the records of the audit log. Pure.
 
-Each epoch opens with a snapshot, so a fold may begin at any ``SnapshotBegin``; records before the first one that say
-nothing about a known topic leave no trace.
+Each epoch opens with a snapshot and may have periodic ones, so a fold may begin at any ``SnapshotBegin``; records
+before the first one that say nothing about a known topic leave no trace.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +25,7 @@ from replay.records import (
     BrokersRecord,
     DebtRecord,
     DeletionRecord,
+    GapRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
@@ -83,6 +84,8 @@ class ClusterState:
     controller_epoch: int = 0
     """Epoch of our term, 0 while we are not the active controller."""
     epoch_zk_version: int = 0
+    is_whole: bool = False
+    """Whether a snapshot began it and no record was lost since: a periodic snapshot has nothing to add then."""
     brokers: dict[BrokerId, BrokerRow] = field(default_factory=dict)
     shutting_down: set[BrokerId] = field(default_factory=set)
     topics: dict[str, TopicPicture] = field(default_factory=dict)
@@ -169,8 +172,16 @@ def _term(state: ClusterState, record: TermRecord) -> None:
 
 
 def _snapshot_begin(state: ClusterState, record: SnapshotBegin) -> None:
-    state.clear()
+    if not (record.periodic and state.is_whole):
+        state.clear()
+        state.is_whole = True
     state.controller_epoch = record.controller_epoch
+    if record.periodic:
+        state.epoch_zk_version = record.epoch_zk_version
+
+
+def _gap(state: ClusterState, _record: GapRecord) -> None:
+    state.is_whole = False
 
 
 def _brokers(state: ClusterState, record: BrokersRecord) -> None:
@@ -307,6 +318,7 @@ _FOLDS: Final[Mapping[type[Record], Callable[[ClusterState, Any], None]]] = {
     QuarantineRecord: _quarantine,
     DeletionRecord: _deletion,
     DebtRecord: _debt,
+    GapRecord: _gap,
 }
 
 

@@ -26,7 +26,6 @@ class SessionRecord(Record):
     """The ZooKeeper session changed: ``connected``, ``suspended``, ``reconnected``, ``lost``, ``closed``."""
 
     kind: ClassVar[str] = "session"
-
     state: str
     session_id: int
     generation: int
@@ -40,7 +39,6 @@ class TermRecord(Record):
     """
 
     kind: ClassVar[str] = "term"
-
     change: str
     controller_epoch: int
     epoch_zk_version: int
@@ -53,17 +51,24 @@ class ConfigRecord(Record):
     """The effective configuration at the start of the daemon, and when an operator had something remembered."""
 
     kind: ClassVar[str] = "config"
-
     values: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBegin(Record):
-    """What follows, up to ``SnapshotEnd``, is everything that was loaded at the start of this epoch."""
+    """What follows, up to ``SnapshotEnd``, is everything that was loaded at the start of this epoch.
+
+    ``periodic``: everything that is known in the middle of an epoch, so that a replay may begin here. It is written
+    between events: rows of the snapshot have the event number 0, those with another one are changes as ever. To a
+    replay that began earlier it says nothing new. ``level`` is what ``audit.level`` was, ``epoch_zk_version`` that of
+    the term (0 at its opening, where its own record says it).
+    """
 
     kind: ClassVar[str] = "snapshot_begin"
-
     controller_epoch: int
+    periodic: bool = False
+    level: str = "normal"
+    epoch_zk_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,19 @@ class SnapshotEnd(Record):
     """The load is complete, with the counts that a reader must arrive at."""
 
     kind: ClassVar[str] = "snapshot_end"
-
     brokers: int
     topics: int
     partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestRecord(Record):
+    """What ``replay.digest`` makes of the controller's own picture at this moment, computed without any record."""
+
+    kind: ClassVar[str] = "digest"
+    digest: str
+    partitions: int
+    brokers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,6 @@ class EventBegin(Record):
     """An event's handling begins; the envelope's ``event`` is its number, here as well."""
 
     kind: ClassVar[str] = "event_begin"
-
     number: int
     name: str
     state: int
@@ -95,7 +108,6 @@ class EventEnd(Record):
     """An event ended: ``done``, ``refused`` (not granted, or not here), ``error``, ``moved`` or ``unavailable``."""
 
     kind: ClassVar[str] = "event_end"
-
     number: int
     name: str
     outcome: str
@@ -108,7 +120,6 @@ class ReplyRecord(Record):
     """A call was answered."""
 
     kind: ClassVar[str] = "reply"
-
     number: int
     name: str
     summary: str
@@ -129,7 +140,6 @@ class BrokersRecord(Record):
     """Brokers that became live (or changed), died, or began a controlled shutdown."""
 
     kind: ClassVar[str] = "brokers"
-
     live: list[BrokerRow] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     shutting_down: list[int] = field(default_factory=list)
@@ -140,7 +150,6 @@ class TopicsRecord(Record):
     """Topics that became known or were read or written anew; columns."""
 
     kind: ClassVar[str] = "topics"
-
     names: list[str]
     ids: list[str | None]
     znode_versions: list[int]
@@ -151,7 +160,6 @@ class TopicsForgotten(Record):
     """Topics that are gone."""
 
     kind: ClassVar[str] = "topics_forgotten"
-
     names: list[str]
 
 
@@ -160,7 +168,6 @@ class AssignmentRecord(Record):
     """Assignments as topic znodes have them; columns."""
 
     kind: ClassVar[str] = "assignment"
-
     topics: list[str]
     partitions: list[int]
     replicas: list[list[int]]
@@ -173,7 +180,6 @@ class LeadershipRecord(Record):
     """Leaderships as state znodes have them; columns."""
 
     kind: ClassVar[str] = "leadership"
-
     topics: list[str]
     partitions: list[int]
     leaders: list[int]
@@ -189,7 +195,6 @@ class PartitionStateRecord(Record):
     """Transitions of the partition state machine; columns. States are Kafka's names."""
 
     kind: ClassVar[str] = "partition_state"
-
     topics: list[str]
     partitions: list[int]
     before: list[str]
@@ -201,7 +206,6 @@ class ReplicaStateRecord(Record):
     """Transitions of the replica state machine; columns. States are Kafka's names."""
 
     kind: ClassVar[str] = "replica_state"
-
     topics: list[str]
     partitions: list[int]
     brokers: list[int]
@@ -214,7 +218,6 @@ class RefusedRecord(Record):
     """Something was asked and not done: transitions, elections, writes; ``reasons`` says why, one per row."""
 
     kind: ClassVar[str] = "refused"
-
     what: str
     topics: list[str]
     partitions: list[int]
@@ -226,7 +229,6 @@ class DecisionRecord(Record):
     """Leaders that an election decided on, before they were written; columns."""
 
     kind: ClassVar[str] = "decision"
-
     strategy: str
     topics: list[str]
     partitions: list[int]
@@ -240,7 +242,6 @@ class OfflineDirsRecord(Record):
     """The partitions of a broker that sit on a failed log directory; ``continues``: and those of the record before."""
 
     kind: ClassVar[str] = "offline_dirs"
-
     broker: int
     topics: list[str]
     partitions: list[int]
@@ -252,7 +253,6 @@ class QuarantineRecord(Record):
     """A znode was put into quarantine, or (``reason`` None) released from it."""
 
     kind: ClassVar[str] = "quarantine"
-
     path: str
     reason: str | None
 
@@ -262,7 +262,6 @@ class RejectedRecord(Record):
     """A znode that cannot be understood; ``content``: its beginning in base64, empty where it may hold passwords."""
 
     kind: ClassVar[str] = "rejected"
-
     path: str
     version: int
     size: int
@@ -276,7 +275,6 @@ class DeletionRecord(Record):
     """Deletions of topics: ``queued``, ``started``, ``halted`` (with the reason) or ``resumed``; columns."""
 
     kind: ClassVar[str] = "deletion"
-
     topics: list[str]
     changes: list[str]
     reasons: list[str | None]
@@ -287,7 +285,6 @@ class DebtRecord(Record):
     """The replicas that a broker must still delete, with the ids of their topics; ``continues`` the record before."""
 
     kind: ClassVar[str] = "debt"
-
     broker: int
     topics: list[str]
     partitions: list[int]
@@ -300,7 +297,6 @@ class ReassignmentRecord(Record):
     """Reassignments ``begun``, ``overridden``, ``cancelled``, ``resumed``, ``completing`` or ``completed``; columns."""
 
     kind: ClassVar[str] = "reassignment"
-
     step: str
     topics: list[str]
     partitions: list[int]
@@ -315,7 +311,6 @@ class ZkWriteRecord(Record):
     """
 
     kind: ClassVar[str] = "zk"
-
     fence: int
     zxid: int
     took_ms: float
@@ -333,10 +328,11 @@ class RequestRecord(Record):
 
     StopReplica has no ``leaders`` and ``partition_epochs``; ``delete`` is StopReplica's, ``is_new`` LeaderAndIsr's.
     A request of more than ``MAX_ROWS`` partitions is several records; ``continues`` marks all but the first.
+    ``unnamed``: so many partitions that are not in the columns. Below the level ``full`` LeaderAndIsr and
+    UpdateMetadata name none: what they say of a partition stands in the records of its leadership.
     """
 
     kind: ClassVar[str] = "request"
-
     api: str
     controller_epoch: int
     brokers: list[int]
@@ -350,6 +346,7 @@ class RequestRecord(Record):
     delete: list[bool] = field(default_factory=list)
     is_new: list[bool] = field(default_factory=list)
     continues: bool = False
+    unnamed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +354,6 @@ class ResponseRecord(Record):
     """A broker answered. ``errors`` are per partition (``topic-partition`` to code), without those that are 0."""
 
     kind: ClassVar[str] = "response"
-
     broker: int
     broker_epoch: int
     api: str
@@ -375,7 +371,6 @@ class AlarmRecord(Record):
     """Something that an operator must know: bad input, a refusal, a defect."""
 
     kind: ClassVar[str] = "alarm"
-
     what: str
     detail: str
 
@@ -385,7 +380,6 @@ class GapRecord(Record):
     """Records were lost because they could not be written; never silent."""
 
     kind: ClassVar[str] = "gap"
-
     lost: int
     first_seq: int
     last_seq: int

@@ -1,6 +1,7 @@
 """Control requests as records of the audit log: brokers that get an equal body share one record. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -23,8 +24,12 @@ _ORDER: Final[Mapping[type[ControlRequest], int]] = {
 }
 
 
-def request_records(requests: Sequence[tuple[BrokerId, ControlRequest]]) -> Iterator[Record]:
+def request_records(
+    requests: Sequence[tuple[BrokerId, ControlRequest]], *, names_partitions: bool = True
+) -> Iterator[Record]:
     """The requests of a flush; brokers that get an equal body share a record, and each broker's order stays exact.
+
+    Unless it ``names_partitions``, of LeaderAndIsr and UpdateMetadata there is only how many partitions they have.
 
     A flush is one or more rounds; in a round a broker gets at most one LeaderAndIsr, UpdateMetadata and StopReplica,
     in this order, so records ordered by round and API are in order for every broker. They are made one by one, so that
@@ -37,7 +42,7 @@ def request_records(requests: Sequence[tuple[BrokerId, ControlRequest]]) -> Iter
         _share(steps.setdefault(step, []), broker, request)
     for step in sorted(steps):
         for shared in steps[step]:
-            yield from shared.records()
+            yield from shared.records(names_partitions=names_partitions)
 
 
 def _next_step(last: tuple[int, int] | None, order: int) -> tuple[int, int]:
@@ -54,8 +59,10 @@ class _Shared:
         self.brokers: list[BrokerId] = []
         self.broker_epochs: list[int] = []
 
-    def records(self) -> Iterator[Record]:
+    def records(self, *, names_partitions: bool) -> Iterator[Record]:
         match self.request:
+            case LeaderAndIsrRequest() | UpdateMetadataRequest() if not names_partitions:
+                return iter([_unnamed(self, self.request)])
             case LeaderAndIsrRequest():
                 return _leader_and_isr(self, self.request)
             case UpdateMetadataRequest():
@@ -85,6 +92,17 @@ def _same_body(one: ControlRequest, other: ControlRequest) -> bool:
     return False
 
 
+def _unnamed(shared: _Shared, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Record:
+    body = request if isinstance(request, LeaderAndIsrRequest) else request.body
+    live = _live(request) if isinstance(request, UpdateMetadataRequest) else []
+    record = _request(shared, (), ([], [], []), live_brokers=live, continues=False)
+    return replace(record, unnamed=len(body.partitions))
+
+
+def _live(request: UpdateMetadataRequest) -> list[int]:
+    return [broker.id for broker in request.body.live_brokers]
+
+
 def _leader_and_isr(shared: _Shared, request: LeaderAndIsrRequest) -> Iterator[Record]:
     for continues, partitions, entries in _parts(request.partitions):
         states, _, is_new = _columns(entries, 3)
@@ -92,7 +110,7 @@ def _leader_and_isr(shared: _Shared, request: LeaderAndIsrRequest) -> Iterator[R
 
 
 def _update_metadata(shared: _Shared, request: UpdateMetadataRequest) -> Iterator[Record]:
-    live: list[int] = [broker.id for broker in request.body.live_brokers]
+    live = _live(request)
     for continues, partitions, entries in _parts(request.body.partitions):
         states, _, _ = _columns(entries, 3)
         yield _request(shared, partitions, _epochs(states), live_brokers=live, continues=continues)

@@ -22,6 +22,7 @@ PURE: Final = (
     "events",
     "channel_manager.batch",
     "replay.columns",
+    "replay.digest",
     "replay.envelope",
     "replay.fold",
     "replay.invariants",
@@ -30,6 +31,7 @@ PURE: Final = (
     "replay.records",
     "replay.request_columns",
     "replay.rules",
+    "replay.travel",
 )
 
 GENERATED: Final = re.compile(r"^(?:\.(?!ci$).*|__pycache__|build|dist|.*\.egg-info)$")

@@ -38,6 +38,8 @@ class Backlog:
         self.trouble: str | None = None
         """What is wrong with the disk at the moment."""
         self.lost = 0
+        self.gaps = 0
+        """How many gap records there were."""
         self._max_rows = max_rows
         self._clock = clock
         self._changed = threading.Condition()
@@ -85,6 +87,7 @@ class Backlog:
             if self._first_lost:
                 first, last, self._first_lost = self._first_lost, self._last_seq, 0
                 items.append(self._stamp(GapRecord(last - first + 1, first, last, self._reason)))
+                self.gaps += 1
             return items
 
     def pause(self, timeout_s: float) -> bool:

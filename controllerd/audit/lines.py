@@ -1,7 +1,7 @@
 """One line of the audit log: the envelope and the record as JSON, and the hash that chains it to the next line."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cache
@@ -46,10 +46,27 @@ class _Line(msgspec.Struct):
     data: Any
 
 
-class _RawLine(_Line):
-    """What is read: the data stays bytes until its kind is known."""
+class Entry(_Line, gc=False):
+    """A line that was read: the fields of its envelope, and the record as bytes until its kind is known."""
 
     data: msgspec.Raw
+
+    @property
+    def envelope(self) -> Envelope:
+        """The envelope by itself, as the fold takes it."""
+        return Envelope(
+            self.v,
+            self.kind,
+            self.cluster,
+            self.node,
+            self.boot,
+            self.seq,
+            self.epoch,
+            self.event,
+            self.ts_ms,
+            self.mono_ns,
+            self.prev,
+        )
 
 
 def digest(line: bytes) -> str:
@@ -67,7 +84,7 @@ def _plain(value: object) -> object:
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
-_DECODER: Final = msgspec.json.Decoder(_RawLine)
+_DECODER: Final = msgspec.json.Decoder(Entry)
 
 
 def encode_line(envelope: Envelope, record: Record) -> bytes:
@@ -98,26 +115,20 @@ def _encode(envelope: Envelope, record: Record) -> bytes:
     )
 
 
-def decode_line(line: bytes) -> tuple[Envelope, msgspec.Raw]:
-    """The envelope and the undecoded record. :raises BadLine: damaged bytes."""
+def decode_line(line: bytes) -> Entry:
+    """The line's envelope and undecoded record. :raises BadLine: damaged bytes."""
     try:
-        raw = _DECODER.decode(line)
+        return _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise BadLine(str(problem)) from None
-    envelope = Envelope(
-        raw.v,
-        raw.kind,
-        raw.cluster,
-        raw.node,
-        raw.boot,
-        raw.seq,
-        raw.epoch,
-        raw.event,
-        raw.ts_ms,
-        raw.mono_ns,
-        raw.prev,
-    )
-    return envelope, raw.data
+
+
+def decode_lines(lines: Sequence[bytes]) -> list[Entry]:
+    """As ``decode_line`` for many, which is faster. :raises BadLine: one of them is damaged."""
+    try:
+        return list(map(_DECODER.decode, lines))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise BadLine(str(problem)) from None
 
 
 @cache

@@ -7,22 +7,29 @@ A closed segment has ``.zst`` appended. Bytes after the last newline are no line
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, BinaryIO, Final, NamedTuple, Protocol
+from typing import IO, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
+import structlog
 import zstandard
 
 from controllerd.audit.lines import GENESIS, digest
 from controllerd.errors import ControllerdError
+
+log = structlog.get_logger(__name__)
 
 LOCK_NAME: Final = "lock"
 PLAIN: Final = ".jsonl"
 COMPRESSED: Final = ".jsonl.zst"
 TEMPORARY: Final = ".tmp"
 _CHUNK: Final = 1024 * 1024
-_FRAME_HEADER_MAX: Final = 18
+_PIECE: Final = 128 * 1024
+"""Compressed bytes that are taken at once, which bounds the memory for what they become."""
+_FRAME_BYTES: Final = 4 * 1024 * 1024
+"""Content of one frame of a compressed segment: no more than this is lost where a byte goes bad."""
 _NAME: Final = re.compile(r"(?P<boot>.+)-(?P<number>\d{8,})\.jsonl(?:\.zst)?")
 
 
@@ -65,38 +72,95 @@ def list_segments(directory: Path) -> list[Segment]:
     return sorted(found.values())
 
 
-def read_lines(segment: Segment) -> Iterator[bytes]:
-    """The lines with their newlines; the last may lack it.
+class Lost(NamedTuple):
+    """Bytes of a segment that could not be read stand here; how many lines they were nobody knows."""
 
-    :raises OSError: it cannot be read. :raises zstandard.ZstdError: the compressed bytes are damaged from here on.
+    reason: str
+
+
+class Tail(NamedTuple):
+    """The bytes after the last newline."""
+
+    data: bytes
+
+
+def read_batches(path: Path) -> Iterator[list[bytes] | Lost | Tail]:
+    """Whole lines without their newlines, many at a time; what is damaged is passed over and said.
+
+    :raises OSError: it cannot be opened.
     """
-    path = segment.path
-    if not segment.is_compressed and not path.exists():
-        path = path.with_name(path.name + ".zst")  # a running writer has compressed it since it was listed
-    with path.open("rb") as file:
-        yield from _split(_decompressed(file)) if path.name.endswith(COMPRESSED) else file
+    carry: list[bytes] = []
+    for block in _blocks(path):
+        if isinstance(block, Lost):
+            carry = []
+            yield block
+            continue
+        lines, newline, rest = block.rpartition(b"\n")
+        if newline:
+            yield b"".join((*carry, lines)).split(b"\n")
+            carry = [rest]
+        else:
+            carry.append(rest)
+    if rest := b"".join(carry):
+        yield Tail(rest)
 
 
-def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    expected = zstandard.get_frame_parameters(file.read(_FRAME_HEADER_MAX)).content_size
-    file.seek(0)
-    total = 0
-    with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        while chunk := stream.read(_CHUNK):
-            total += len(chunk)
-            yield chunk
-    if total != expected:  # a frame that was cut off ends like a complete one
-        raise zstandard.ZstdError(f"{total} bytes instead of {expected}")
+def read_lines(segment: Segment) -> Iterator[bytes]:
+    """The lines with their newlines, without those that are damaged; the last may lack its newline.
+
+    :raises OSError: it cannot be opened.
+    """
+    for batch in read_batches(segment.path):
+        if isinstance(batch, Tail):
+            yield batch.data
+        elif not isinstance(batch, Lost):
+            yield from (line + b"\n" for line in batch)
 
 
-def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    carry = b""
-    for chunk in chunks:
-        *lines, carry = (carry + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-    if carry:
-        yield carry
+def _blocks(path: Path) -> Iterator[bytes | Lost]:
+    with _opened(path) as file:
+        try:
+            if str(file.name).endswith(".zst"):
+                yield from _decompressed(file.read())
+            else:
+                while block := file.read(_CHUNK):
+                    yield block
+        except OSError as problem:
+            yield Lost(str(problem))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        if not path.name.endswith(PLAIN):
+            raise
+    # A running writer has compressed it since it was listed.
+    return path.with_name(path.name + ".zst").open("rb")
+
+
+def _decompressed(data: bytes) -> Iterator[bytes | Lost]:
+    """The content of all frames; after a damaged one it goes on with the next."""
+    if not data:
+        yield Lost("an empty file where compressed lines should be")
+    at = 0
+    while 0 <= at < len(data):
+        try:
+            at = yield from _frame(data, at)
+        except zstandard.ZstdError as problem:
+            yield Lost(f"damaged compression: {problem}")
+            at = data.find(zstandard.FRAME_HEADER, at + 1)
+
+
+def _frame(data: bytes, start: int) -> Generator[bytes, None, int]:
+    """The content of one frame; returns where the next one begins."""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    for at in range(start, len(data), _PIECE):
+        if block := frame.decompress(data[at : at + _PIECE]):
+            yield block
+        if frame.eof:
+            return min(at + _PIECE, len(data)) - len(frame.unused_data)
+    raise zstandard.ZstdError("the end is missing")
 
 
 class ChainEnd(NamedTuple):
@@ -120,11 +184,12 @@ def chain_end(directory: Path) -> ChainEnd:
 def _last_line(segment: Segment) -> bytes | None:
     last = None
     try:
-        for line in read_lines(segment):
-            if line.endswith(b"\n"):
-                last = line[:-1]
-    except zstandard.ZstdError:
-        return last
+        for batch in read_batches(segment.path):
+            if isinstance(batch, list):
+                last = batch[-1]
+    except OSError as problem:
+        # An old file must not keep the controller away; whoever verifies the log is told of it.
+        log.warning("audit segment cannot be opened", segment=segment.path.name, error=problem.strerror)
     return last
 
 
@@ -138,15 +203,15 @@ class DirectoryLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.seek(0)
-            holder = self._file.read().strip()
+            holder = self._file.read(200).strip("\0 \n")
             self._file.close()
             raise AuditInUse(
                 f"audit directory {directory} is being written by {holder or 'another process'}: "
                 "two controllerd with the same node id and cluster must not run"
             ) from None
-        self._file.truncate(0)
-        self._file.write(f"{owner}, process {os.getpid()}\n")
-        self._file.flush()
+        with suppress(OSError):  # on a full disk nobody learns our name, but the lock is ours
+            self._file.truncate(0)
+            os.write(self._file.fileno(), f"{owner}, process {os.getpid()}\n".encode())
 
     def release(self) -> None:
         """Let another process write; the file stays."""
@@ -214,12 +279,18 @@ def sync_directory(directory: Path) -> None:
 
 
 def compress(path: Path) -> Path:
-    """Replace a closed segment by its compressed copy, so that at every moment one complete copy has its final name."""
+    """Replace a closed segment by its compressed copy, so that at every moment one complete copy has its final name.
+
+    The copy is many frames of whole lines: damage to one leaves the others readable.
+    """
     target = path.with_name(path.name + ".zst")
     temporary = path.with_name(target.name + TEMPORARY)
     compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
     with path.open("rb") as source, temporary.open("wb") as copy:
-        compressor.copy_stream(source, copy, size=path.stat().st_size)
+        content = source.read(_FRAME_BYTES)
+        copy.write(compressor.compress(content + source.readline()))  # also of nothing: no file is damage
+        while content := source.read(_FRAME_BYTES):
+            copy.write(compressor.compress(content + source.readline()))
         copy.flush()
         os.fsync(copy.fileno())
     temporary.replace(target)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from controllerd.audit.levels import Level
+
 Fsync = Literal["event", "interval", "off"]
 OnFailure = Literal["degrade", "resign"]
 
@@ -17,6 +19,7 @@ class AuditSettings:
     fsync: Fsync = "interval"
     """``event``: before the loop goes on; ``interval``: every ``fsync_interval_s``; ``off``: the kernel decides."""
     fsync_interval_s: float = 0.2
+    level: Level = "normal"
     on_failure: OnFailure = "degrade"
     """``degrade``: go on, count, alarm, and write a gap record when it heals; ``resign``: give up the role."""
     accept_wait_s: float = 0.2

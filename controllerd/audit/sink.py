@@ -36,31 +36,37 @@ class SegmentSink:
         self._file: SegmentFile | None = None
         self._path = directory
         self._size = 0
+        self._is_torn = False
+        """Whether a write failed: nobody knows how much of it is there."""
         self._partial = 0
         self._done = 0
         self._opened_at = 0.0
         self._unsynced_since: float | None = None
+        self.is_durable = True
+        """Whether everything is as durable as the settings want it. After one that failed only the next makes it so."""
 
     def append(self, data: bytes) -> None:
         """All of ``data``, whole lines, reaches the kernel, or ``OSError``: then only the same data may come next."""
         if self._is_full():
             self._rotate()
-        if self._partial:
+        if self._is_torn:
             self._recover(data)
         file = self._file or self._open()
-        rest = memoryview(data)[self._done :]
+        self._is_torn, rest = True, memoryview(data)[self._done :]
         while rest:
             taken = file.write(rest)
             self._partial += taken
             rest = rest[taken:]
         self._size += self._partial
         self._partial = self._done = 0
+        self._is_torn = False
+        self.is_durable = self._settings.fsync == "off"
         if self._unsynced_since is None:
             self._unsynced_since = self._clock.monotonic()
 
     def _recover(self, data: bytes) -> None:
         """Cut off what a failed write left; if that fails, go on in a new segment after the lines that are whole."""
-        end, self._partial, file = self._done + self._partial, 0, self._file
+        end, self._partial, self._is_torn, file = self._done + self._partial, 0, False, self._file
         try:
             if file is not None:
                 file.truncate(self._size)
@@ -88,7 +94,7 @@ class SegmentSink:
         except OSError:
             self._abandon()
             raise
-        self._unsynced_since = None
+        self._unsynced_since, self.is_durable = None, True
 
     def tidy(self) -> None:
         """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too."""
@@ -104,7 +110,7 @@ class SegmentSink:
             self._abandon()
 
     def _is_full(self) -> bool:
-        if self._file is None or self._size == 0 or self._partial:
+        if self._file is None or self._size == 0 or self._is_torn:
             return False
         age_s = self._clock.monotonic() - self._opened_at
         return self._size >= self._settings.segment_bytes or age_s >= self._settings.segment_age_s

@@ -16,7 +16,10 @@ from anyio import CancelScope, to_thread
 from controllerd.audit.acceptance import Acceptance
 from controllerd.audit.backlog import Backlog, Stamped
 from controllerd.audit.compressor import Compressor
+from controllerd.audit.heads import ExportedHead
+from controllerd.audit.levels import at_level
 from controllerd.audit.lines import GENESIS, Head, digest, encode_line
+from controllerd.audit.secrets import without_secrets
 from controllerd.audit.segments import (
     DirectoryLock,
     DiskFile,
@@ -44,6 +47,7 @@ class _Chunk(NamedTuple):
     data: bytes
     records: int
     head: Head
+    epoch: int
 
 
 class AuditWriter:
@@ -78,6 +82,8 @@ class AuditWriter:
         self._opener = opener
         self._cluster = ""
         self._hash = GENESIS
+        self._written: tuple[Head, int] | None = None
+        self._durable: tuple[Head, int] | None = None
         self._backlog = Backlog(settings.max_pending_rows, clock)
         self._acceptance = Acceptance()
         self._worker: _Worker | None = None
@@ -88,9 +94,21 @@ class AuditWriter:
         return self._backlog.lost
 
     @property
+    def gaps(self) -> int:
+        """How often records were lost and the log went on after that: the gap record is among what is written."""
+        return self._backlog.gaps
+
+    @property
     def directory(self) -> Path:
         """The directory of this cluster and node; known after ``start``."""
         return log_directory(self._settings.directory, self._cluster, self._node)
+
+    def durable_head(self, now_ms: int) -> ExportedHead | None:
+        """The newest line that a power cut leaves (with ``fsync = off``: that is written), None before the first."""
+        if self._durable is None:
+            return None
+        head, epoch = self._durable
+        return ExportedHead.of(head, cluster=self._cluster, node=self._node, epoch=epoch, exported_ms=now_ms)
 
     # -- in the event loop -------------------------------------------------------------------------------------------
 
@@ -103,8 +121,9 @@ class AuditWriter:
         self._backlog.event = number
 
     def record(self, *records: Record) -> None:
-        """Append records; never blocks."""
-        self._backlog.put(*records)
+        """Append what the level asks for; never blocks."""
+        level = self._settings.level
+        self._backlog.put(*(kept for record in records if (kept := at_level(level, record)) is not None))
 
     async def accepted(self) -> None:
         """Wait until everything recorded so far is written (durable, with ``fsync = event``), for a bounded time.
@@ -170,7 +189,8 @@ class AuditWriter:
             for chunk in self._chunks(items):
                 self._write(sink, chunk)
             self._maintain(sink)
-        self._attempt(sink.close)
+        if self._attempt(sink.close) and sink.is_durable:
+            self._durable = self._written
 
     def _chunks(self, items: Sequence[Stamped]) -> Iterator[_Chunk]:
         lines: list[bytes] = []
@@ -180,7 +200,7 @@ class AuditWriter:
             lines.append(line)
             size += len(line) + 1
             if size >= _CHUNK_BYTES or index == len(items):
-                yield _Chunk(b"\n".join(lines) + b"\n", len(lines), Head(self.boot, item.seq, self._hash))
+                yield _Chunk(b"\n".join(lines) + b"\n", len(lines), Head(self.boot, item.seq, self._hash), item.epoch)
                 lines, size = [], 0
 
     def _chain(self, item: Stamped) -> bytes:
@@ -197,7 +217,7 @@ class AuditWriter:
             item.mono_ns,
             self._hash,
         )
-        line = encode_line(envelope, item.record)
+        line = encode_line(envelope, without_secrets(item.record))
         self._hash = digest(line)
         return line
 
@@ -211,7 +231,7 @@ class AuditWriter:
                 return
             is_last = self._backlog.pause(self._settings.retry_s)
         is_durable = self._settings.fsync != "event" or self._attempt(sink.sync)
-        self.head = chunk.head
+        self.head, self._written = chunk.head, (chunk.head, chunk.epoch)
         self.records_written += chunk.records
         self.bytes_written += len(chunk.data)
         if is_durable:
@@ -222,6 +242,8 @@ class AuditWriter:
         self._attempt(sink.tidy)
         if sink.sync_due_in() == 0.0:
             self._attempt(sink.sync)
+        if sink.is_durable:
+            self._durable = self._written
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         try:

@@ -14,7 +14,7 @@ _SHORTEST_SESSION_MS: Final = 1_000
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
     """Every broken rule as a sentence. ``values`` holds only what was given and well-formed."""
-    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses)
+    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses, _audit_heads)
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -31,6 +31,14 @@ def _session(values: Mapping[str, object]) -> Iterator[str]:
             f"{named('zookeeper.session_timeout_ms')}: {session_ms} is too small, at least {_SHORTEST_SESSION_MS}: "
             "a shorter pause of this process would cost the role"
         )
+
+
+def _audit_heads(values: Mapping[str, object]) -> Iterator[str]:
+    goes = [key for key in ("audit.head_file", "audit.head_journal", "audit.head_znode") if values.get(key)]
+    if values.get("audit.head_key_file") and not goes:
+        yield "audit.head_key_file: nothing is signed; set audit.head_file, audit.head_journal or audit.head_znode too"
+    if values.get("audit.head_znode") and values.get("controller.mode") == "observe":
+        yield "audit.head_znode: cannot be with controller.mode observe, which writes nothing; set audit.head_file"
 
 
 def _listeners(values: Mapping[str, object]) -> Iterator[str]:

@@ -140,6 +140,19 @@ class AuditConfig(Section, frozen=True, kw_only=True):
     fsync: Literal["event", "interval", "off"] = "interval"
     fsync_interval_ms: Milliseconds = 200
     on_failure: Literal["degrade", "resign"] = "degrade"
+    level: Literal["off", "summary", "normal", "full"] = "normal"
+    """What of all that is recorded is written."""
+    snapshot_interval_s: Count = 3600
+    """Between two snapshots within a term."""
+    digest_interval_s: Count = 60
+    """Between two digests of the picture, when it has changed."""
+    head_interval_s: Count = 10
+    """Between two exports of the newest line's number and hash, wherever they go."""
+    head_file: Path | None = None
+    head_journal: bool = False
+    head_znode: bool = False
+    head_key_file: Path | None = None
+    """Signs what is exported."""
     segment_bytes: Annotated[int, Meta(ge=64 * 1024, le=2**40)] = 64 * 1024 * 1024
     segment_age_s: Count = 3600
 

@@ -92,6 +92,7 @@ _BY_KEY: Final[Mapping[str, Callable[[object], object]]] = {
 _BY_KIND: Final[Mapping[object, Callable[[object], object]]] = {
     Address: lambda raw: parse_address(_text(raw)),
     Path: _path,
+    Path | None: _path,
     str: _text,
     str | None: _text,
 }

@@ -1,5 +1,10 @@
 """The audit log as an instance opens and shows it, whether it leads or only watches."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from controllerd.audit.exporting import ExportSettings, HeadExporter
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
@@ -13,13 +18,34 @@ def audit_settings(config: Config) -> AuditSettings:
         directory=audit.dir,
         fsync=audit.fsync,
         fsync_interval_s=audit.fsync_interval_ms / 1000,
+        level=audit.level,
         on_failure=audit.on_failure,
         segment_bytes=audit.segment_bytes,
         segment_age_s=float(audit.segment_age_s),
     )
 
 
-def audit_view(audit: AuditWriter) -> AuditView:
-    """The writer, as the status endpoint shows it."""
-    trouble = "the audit log cannot be written, see the log" if audit.is_troubled else None
+def export_settings(config: Config) -> ExportSettings:
+    """Where heads of the log go."""
+    audit = config.audit
+    return ExportSettings(float(audit.head_interval_s), audit.head_file, audit.head_key_file, audit.head_journal)
+
+
+@asynccontextmanager
+async def exporting(heads: HeadExporter) -> AsyncIterator[None]:
+    """Heads are exported while the block runs. :raises BadHead: the key is too short. :raises OSError: it, or the file
+    of heads, cannot be read.
+    """
+    await heads.open()
+    task = asyncio.create_task(heads.run(), name="audit heads")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def audit_view(audit: AuditWriter, heads: HeadExporter) -> AuditView:
+    """The log, as the status endpoint shows it."""
+    trouble = "the audit log cannot be written, see the log" if audit.is_troubled else heads.trouble
     return AuditView(audit.records_written, audit.records_lost, trouble)

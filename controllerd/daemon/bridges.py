@@ -45,8 +45,10 @@ class StampedAudit:
 class RecordedExchanges:
     """Writes every answer of a broker into the audit log."""
 
-    def __init__(self, audit: AuditLog) -> None:
+    def __init__(self, audit: AuditLog, *, in_full: bool = False) -> None:
+        """``in_full``: with the code of every partition, and not only of those with an error."""
         self._audit = audit
+        self._in_full = in_full
 
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
@@ -67,7 +69,7 @@ class RecordedExchanges:
                 attempts=exchange.attempts,
                 took_ms=round(exchange.took_s * 1000, 3),
                 error=exchange.response.error,
-                errors={str(tp): int(error) for tp, error in errors.items() if error},
+                errors={str(tp): int(error) for tp, error in errors.items() if error or self._in_full},
             )
         )
 

@@ -6,18 +6,22 @@ machine comes in as ``Surroundings``, so that a simulation runs the very same co
 
 import asyncio
 import base64
+import math
 import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
 from channel_manager.batch import RequestBatch
 from channel_manager.manager import Alarms, ChannelManager
 from channel_manager.settings import ChannelSettings
+from controllerd.audit import levels
+from controllerd.audit.checkpoints import Checkpoints
 from controllerd.clock import LoopTimers, SystemClock
 from controllerd.config.model import Config
 from controllerd.controller import Controller
@@ -111,6 +115,15 @@ class Instance:
         self.client: ZooKeeperClient | None = None
         self.channels: ChannelManager | None = None
         self.loop: EventLoop | None = None
+        is_off = config.audit.level == "off"
+        self.checkpoints = Checkpoints(
+            self.context,
+            self.snapshot,
+            self.watch,
+            self.around.clock.monotonic,
+            snapshot_interval_s=math.inf if is_off else config.audit.snapshot_interval_s,
+            digest_interval_s=math.inf if is_off else config.audit.digest_interval_s,
+        )
         self._instance = instance
         self._advertised = advertised
         self._records_seen = 0
@@ -168,15 +181,20 @@ class Instance:
             self.loop = self._build_loop(self.client, channels, on_published)
             events = asyncio.create_task(self.loop.run(), name="events")
             heartbeat = asyncio.create_task(self.heartbeat(self.client, beat), name="heartbeat")
-            for task in (events, heartbeat):
+            resting = asyncio.create_task(self.checkpoints.run(self._is_idle), name="checkpoints")
+            for task in (events, heartbeat, resting):
                 task.add_done_callback(self._task_ended)
-            stack.push_async_callback(self._stop, events, heartbeat)
+            stack.push_async_callback(self._stop, events, heartbeat, resting)
             self.queue.put(Startup())
             yield
 
-    async def _stop(self, events: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
+    def _is_idle(self) -> bool:
+        return self.loop is not None and self.loop.current is None
+
+    async def _stop(self, events: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
         """Resign and end the loop, for a bounded time; then whatever still runs is cancelled."""
-        heartbeat.cancel()
+        for task in others:
+            task.cancel()
         if self._checking is not None:
             self._checking.cancel()
         self.queue.clear_and_put(ShutdownEventThread())
@@ -184,7 +202,7 @@ class Instance:
         if not done:
             log.warning("the event in work did not end in time", waited_s=_STOP_S)
             events.cancel()
-        await asyncio.gather(events, heartbeat, return_exceptions=True)
+        await asyncio.gather(events, *others, return_exceptions=True)
         self.timers.clear()
 
     def _open_channels(self) -> ChannelManager:
@@ -207,7 +225,7 @@ class Instance:
             alarms,
             clock=self.around.clock.monotonic,
             settings=settings,
-            observer=RecordedExchanges(self.watch),
+            observer=RecordedExchanges(self.watch, in_full=self.config.audit.level == "full"),
             transport=self.around.transport,
         )
         return self.channels
@@ -243,7 +261,11 @@ class Instance:
         """The controller and the loop that drives it."""
         context, store, audit = self.context, client.store, self.watch
         client.session.when_lost(channels.shutdown)
-        outbox = Outbox(context, channels, audit, self._new_batch, self.around.pace())
+        level = self.config.audit.level
+        is_written = partial(levels.is_written, level)
+        outbox = Outbox(
+            context, channels, audit, self._new_batch, self.around.pace(), is_written, names_partitions=level == "full"
+        )
         configs, policy = ConfiguredTopics(self.config), self.config.kafka.policy
         controller = Controller(
             node_id=self.config.node.id,
@@ -266,7 +288,15 @@ class Instance:
             quotas=MutationQuotas(self.config.kafka.quota_window),
             session_expired=client.session.expire_handled,
         )
-        return EventLoop(controller, audit, self.statistics, on_published, self.around.collector)
+        return EventLoop(
+            controller,
+            audit,
+            self.statistics,
+            on_published,
+            self.around.collector,
+            in_full=level == "full",
+            at_rest=self.checkpoints.step,
+        )
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
         entry = self._our_entry(context)

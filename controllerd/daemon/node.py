@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from channel_manager.sender import SenderStats
 from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
+from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
 from controllerd.core.model import BrokerId
-from controllerd.daemon.auditing import audit_settings, audit_view
+from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
 from controllerd.daemon.bridges import StampedAudit
 from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.daemon.remembering import RoleMemory
@@ -18,6 +19,7 @@ from controllerd.identity import Identity
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.zk.audit_heads import put_audit_head
 from replay.records import ConfigRecord
 
 
@@ -31,8 +33,11 @@ class Node:
         self.http_port = 0
         around = Surroundings()
         self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
+        put_head = self._put_head if config.audit.head_znode else None
+        self.heads = HeadExporter(export_settings(config), self.audit, around.clock.now_ms, put_head)
         stamped = StampedAudit(self.audit)
         self.instance = Instance(config, identity.instance, stamped, lambda: self.kafka.advertised, around)
+        self.instance.checkpoints.gaps = lambda: self.audit.gaps
         listeners = [Listener(endpoint.listener, endpoint.host, endpoint.port) for endpoint in config.kafka.listeners]
         queue, watch = self.instance.queue, self.instance.watch
         self.kafka = KafkaServer(
@@ -57,6 +62,10 @@ class Node:
         self.has_audit_failed = True
         self._running_loop.call_soon_threadsafe(self.instance.end, f"the audit log cannot be written: {reason}")
 
+    async def _put_head(self, head: bytes) -> None:
+        assert self.instance.client is not None, "heads are exported while the session is open"
+        await put_audit_head(self.instance.client.zk, self.config.node.id, head)
+
     # -- status ------------------------------------------------------------------------------------------------------
 
     def status_server(self) -> StatusServer:
@@ -68,7 +77,7 @@ class Node:
             worker=self._worker_view,
             channels=self._channel_views,
             session=self._session_view,
-            audit=lambda: audit_view(self.audit),
+            audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self.instance.around.clock.now_ms,
             memory=RoleMemory(self.config, self.identity, self.instance.watch, self.instance.take_from_brokers),
         )
@@ -119,6 +128,7 @@ async def open_node(
     """
     node = Node(config, identity)
     async with AsyncExitStack() as sockets, AsyncExitStack() as stack:
+        stack.push_async_callback(node.heads.finish)
         stack.push_async_callback(node.audit.close)
         client = await node.instance.connect()
         stack.push_async_callback(client.close)
@@ -128,6 +138,7 @@ async def open_node(
         node.http_port = await status.start()
         sockets.push_async_callback(status.close)
         await node.audit.start(node.snapshot.cluster_id)
+        await stack.enter_async_context(exporting(node.heads))
         node.instance.watch.record(ConfigRecord(config.effective()))
         serving = node.instance.serving(lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(serving)

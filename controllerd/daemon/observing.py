@@ -10,10 +10,11 @@ from typing import Final
 
 import structlog
 
+from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.clock import SystemClock
 from controllerd.config.model import Config
-from controllerd.daemon.auditing import audit_settings, audit_view
+from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
 from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity
 from controllerd.observer.causes import Unseen
@@ -85,6 +86,7 @@ class ObservingNode:
         """Known once the session is there."""
         self._clock = SystemClock()
         self.audit = AuditWriter(audit_settings(config), config.node.id, self._clock, on_resign=self._audit_failed)
+        self.heads = HeadExporter(export_settings(config), self.audit, self._clock.now_ms)
         self._rejections = Rejections(self.audit)
         self._calls = EventQueue(self._clock.monotonic)
         self._calls.close()  # nobody would take them
@@ -235,7 +237,7 @@ class ObservingNode:
             worker=self._worker_view,
             channels=dict,
             session=self._session_view,
-            audit=lambda: audit_view(self.audit),
+            audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self._clock.now_ms,
             observations=self._observations_view,
         )
@@ -293,11 +295,13 @@ async def open_observer(
         status = node.status_server()
         node.http_port = await status.start()
         stack.push_async_callback(status.close)
+        stack.push_async_callback(node.heads.finish)
         stack.push_async_callback(node.audit.close)
         client = await node.connect()
         stack.push_async_callback(client.close)
         await node.find_cluster(client)
         await node.audit.start(node.snapshot.cluster_id)
+        await stack.enter_async_context(exporting(node.heads))
         node.audit.record(ConfigRecord(config.effective()))
         watching = node.watching(client, lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(watching)

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from controllerd.audit.heads import BadHead
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
 from controllerd.daemon.instance import Instance
@@ -160,7 +161,7 @@ def run(config: Config) -> int:
     except BadZnode as error:
         log.error("cannot start", problem=str(error), next="repair the znode")
         return EXIT_UNREACHABLE
-    except AuditInUse as error:
+    except (AuditInUse, BadHead) as error:
         log.error("cannot start", problem=str(error))
         return EXIT_CONFIG
     except OSError as error:

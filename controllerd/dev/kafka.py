@@ -51,6 +51,7 @@ class KafkaBroker:
         directory: properties, log and data go there.
         overrides: server properties on top of ours; None removes one.
         heap_mib: the largest heap of the JVM, in MiB.
+        log4j: its `log4j.properties`; all to standard output unless given.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class KafkaBroker:
         *,
         overrides: Mapping[str, str | None] | None = None,
         heap_mib: int = 512,
+        log4j: str = _LOG4J,
     ) -> None:
         self.broker_id = broker_id
         self._zookeeper_connect = zookeeper_connect
         self._directory = directory.absolute()
         self._overrides = dict(overrides or {})
         self._heap_mib = heap_mib
+        self._log4j = log4j
         self._port = ReservedPort()
         self._process: ChildProcess | None = None
 
@@ -210,7 +213,7 @@ class KafkaBroker:
     def _prepare(self) -> ChildProcess:
         lines = (f"{key}={value}\n" for key, value in self.properties().items())
         properties = _written(self._directory / "server.properties", "".join(lines))
-        log4j = _written(self._directory / "log4j.properties", _LOG4J)
+        log4j = _written(self._directory / "log4j.properties", self._log4j)
         flags = (f"-Xmx{self._heap_mib}m", *FAST_START_FLAGS, f"-Dlog4j.configuration={log4j.as_uri()}")
         command = [find_java(), *flags, "-cp", class_path(), "kafka.Kafka", str(properties)]
         return ChildProcess(f"broker {self.broker_id}", command, log_file=self._directory / "broker.log")

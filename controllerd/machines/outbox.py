@@ -3,7 +3,7 @@
 A batch that fails half-way is dropped with its block; the peer kept it and refused every later transition.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -17,6 +17,7 @@ from controllerd.guards import RequestGuard
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, Channels
+from replay.records import LeadershipRecord, Record, RequestRecord
 from replay.request_columns import request_records
 
 SLICE: Final = 1_000
@@ -33,7 +34,16 @@ class Outbox:
         audit: AuditLog,
         new_batch: Callable[[ControllerContext], RequestBatch],
         pace: Pace | None = None,
+        is_written: Callable[[type[Record]], bool] = lambda _kind: True,
+        *,
+        names_partitions: bool = True,
     ) -> None:
+        """``is_written``: whether the audit log takes records of a kind; none is made that it does not take.
+
+        ``names_partitions``: whether records of requests do so.
+        """
+        self._names_partitions = names_partitions
+        self._is_written = is_written
         self._context = context
         self._channels = channels
         self._audit = audit
@@ -71,7 +81,7 @@ class Outbox:
             await self.pace.breathe()
         if not requests:
             return
-        for record in request_records(requests):
+        for record in self._request_records(requests):
             self._audit.record(record)
             await self.pace.breathe()
         await self._audit.accepted()
@@ -80,19 +90,27 @@ class Outbox:
                 self._context.debts.order(broker, (tp for tp, row in request.partitions.items() if row.delete))
             self._channels.send(broker, request)
 
+    def _request_records(self, requests: Sequence[tuple[BrokerId, ControlRequest]]) -> Iterator[Record]:
+        is_written = self._is_written(RequestRecord)
+        return request_records(requests if is_written else (), names_partitions=self._names_partitions)
+
     def write_down(self) -> None:
         """Put what changed in the context since the last time into the audit log."""
-        self._audit.record(*journal_records(self._context.take_changes()))
+        self._audit.record(*self._journal())
 
     async def write_down_slowly(self) -> None:
         """The same, with turns for the event loop in between."""
-        records = journal_records(self._context.take_changes())
+        records = self._journal()
         try:
             for record in records:
                 self._audit.record(record)
                 await self.pace.breathe()
         finally:
             self._audit.record(*records)  # nothing unless it was cancelled: what was taken is written down
+
+    def _journal(self) -> Iterator[Record]:
+        changes = self._context.take_changes()
+        return journal_records(changes if self._is_written(LeadershipRecord) else ())
 
     async def update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
         """An explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""

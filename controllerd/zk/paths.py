@@ -34,6 +34,8 @@ MIGRATION: Final = "/migration"
 DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DEBTS: Final = "/controllerd/owed_deletions"
 """Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
+AUDIT_HEADS: Final = "/controllerd/audit"
+"""Ours: a child per instance with the head of its audit log."""
 CONSUMERS: Final = "/consumers"
 
 PERSISTENT_PATHS: Final = (
@@ -120,6 +122,11 @@ def log_dir_event(child: str) -> str:
 def debt(broker_id: BrokerId) -> str:
     """The replicas that a broker must delete when it is back."""
     return f"{DEBTS}/{broker_id}"
+
+
+def audit_head(node_id: int) -> str:
+    """The head of the audit log of an instance."""
+    return f"{AUDIT_HEADS}/{node_id}"
 
 
 def config_change(child: str) -> str:

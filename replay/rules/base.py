@@ -3,16 +3,18 @@
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from replay.envelope import Envelope
 from replay.fold import ClusterState, leadership_of
 from replay.records import DecisionRecord, EventBegin, EventEnd, LeadershipRecord, Record, ZkWriteRecord
 
-_STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_state_path: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state").fullmatch
+MOST_SEQS: Final = 20
+"""Records that are named as evidence of one violation."""
 _NO_DETAIL: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -46,23 +48,48 @@ class Entry(NamedTuple):
     detail: Mapping[str, object] = _NO_DETAIL
     """What the beginning of the event says about it."""
     changes: Sequence[LeadershipChange] = ()
+    is_known_in_part: bool = False
+    """What came before is gone: whatever this record led to may have been seen in part only."""
+
+
+def is_picture(entry: Entry) -> bool:
+    """Whether it only says what is: a row of a periodic snapshot, or a change before that can be judged."""
+    return entry.envelope.event == 0 or entry.is_known_in_part
+
+
+Severity = Literal["critical", "error", "warning"]
+"""``critical``: data may be lost, or two lead; ``error``: wrong, and brokers are safe; ``warning``: look at it."""
+
+
+class Evidence(NamedTuple):
+    """What shows a violation, where more is needed than the text and the records of the event at hand."""
+
+    text: str
+    seqs: tuple[int, ...] = ()
+    """Earlier records of the same log that it rests on."""
+    at: Envelope | None = None
+    """The record that it is about, if that is not the one being looked at."""
 
 
 class Rule(ABC):
-    """One invariant. ``id`` and ``title`` are for people."""
+    """One invariant. ``id`` and ``title`` are for people, ``question`` is what to ask when it does not hold."""
 
     id: ClassVar[str]
     title: ClassVar[str]
+    severity: ClassVar[Severity]
+    question: ClassVar[str]
     kinds: ClassVar[frozenset[type[Record]] | None] = None
     """The records that it looks at, None for all: it is not asked about others, and there are many others."""
+    sees_pictures: ClassVar[bool] = False
+    """Whether it is asked about the rows of a periodic snapshot as well, which say what is and not what happens."""
     across_nodes: ClassVar[bool] = False
     """Whether it speaks about all nodes together, or about the log of one boot of one node."""
 
     @abstractmethod
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         """Evidence of each violation by this record."""
 
-    def finish(self) -> Iterator[str]:
+    def finish(self) -> Iterator[str | Evidence]:
         """Evidence of violations that only the complete log shows."""
         yield from ()
 
@@ -73,27 +100,49 @@ class CurrentEvent:
     def __init__(self) -> None:
         self.name = ""
         self.detail: Mapping[str, object] = _NO_DETAIL
+        self._records: list[tuple[type[Record], int]] = []
         self._written: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         self._decided: dict[TopicPartition, Decided] = {}
+        self._handlers: Mapping[type[Record], Callable[[Any], None]] = {
+            EventBegin: self._begin,
+            EventEnd: self._end,
+            ZkWriteRecord: self._see_write,
+            DecisionRecord: self._see_decision,
+        }
 
-    def see(self, record: Record) -> None:
+    def see(self, envelope: Envelope, record: Record) -> None:
         """The next record."""
-        if isinstance(record, EventBegin):
-            self.name, self.detail = record.name, record.detail
-            self._written.clear()
-            self._decided.clear()
-        elif isinstance(record, EventEnd):
-            self.name, self.detail = "", _NO_DETAIL
-        elif isinstance(record, ZkWriteRecord):
-            self._see_write(record)
-        elif isinstance(record, DecisionRecord):
-            columns = (record.topics, record.partitions, record.leaders, record.isrs, record.unclean)
-            for topic, number, leader, isr, unclean in zip(*columns, strict=True):
-                self._decided[TopicPartition(topic, number)] = Decided(leader, tuple(isr), unclean)
+        kind = type(record)
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler(record)
+        self._records.append((kind, envelope.seq))
+
+    def seqs(self, kinds: frozenset[type[Record]] | None) -> list[int]:
+        """The event's beginning, its records of these kinds so far, and the newest record of all; not too many."""
+        found = [seq for kind, seq in self._records if kind is EventBegin or (kinds is not None and kind in kinds)]
+        newest = self._records[-1][1]
+        if newest not in found[-1:]:
+            found.append(newest)
+        return found if len(found) <= MOST_SEQS else [found[0], *found[1 - MOST_SEQS :]]
+
+    def _begin(self, record: EventBegin) -> None:
+        self.name, self.detail = record.name, record.detail
+        self._records.clear()
+        self._written.clear()
+        self._decided.clear()
+
+    def _end(self, _record: EventEnd) -> None:
+        self.name, self.detail = "", _NO_DETAIL
+
+    def _see_decision(self, record: DecisionRecord) -> None:
+        columns = (record.topics, record.partitions, record.leaders, record.isrs, record.unclean)
+        for topic, number, leader, isr, unclean in zip(*columns, strict=True):
+            self._decided[TopicPartition(topic, number)] = Decided(leader, tuple(isr), unclean)
 
     def _see_write(self, record: ZkWriteRecord) -> None:
         for path, result, version in zip(record.paths, record.results, record.versions, strict=True):
-            match = _STATE_PATH.fullmatch(path) if result == "ok" and version >= 0 else None
+            match = _state_path(path) if result == "ok" and version >= 0 else None
             if match is not None:
                 self._written[TopicPartition(match[1], int(match[2]))].add(version)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from replay.records import DeletionRecord, EventBegin, RequestRecord, ZkWriteRecord
-from replay.rules.base import Entry, Rule
+from replay.rules.base import Entry, Evidence, Rule
 
 _GONE: Final = frozenset({ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT})
 _TOPICS: Final = "/brokers/topics/"
@@ -18,7 +18,7 @@ class _OrdersToDelete(Rule):
 
     kinds = frozenset({RequestRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if not isinstance(record, RequestRecord) or record.api != "StopReplica":
             return
@@ -29,7 +29,7 @@ class _OrdersToDelete(Rule):
                     yield from self.judge(TopicPartition(topic, number), BrokerId(broker), entry)
 
     @abstractmethod
-    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry, /) -> Iterator[str]:
+    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry, /) -> Iterator[str | Evidence]:
         """Evidence against one order."""
 
 
@@ -38,8 +38,10 @@ class DeletedReplicasAreOutOfSync(_OrdersToDelete):
 
     id = "I-20"
     title = "a replica is told to delete itself with its topic, or when it has left the ISR"
+    severity = "critical"
+    question = "Does another replica have all the data of the one that was told to delete itself?"
 
-    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str]:
+    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str | Evidence]:
         """The ISR as it was written last."""
         known = entry.state.partition(tp)
         if known is not None and known.leadership is not None and broker in known.leadership.isr:
@@ -51,8 +53,10 @@ class AssignedReplicasAreKept(_OrdersToDelete):
 
     id = "I-21"
     title = "no replica that is assigned, and not being removed, is told to delete itself"
+    severity = "critical"
+    question = "Is the data of this replica gone, and which replica can it be copied from?"
 
-    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str]:
+    def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str | Evidence]:
         """The assignment as it is known; what a broker owes of an earlier topic of that name is none of it."""
         known, topic = entry.state.partition(tp), entry.state.topics.get(tp.topic)
         owed, present = entry.state.debts.get(broker, {}).get(tp), None if topic is None else topic.topic_id
@@ -66,13 +70,15 @@ class TopicsGoLast(Rule):
 
     id = "I-22"
     title = "a topic's znodes go when all its replicas are gone, then its configuration, then the request"
+    severity = "error"
+    question = "Are data of the topic left on disks, or a request for a deletion that nobody will carry out?"
     kinds = frozenset({EventBegin, ZkWriteRecord})
 
     def __init__(self) -> None:
         self._deleted: set[str] = set()
         self._begun: set[str] = set()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, EventBegin):
             self._deleted.clear()
@@ -89,7 +95,7 @@ class TopicsGoLast(Rule):
             elif path.startswith(_MARKERS):
                 yield from self._judge_marker(path.removeprefix(_MARKERS), entry)
 
-    def _judge_topic(self, name: str, entry: Entry) -> Iterator[str]:
+    def _judge_topic(self, name: str, entry: Entry) -> Iterator[str | Evidence]:
         topic = None if name in self._begun else entry.state.topics.get(name)
         self._begun.add(name)
         for number, partition in topic.partitions.items() if topic is not None else ():
@@ -99,7 +105,7 @@ class TopicsGoLast(Rule):
                     yield f"a znode of {name} was deleted before replica {broker} of {name}-{number}"
                     return
 
-    def _judge_marker(self, name: str, entry: Entry) -> Iterator[str]:
+    def _judge_marker(self, name: str, entry: Entry) -> Iterator[str | Evidence]:
         deletion = entry.state.deletions.get(name)
         if deletion is not None and deletion.is_started and name not in self._deleted:
             yield f"the request to delete {name} went before the topic"
@@ -110,9 +116,11 @@ class DeletionsAreCounted(Rule):
 
     id = "I-31"
     title = "a deletion begins, waits and goes on only while it is asked for, so that no count is ever wrong"
+    severity = "warning"
+    question = "Which of the deletions shown as pending is real?"
     kinds = frozenset({DeletionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if not isinstance(record, DeletionRecord):
             return

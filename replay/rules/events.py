@@ -24,7 +24,7 @@ from replay.records import (
     TermRecord,
     ZkWriteRecord,
 )
-from replay.rules.base import Entry, Rule
+from replay.rules.base import Entry, Evidence, Rule
 
 _MOVES: Final[tuple[type[Record], ...]] = (PartitionStateRecord, ReplicaStateRecord, DecisionRecord, LeadershipRecord)
 
@@ -34,6 +34,8 @@ class NothingMovesOutsideOfATerm(Rule):
 
     id = "I-05"
     title = "an event that begins outside of a term, and begins none, decides, moves and writes nothing"
+    severity = "error"
+    question = "What was still at work after the role had gone, and did ZooKeeper take any of it?"
     kinds = frozenset(
         {
             TermRecord,
@@ -52,7 +54,7 @@ class NothingMovesOutsideOfATerm(Rule):
         self._knows_role = False
         self._is_outside = False
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, TermRecord):
             self._knows_role = True
@@ -79,6 +81,8 @@ class MembershipIsTold(Rule):
 
     id = "I-24"
     title = "when brokers came or went, every registered broker is told who lives before the event ends"
+    severity = "error"
+    question = "Which brokers and clients still believe in the old list of live brokers?"
     kinds = frozenset({BrokersRecord, RequestRecord, TermRecord, EventEnd})
 
     def __init__(self) -> None:
@@ -86,7 +90,7 @@ class MembershipIsTold(Rule):
         self._told: set[int] = set()
         self._missed = ""
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if self._missed and not isinstance(record, TermRecord):
             yield self._missed
@@ -118,6 +122,8 @@ class NewcomersGetEverything(Rule):
 
     id = "I-25"
     title = "a broker that joined is told every leader, and its orders for every replica that it hosts"
+    severity = "error"
+    question = "Which replicas on the new broker are idle, or unknown to its clients?"
     kinds = frozenset({SnapshotBegin, SnapshotEnd, BrokersRecord, RequestRecord, EventEnd, TermRecord})
 
     def __init__(self) -> None:
@@ -125,7 +131,7 @@ class NewcomersGetEverything(Rule):
         self._is_loading = False
         self._told: defaultdict[tuple[str, int], set[TopicPartition]] = defaultdict(set)
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, SnapshotBegin | SnapshotEnd):
             self._is_loading = isinstance(record, SnapshotBegin)
@@ -152,10 +158,13 @@ class NewcomersGetEverything(Rule):
     def _see_request(self, record: RequestRecord) -> None:
         targets = zip(record.brokers, record.broker_epochs, strict=True)
         for broker in [broker for broker, epoch in targets if self._joined.get(broker) == epoch]:
+            if record.unnamed:  # nobody can say of which partitions it was told
+                del self._joined[broker]
+                continue
             rows = zip(record.topics, record.partitions, strict=True)
             self._told[record.api, broker].update(TopicPartition(topic, number) for topic, number in rows)
 
-    def _judge(self, entry: Entry) -> Iterator[str]:
+    def _judge(self, entry: Entry) -> Iterator[str | Evidence]:
         for joined in self._joined:
             broker = BrokerId(joined)
             shown, ordered = self._told["UpdateMetadata", joined], self._told["LeaderAndIsr", joined]
@@ -180,9 +189,11 @@ class NothingHadToBeStopped(Rule):
 
     id = "RT"
     title = "the daemon found no breach of an invariant in what it was about to do"
+    severity = "error"
+    question = "Which defect led to this, and did the term begin anew after it?"
     kinds = frozenset({AlarmRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if isinstance(entry.record, AlarmRecord) and entry.record.what == "invariant broken":
             yield entry.record.detail
 
@@ -192,18 +203,22 @@ class OneReplyPerCall(Rule):
 
     id = "I-28"
     title = "a call is answered at most once, in its own event"
+    severity = "error"
+    question = "Who got the answer to another's question?"
     kinds = frozenset({EventBegin, EventEnd, ReplyRecord})
 
     def __init__(self) -> None:
         self._number: int | None = None
+        self._has_begun = False
+        """Whether an event's beginning was seen: it may stand in a part of the log that is gone."""
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, EventBegin):
-            self._number = record.number
+            self._number, self._has_begun = record.number, True
         elif isinstance(record, EventEnd):
             self._number = None
         elif isinstance(record, ReplyRecord):
-            if record.number != self._number:
+            if record.number != self._number and self._has_begun:
                 yield f"{record.name} {record.number} was answered twice or outside of its event"
             self._number = None

@@ -9,7 +9,7 @@ from typing import Final
 
 from controllerd.core.model import NO_LEADER, LeaderRecoveryState, TopicPartition
 from replay.records import DecisionRecord, LeadershipRecord
-from replay.rules.base import Entry, LeadershipChange, Rule
+from replay.rules.base import Entry, Evidence, LeadershipChange, Rule
 
 ALTER_PARTITION: Final = "AlterPartitionReceived"
 
@@ -19,7 +19,7 @@ class OwnChanges(Rule):
 
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         for change in entry.changes:
             before, after = change.before, change.after
             is_next = before is None or after.partition_epoch == before.partition_epoch + 1
@@ -27,7 +27,7 @@ class OwnChanges(Rule):
                 yield from self.judge(change, entry)
 
     @abstractmethod
-    def judge(self, change: LeadershipChange, entry: Entry, /) -> Iterator[str]:
+    def judge(self, change: LeadershipChange, entry: Entry, /) -> Iterator[str | Evidence]:
         """Evidence against one write."""
 
 
@@ -36,8 +36,10 @@ class IsrIsAssigned(OwnChanges):
 
     id = "I-07"
     title = "who comes into an ISR is a replica of the partition"
+    severity = "error"
+    question = "Was the topic reassigned by somebody else while the ISR was written?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str]:
+    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
         """New members against the assignment."""
         known = entry.state.partition(change.tp)
         if known is None:
@@ -53,8 +55,10 @@ class UncleanIsDecided(OwnChanges):
 
     id = "I-14"
     title = "a leader that was not in the ISR was decided on as unclean, and is alone in the ISR"
+    severity = "critical"
+    question = "Which acknowledged records did the new leader lack, and who allowed an unclean election?"
 
-    def judge(self, change: LeadershipChange, _entry: Entry) -> Iterator[str]:
+    def judge(self, change: LeadershipChange, _entry: Entry) -> Iterator[str | Evidence]:
         """A leader that the write before did not have in its ISR."""
         after = change.after
         if change.before is None or after.leader == NO_LEADER or after.leader in change.before.isr:
@@ -70,15 +74,17 @@ class FirstEligibleLeads(Rule):
 
     id = "I-15"
     title = "a clean election takes the first eligible replica in the order of the assignment"
+    severity = "warning"
+    question = "Why was the preferred order passed over, and is the load out of balance now?"
     kinds = frozenset({DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if isinstance(entry.record, DecisionRecord):
             for index, unclean in enumerate(entry.record.unclean):
                 if not unclean:
                     yield from self._judge(entry.record, index, entry)
 
-    def _judge(self, record: DecisionRecord, index: int, entry: Entry) -> Iterator[str]:
+    def _judge(self, record: DecisionRecord, index: int, entry: Entry) -> Iterator[str | Evidence]:
         tp = TopicPartition(record.topics[index], record.partitions[index])
         known = entry.state.partition(tp)
         if known is None:
@@ -104,8 +110,10 @@ class LeaderAsksForIsr(OwnChanges):
 
     id = "I-32"
     title = "AlterPartition changes only what its sender leads, and not the leader"
+    severity = "critical"
+    question = "Who changed the ISR of a partition that it does not lead, and what did the leader know?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str]:
+    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
         """A write that is no election, in the event of a request."""
         if entry.event != ALTER_PARTITION or change.decided is not None or change.before is None:
             return
@@ -121,8 +129,10 @@ class RecoveryIsEarned(OwnChanges):
 
     id = "I-33"
     title = "a partition recovers after an unclean election, until its leader says that it has"
+    severity = "error"
+    question = "Did the leader finish its recovery, or are clients reading what may still be cut off?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str]:
+    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
         """A write that changes the recovery state."""
         before = LeaderRecoveryState.RECOVERED if change.before is None else change.before.recovery_state
         if change.after.recovery_state == before:

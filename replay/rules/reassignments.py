@@ -9,7 +9,7 @@ from typing import Final
 
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaAssignment, TopicPartition
 from replay.records import AlarmRecord, AssignmentRecord, EventBegin, EventEnd, ReassignmentRecord, ZkWriteRecord
-from replay.rules.base import Entry, Rule
+from replay.rules.base import Entry, Evidence, Rule
 
 _TOPIC: Final = "/brokers/topics/"
 
@@ -26,13 +26,15 @@ class ReassignmentsKeepTheirSteps(Rule):
 
     id = "I-16"
     title = "a reassignment only adds; an override or a cancellation drops what was being added, the end what goes"
+    severity = "critical"
+    question = "Was a replica given up before its successor was in sync?"
     kinds = frozenset({EventBegin, ReassignmentRecord, AssignmentRecord})
 
     def __init__(self) -> None:
         self._steps: defaultdict[TopicPartition, set[str]] = defaultdict(set)
         self._seen: set[tuple[TopicPartition, ReplicaAssignment]] = set()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, EventBegin):
             self._steps.clear()
@@ -51,7 +53,7 @@ class ReassignmentsKeepTheirSteps(Rule):
 
     def _judge(
         self, tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment, isr: Sequence[int] | None
-    ) -> Iterator[str]:
+    ) -> Iterator[str | Evidence]:
         if before == after:
             return
         steps, may_end = "/".join(sorted(self._steps[tp])), "completing" in self._steps[tp]
@@ -76,6 +78,8 @@ class OnlyWhatWasAskedForChanges(Rule):
 
     id = "I-17"
     title = "where we wrote a topic, the assignments that changed are of partitions that were being reassigned"
+    severity = "error"
+    question = "Who asked for the other change in this topic znode, and is it what the operator wants?"
     kinds = frozenset({EventBegin, EventEnd, ReassignmentRecord, AssignmentRecord, AlarmRecord, ZkWriteRecord})
 
     def __init__(self) -> None:
@@ -84,7 +88,7 @@ class OnlyWhatWasAskedForChanges(Rule):
         self._changed: set[TopicPartition] = set()
         self._written: set[str] = set()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, EventBegin):
             for collection in (self._explained, self._foreign, self._changed, self._written):
@@ -115,7 +119,7 @@ class OnlyWhatWasAskedForChanges(Rule):
             if known.assignment != after:
                 self._changed.add(tp)
 
-    def _judge(self) -> Iterator[str]:
+    def _judge(self) -> Iterator[str | Evidence]:
         for tp in sorted(self._changed - self._explained):
             if tp.topic in self._written and not any(said.startswith(f"{tp}: ") for said in self._foreign):
                 yield f"the assignment of {tp} changed with a write that was not about it"

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from controllerd.core.model import LEADER_DURING_DELETE, BrokerId, TopicPartition
-from replay.records import RequestRecord, TermRecord, TopicsForgotten
-from replay.rules.base import Entry, Rule
+from replay.records import BrokersRecord, RequestRecord, SnapshotBegin, TermRecord, TopicsForgotten
+from replay.rules.base import Entry, Evidence, Rule, is_picture
 
 _Target = tuple[int, int]
 """A broker and its epoch."""
@@ -20,14 +20,19 @@ class RequestsAreOfTheTerm(Rule):
 
     id = "I-03"
     title = "a request carries the epoch of the present term, and none is made outside a term"
-    kinds = frozenset({TermRecord, RequestRecord})
+    severity = "error"
+    question = "Did brokers act on a request of a controller that no longer led?"
+    kinds = frozenset({TermRecord, SnapshotBegin, RequestRecord})
+    sees_pictures = True
 
     def __init__(self) -> None:
         self._epoch = 0
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
-        if isinstance(record, TermRecord):
+        if isinstance(record, SnapshotBegin):
+            self._epoch = record.controller_epoch
+        elif isinstance(record, TermRecord):
             begins = record.change in ("elected", "renewed")
             self._epoch = record.controller_epoch if begins else 0
         elif isinstance(record, RequestRecord) and record.controller_epoch != self._epoch:
@@ -39,9 +44,11 @@ class NobodyIsDeleted(Rule):
 
     id = "I-09"
     title = "leader -2 stands only in UpdateMetadata"
+    severity = "critical"
+    question = "Did a broker take -2 for the id of a leader, and stop serving the partition?"
     kinds = frozenset({RequestRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if (
             isinstance(record, RequestRecord)
@@ -74,12 +81,14 @@ class LeaderAndIsrNeverGoesBack(Rule):
 
     id = "I-10"
     title = "LeaderAndIsr to a broker never goes back in (controller epoch, leader epoch) of a partition"
+    severity = "error"
+    question = "Which picture was this request made from, and did the broker refuse it?"
     kinds = frozenset({TopicsForgotten, RequestRecord})
 
     def __init__(self) -> None:
         self._sent = _Sent()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, TopicsForgotten):
             self._sent.forget(record.names)
@@ -98,12 +107,14 @@ class MetadataNeverGoesBack(Rule):
 
     id = "I-11"
     title = "UpdateMetadata never shows a broker an older partition than it was sent before"
+    severity = "warning"
+    question = "Were clients sent to a former leader, and for how long?"
     kinds = frozenset({TopicsForgotten, RequestRecord})
 
     def __init__(self) -> None:
         self._sent = _Sent()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, TopicsForgotten):
             self._sent.forget(record.names)
@@ -111,7 +122,7 @@ class MetadataNeverGoesBack(Rule):
             for target in _targets(record):
                 yield from self._see_request(record, target)
 
-    def _see_request(self, record: RequestRecord, target: _Target) -> Iterator[str]:
+    def _see_request(self, record: RequestRecord, target: _Target) -> Iterator[str | Evidence]:
         columns = (record.topics, record.partitions, record.leaders, record.leader_epochs, record.partition_epochs)
         for topic, number, leader, leader_epoch, partition_epoch in zip(*columns, strict=True):
             if leader == LEADER_DURING_DELETE:
@@ -127,9 +138,11 @@ class PartitionEpochsAreRead(Rule):
 
     id = "I-13"
     title = "a partition epoch in a request was read from ZooKeeper or answered by it"
+    severity = "error"
+    question = "Where does this partition epoch come from, and did brokers send it back in an AlterPartition?"
     kinds = frozenset({RequestRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if not isinstance(record, RequestRecord) or record.api == "StopReplica":
             return
@@ -147,15 +160,23 @@ class MetadataComesFirst(Rule):
 
     id = "I-23"
     title = "the first request of a term to a broker is an UpdateMetadata with the live brokers"
-    kinds = frozenset({RequestRecord})
+    severity = "warning"
+    question = "Did followers on this broker refuse leaders whose brokers they did not know?"
+    kinds = frozenset({BrokersRecord, RequestRecord})
+    sees_pictures = True
 
     def __init__(self) -> None:
         self._greeted: set[tuple[int, int, int]] = set()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
-        if not isinstance(record, RequestRecord):
-            return
+        if isinstance(record, BrokersRecord):
+            if is_picture(entry):
+                self._greeted.update((row.id, row.epoch, entry.state.controller_epoch) for row in record.live)
+        elif isinstance(record, RequestRecord):
+            yield from self._see_request(record)
+
+    def _see_request(self, record: RequestRecord) -> Iterator[str]:
         for broker, epoch in _targets(record):
             key = (broker, epoch, record.controller_epoch)
             if key not in self._greeted and not (record.api == "UpdateMetadata" and record.live_brokers):
@@ -168,9 +189,11 @@ class BrokerEpochsAreCurrent(Rule):
 
     id = "I-27"
     title = "a request goes to a registered broker and carries the broker epoch of its registration"
+    severity = "error"
+    question = "Did a request for an earlier life of this broker reach its present one?"
     kinds = frozenset({RequestRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if not isinstance(entry.record, RequestRecord):
             return
         for broker, epoch in _targets(entry.record):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from replay.fold import TERM_BEGINS
-from replay.records import EventBegin, RequestRecord, ResponseRecord, TermRecord
-from replay.rules.base import Entry, Rule
+from replay.records import BrokersRecord, EventBegin, RequestRecord, ResponseRecord, TermRecord
+from replay.rules.base import Entry, Evidence, Rule, is_picture
 
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 """The one answer after which the very same request is sent again."""
@@ -17,7 +17,9 @@ _STALE_BROKER_EPOCH: Final = 77
 class _Channel:
     """What one life of a broker was asked, and how far it has answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_known: bool = True) -> None:
+        self.is_known = is_known
+        """Whether everything that it was asked is in the log, which may begin later."""
         self.waiting: deque[str] = deque()
         self.last: ResponseRecord | None = None
 
@@ -27,18 +29,25 @@ class AnswersInOrder(Rule):
 
     id = "I-29"
     title = "a broker answers what it was asked, in this order, and correlation ids rise"
-    kinds = frozenset({RequestRecord, ResponseRecord, TermRecord, EventBegin})
+    severity = "warning"
+    question = "Did the connection to the broker break, and did it handle a request twice or not at all?"
+    kinds = frozenset({BrokersRecord, RequestRecord, ResponseRecord, TermRecord, EventBegin})
+    sees_pictures = True
 
     def __init__(self) -> None:
         self._channels: dict[tuple[int, int], _Channel] = {}
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, RequestRecord):
             for target in zip(record.brokers, record.broker_epochs, strict=True):
                 self._channels.setdefault(target, _Channel()).waiting.append(record.api)
         elif isinstance(record, ResponseRecord):
             yield from self._see_response(record)
+        elif isinstance(record, BrokersRecord):
+            if is_picture(entry):
+                for row in record.live:
+                    self._channels.setdefault((row.id, row.epoch), _Channel(is_known=False))
         elif isinstance(record, TermRecord) and record.change in TERM_BEGINS:
             self._channels.clear()  # with the term all channels were opened anew
         elif isinstance(record, EventBegin) and record.name == "BrokerRefresh":
@@ -48,7 +57,7 @@ class AnswersInOrder(Rule):
         for target in [target for target in self._channels if target[0] == broker]:
             del self._channels[target]
 
-    def _see_response(self, record: ResponseRecord) -> Iterator[str]:
+    def _see_response(self, record: ResponseRecord) -> Iterator[str | Evidence]:
         channel = self._channels.get((record.broker, record.broker_epoch))
         if channel is None:
             yield f"broker {record.broker} (epoch {record.broker_epoch}) answered {record.api} and was never asked"
@@ -70,7 +79,7 @@ class AnswersInOrder(Rule):
             while channel.waiting.popleft() != record.api:
                 pass
             return True
-        return last is not None and last.api == record.api
+        return not channel.is_known or (last is not None and last.api == record.api)
 
 
 def _follows(last: ResponseRecord, record: ResponseRecord) -> bool:

@@ -7,15 +7,21 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from replay.digest import FoldDigest
 from replay.records import (
+    AssignmentRecord,
+    DigestRecord,
     EventEnd,
     GapRecord,
+    LeadershipRecord,
     PartitionStateRecord,
     ReplicaStateRecord,
     SnapshotBegin,
     SnapshotEnd,
+    TopicsForgotten,
+    TopicsRecord,
 )
-from replay.rules.base import Entry, Rule
+from replay.rules.base import Entry, Evidence, Rule
 
 _NO_PARTITION: Final = "NonExistentPartition"
 _NO_REPLICA: Final = "NonExistentReplica"
@@ -49,7 +55,7 @@ class _Moves(Rule):
     def __init__(self) -> None:
         self._starting = False
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, SnapshotBegin):
             self._starting = True
@@ -73,6 +79,8 @@ class ReplicaMovesAreLegal(_Moves):
 
     id = "I-18"
     title = "replicas move as their state machine allows"
+    severity = "error"
+    question = "What led to this move, and does the broker do what the controller believes?"
 
     def moves(self, entry: Entry) -> Iterator[tuple[str, str, str]]:
         """The rows of a record of replica states."""
@@ -94,6 +102,8 @@ class PartitionMovesAreLegal(_Moves):
 
     id = "I-19"
     title = "partitions move as their state machine allows"
+    severity = "error"
+    question = "What led to this move, and is the partition served?"
 
     def moves(self, entry: Entry) -> Iterator[tuple[str, str, str]]:
         """The rows of a record of partition states."""
@@ -115,9 +125,11 @@ class SnapshotsAreComplete(Rule):
 
     id = "I-30"
     title = "at the end of a snapshot the replay has as many brokers, topics and partitions as the controller"
+    severity = "error"
+    question = "What did the controller load that it did not write down?"
     kinds = frozenset({SnapshotEnd})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if not isinstance(entry.record, SnapshotEnd):
             return
         state, end = entry.state, entry.record
@@ -127,17 +139,48 @@ class SnapshotsAreComplete(Rule):
             yield f"the replay has {rebuilt} (brokers, topics, partitions), the controller had {said}"
 
 
+class DigestsAgree(Rule):
+    """The oracle of time travel: what is folded at any moment is what the controller had in mind then."""
+
+    id = "I-30"
+    title = "the digest of the replay is the controller's own"
+    severity = "error"
+    question = "Which change of the controller's picture is not in the log, or came in another order?"
+    kinds = frozenset({
+        AssignmentRecord,
+        DigestRecord,
+        LeadershipRecord,
+        PartitionStateRecord,
+        SnapshotBegin,
+        TopicsForgotten,
+        TopicsRecord,
+    })  # fmt: skip
+    sees_pictures = True
+
+    def __init__(self) -> None:
+        self._digest = FoldDigest()
+
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
+        record, state = entry.record, entry.state
+        if not isinstance(record, DigestRecord):
+            self._digest.see(record)
+        elif state.is_whole and (found := self._digest.of(state)) != record.digest:
+            yield f"the digest of the replay is {found}, the controller's {record.digest}"
+
+
 class LogIsWhole(Rule):
     """Losses are declared, and time does not go back. The hash chain is the reader's to check."""
 
     id = "I-40"
     title = "numbers have no undeclared gap and the monotonic clock never goes back"
+    severity = "warning"
+    question = "Which part of the log is missing, and was it lost, pruned or removed?"
 
     def __init__(self) -> None:
         self._seq = 0
         self._mono_ns: int | None = None
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         envelope, record = entry.envelope, entry.record
         expected, last_mono_ns = self._seq + 1, self._mono_ns
         is_first = last_mono_ns is None

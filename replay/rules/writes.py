@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, TopicPartition
+from replay.fold import TERM_BEGINS
 from replay.records import (
     DecisionRecord,
     LeadershipRecord,
@@ -13,10 +14,11 @@ from replay.records import (
     TopicsRecord,
     ZkWriteRecord,
 )
-from replay.rules.base import Entry, Rule
+from replay.rules.base import Entry, Evidence, Rule
 from replay.rules.leaderships import ALTER_PARTITION
 
 _ELECTION_PATHS: Final = frozenset({"/controller", "/controller_epoch"})
+_HARMLESS: Final = frozenset({"create", "delete"})
 _PERSISTENT_ROOTS: Final = ("/admin", "/config", "/cluster", "/consumers")
 _PERSISTENT: Final = frozenset({
     "/brokers",
@@ -33,6 +35,8 @@ class OneTermPerEpoch(Rule):
 
     id = "I-01"
     title = "a controller epoch is won once, and each is higher than those before it"
+    severity = "critical"
+    question = "Who else won this epoch, and was /controller_epoch written or restored by hand?"
     across_nodes = True
     kinds = frozenset({TermRecord})
 
@@ -40,7 +44,7 @@ class OneTermPerEpoch(Rule):
         self._won: dict[int, str] = {}
         self._last: dict[int, int] = {}
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record, node = entry.record, entry.envelope.node
         if not isinstance(record, TermRecord) or record.change not in ("elected", "renewed"):
             return
@@ -60,17 +64,26 @@ class WritesAreFenced(Rule):
 
     id = "I-02"
     title = "every write demands the version of /controller_epoch that this term won"
-    kinds = frozenset({TermRecord, ZkWriteRecord})
+    severity = "critical"
+    question = "Which code wrote without the fence of its term, and had somebody else been elected by then?"
+    kinds = frozenset({TermRecord, SnapshotBegin, ZkWriteRecord})
+    sees_pictures = True
 
     def __init__(self) -> None:
         self._version = -1
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
-        if isinstance(record, TermRecord) and record.change in ("elected", "renewed"):
-            self._version = record.epoch_zk_version
-        if not isinstance(record, ZkWriteRecord):
-            return
+        if isinstance(record, TermRecord):
+            if record.change in TERM_BEGINS:
+                self._version = record.epoch_zk_version
+        elif isinstance(record, SnapshotBegin):
+            if record.periodic:
+                self._version = record.epoch_zk_version
+        elif isinstance(record, ZkWriteRecord):
+            yield from self._judge(record)
+
+    def _judge(self, record: ZkWriteRecord) -> Iterator[str]:
         if record.fence >= 0 and record.fence != self._version:
             yield f"fence {record.fence}, but the term was won at version {self._version}: {record.paths[:3]}"
         if record.fence < 0:
@@ -92,20 +105,22 @@ class FencingHolds(Rule):
 
     id = "I-04"
     title = "in the order of ZooKeeper no write of an older epoch succeeds after one of a newer"
+    severity = "critical"
+    question = "How could a deposed controller still write: was /controller_epoch deleted, or ZooKeeper restored?"
     across_nodes = True
     kinds = frozenset({ZkWriteRecord})
 
     def __init__(self) -> None:
         self._spans: dict[int, tuple[int, int]] = {}
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record, epoch = entry.record, entry.envelope.epoch
         if isinstance(record, ZkWriteRecord) and record.fence >= 0 and epoch and record.zxid and "ok" in record.results:
             first, last = self._spans.get(epoch, (record.zxid, record.zxid))
             self._spans[epoch] = min(first, record.zxid), max(last, record.zxid)
         yield from ()
 
-    def finish(self) -> Iterator[str]:
+    def finish(self) -> Iterator[str | Evidence]:
         highest, holder = 0, 0
         for epoch, (first, last) in sorted(self._spans.items()):
             if first < highest:
@@ -119,9 +134,11 @@ class IsrIsNeverEmpty(Rule):
 
     id = "I-06"
     title = "no ISR that is decided on or written is empty"
+    severity = "critical"
+    question = "Which replica has the data of this partition, now that its ISR names nobody?"
     kinds = frozenset({LeadershipRecord, DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         for tp, _, isr in _intended(entry):
             if not isr:
                 yield f"{tp} has an empty ISR"
@@ -132,9 +149,11 @@ class IsrGrowsByLiveBrokers(Rule):
 
     id = "I-08"
     title = "a broker that AlterPartition adds to an ISR is live and not shutting down"
+    severity = "error"
+    question = "Was the broker that came into the ISR on its way out, and is it a candidate for leader now?"
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if entry.event != ALTER_PARTITION:
             return
         for change in entry.changes:
@@ -150,9 +169,11 @@ class LeaderIsInIsr(Rule):
 
     id = "I-09"
     title = "a leader that is decided on or written is in its ISR, or there is none"
+    severity = "critical"
+    question = "Does the leader have every acknowledged record, though it is not in sync?"
     kinds = frozenset({LeadershipRecord, DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         for tp, leader, isr in _intended(entry):
             if leader != NO_LEADER and isr and leader not in isr:
                 yield f"{tp} has the leader {leader} and the ISR {list(isr)}"
@@ -175,9 +196,11 @@ class LeaderEpochRises(Rule):
 
     id = "I-12"
     title = "a leader epoch rises with each write of the controller and stays the same in an AlterPartition"
+    severity = "critical"
+    question = "Do two leaderships carry one epoch, so that brokers cannot tell them apart?"
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         for change in entry.changes:
             before, after = change.before, change.after
             if before is None or after.partition_epoch <= before.partition_epoch:
@@ -198,9 +221,11 @@ class TopicIdStays(Rule):
 
     id = "I-26"
     title = "a topic keeps its id for as long as it lives"
+    severity = "critical"
+    question = "Was the topic deleted and created anew, and do brokers refuse it because of its id?"
     kinds = frozenset({TopicsRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         if not isinstance(entry.record, TopicsRecord):
             return
         for name, topic_id in zip(entry.record.names, entry.record.ids, strict=True):
@@ -214,12 +239,14 @@ class DoubtEndsFirst(Rule):
 
     id = "I-38"
     title = "a write whose outcome nobody knows is cleared up before anybody is told of its partition"
+    severity = "error"
+    question = "Did the write happen, and were brokers told something that is not in ZooKeeper?"
     kinds = frozenset({ZkWriteRecord, TermRecord, SnapshotBegin, RequestRecord})
 
     def __init__(self) -> None:
         self._doubtful: set[str] = set()
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if isinstance(record, ZkWriteRecord):
             if self._doubtful or record.ambiguous:
@@ -244,13 +271,15 @@ class QuarantineIsRespected(Rule):
 
     id = "I-37"
     title = "a znode in quarantine is not written"
+    severity = "error"
+    question = "What did the znode hold before it was overwritten, and does a backup have it?"
     kinds = frozenset({ZkWriteRecord})
 
-    def see(self, entry: Entry) -> Iterator[str]:
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
         record = entry.record
         if not isinstance(record, ZkWriteRecord):
             return
         for operation, path, result in zip(record.operations, record.paths, record.results, strict=True):
-            # Deleting is how an operator gets rid of it, by deleting the topic.
-            if path in entry.state.quarantine and result == "ok" and operation.lower() != "delete":
+            # Deleting is how an operator gets rid of it, by deleting the topic; creating overwrites nothing.
+            if path in entry.state.quarantine and result == "ok" and operation.lower() not in _HARMLESS:
                 yield f"{operation} {path} while in quarantine: {entry.state.quarantine[path]}"

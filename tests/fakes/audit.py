@@ -8,15 +8,20 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordingAudit:
-    """Keeps every record in order; ``accepted_at`` holds the number of records present at each wait."""
+    """Keeps every record in order; ``accepted_at`` holds the number of records present at each wait.
+
+    A test may clear ``records``; ``whole`` keeps everything, as a log does.
+    """
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.whole: list[Record] = []
         self.accepted_at: list[int] = []
 
     def record(self, *records: Record) -> None:
         """Append records."""
         self.records.extend(records)
+        self.whole.extend(records)
 
     async def accepted(self) -> None:
         """Remember that somebody waited for what is recorded so far."""

@@ -6,8 +6,9 @@ Events are handled one by one (``settle``), as the loop does, until nothing is l
 import base64
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from channel_manager.batch import RequestBatch
 from controllerd.controller import Controller
@@ -26,6 +27,7 @@ from controllerd.core.sanitizer import our_rack
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
+from controllerd.ports import AuditLog
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create, Fired
 from controllerd.zk.elector import Contender, ZooKeeperElector
@@ -147,6 +149,9 @@ class FixedConfigs:
 class World:
     """One controller and its surroundings."""
 
+    witnesses: ClassVar[list[Callable[["World"], None]]] = []
+    """Are told of every world, for as long as they listen."""
+
     def __init__(
         self,
         *,
@@ -158,14 +163,17 @@ class World:
         instance: str = INSTANCE,
         policy: Policy | None = None,
         reach: Reach = PLAIN_AND_HIDDEN,
+        audit: AuditLog | None = None,
     ) -> None:
+        for witness in self.witnesses:
+            witness(self)
         self.policy = policy or Policy()
         self.tree = tree or Tree()
         self.zk = FakeZooKeeper(self.tree, session_id)
         self.clock, self.audit, self.channels = ManualClock(), RecordingAudit(), RecordedChannels()
         self.timers, self.metrics, self.configs = ManualTimers(), CountedMetrics(), FixedConfigs()
         self.queue = EventQueue(self.clock.monotonic)
-        self.watch = WriteWatch(self.audit)
+        self.watch = WriteWatch(audit or self.audit)
         self.context = ControllerContext(features)
         self.snapshot = ClusterSnapshot(node_id)
         self.expired = 0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # it has no types
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JJavaError
 
 from controllerd.api.catalog import NATIVE
 from controllerd.dev.java import FAST_START_FLAGS, find_java

@@ -15,6 +15,7 @@ from controllerd.dev.cluster import BROKER_IDS, DevCluster, RealBroker, open_clu
 from controllerd.dev.load import ProducerLoad, consume_all, verify
 from replay.envelope import Envelope
 from replay.records import Record
+from tests.real.ending import judge_ending
 from tests.real.operator import Operator, tp
 from tests.real.trial import Trial
 
@@ -264,6 +265,10 @@ def _logged(logs: Sequence[Path], kind: type[T], since_s: float) -> list[tuple[E
     return [(e, record) for e, record in entries if isinstance(record, kind) and e.mono_ns >= since_s * 1e9]
 
 
+LOGGED_IN_FULL: Final = {"CONTROLLERD__AUDIT__LEVEL": "full"}
+"""Every request with its partitions: tests look for them, and rules about them are judged at the end."""
+
+
 @asynccontextmanager
 async def open_scene(
     directory: Path,
@@ -274,7 +279,10 @@ async def open_scene(
     single: Mapping[int, Mapping[str, str]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Scene]:
-    """A cluster with its load and its operator; ``overrides`` are properties of all brokers, ``single`` of some."""
+    """A cluster with its load and its operator; at its end the controllers' logs are judged.
+
+    ``overrides`` are properties of all brokers, ``single`` of some.
+    """
     properties = {n: {**(overrides or {}), **(single or {}).get(n, {})} for n in BROKER_IDS}
     async with open_cluster(
         "kafka",
@@ -283,13 +291,14 @@ async def open_scene(
         instances=instances,
         controller_session_ms=session_ms,
         overrides=properties,
-        settings=settings,
+        settings={**LOGGED_IN_FULL, **(settings or {})},
     ) as cluster:
         scene = Scene(cluster)
         await scene.operator.open()
         try:
             await scene.begin()
             yield scene
+            await judge_ending(scene)
         finally:
             await scene.operator.close()
             if scene.load.acknowledged:

@@ -294,8 +294,9 @@ async def test_would_be_elections_are_those_of_kafkas_controller_and_nothing_is_
         other = next(broker for broker in BROKER_IDS if broker != holder)
         died_as_here = (Kind.BROKER_DIED.value, "equal")
 
+        # Leaders may have put it out of their ISRs before its session ended: that is seen besides.
         found = await watched.dies(other)
-        assert Counter((row.cause, row.verdict) for row in found) == {died_as_here: PARTITIONS}
+        assert Counter((row.cause, row.verdict) for row in found)[died_as_here] == PARTITIONS
 
         found = await watched.dies(holder)
         assert Counter((row.cause, row.verdict) for row in found)[died_as_here] == PARTITIONS

@@ -99,7 +99,7 @@ def with_more(log: Log, *records: Record) -> Log:
     ]
 
 
-def stamped_log(records: Sequence[Record]) -> Log:
+def stamped_log(records: Sequence[Record], *, node: int = NODE, boot: str = "boot") -> Log:
     """The records of a whole story with the epochs and events that the daemon stamps on them."""
     log: Log = []
     epoch = event = 0
@@ -108,7 +108,7 @@ def stamped_log(records: Sequence[Record]) -> Log:
             event = record.number
         elif isinstance(record, TermRecord) and record.change in {"elected", "renewed"}:
             epoch = record.controller_epoch
-        log.append((Envelope(1, record.kind, "cluster", NODE, "boot", seq, epoch, event, seq, seq, ""), record))
+        log.append((Envelope(1, record.kind, "cluster", node, boot, seq, epoch, event, seq, seq, ""), record))
         if isinstance(record, EventEnd):
             event = 0
         elif isinstance(record, TermRecord) and record.change in TERM_ENDS:

@@ -17,6 +17,7 @@ from controllerd.core.changes import (
 )
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from controllerd.core.requests import (
+    ControlRequest,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     StopReplicaPartition,
@@ -147,7 +148,7 @@ def test_brokers_that_get_an_equal_request_share_a_record() -> None:
 
 def test_the_order_of_each_broker_stays_when_requests_are_shared() -> None:
     body, later = metadata_body(), metadata_body()
-    requests = [
+    requests: list[tuple[BrokerId, ControlRequest]] = [
         (broker, request)
         for broker, epoch in ((ONE, 101), (TWO, 102))
         for request in (
@@ -180,6 +181,21 @@ def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
     records = request_records([(ONE, leader_and_isr(101, 3 * MAX_ROWS))])
 
     assert [len(next(records).topics) for _ in range(3)] == [MAX_ROWS] * 3  # type: ignore[attr-defined]  # all are requests
+
+
+def test_below_the_level_full_a_request_says_to_whom_it_went_and_how_many_partitions_it_has() -> None:
+    requests: list[tuple[BrokerId, ControlRequest]] = [
+        (ONE, leader_and_isr(101, 3 * MAX_ROWS)),
+        (ONE, update_metadata(101, metadata_body(2))),
+        (ONE, stop_replica(101)),
+    ]
+    orders, metadata, stops = request_records(requests, names_partitions=False)
+    assert isinstance(orders, RequestRecord)
+    assert isinstance(metadata, RequestRecord)
+    assert (orders.unnamed, orders.topics, orders.brokers) == (3 * MAX_ROWS, [], [ONE])
+    assert (metadata.unnamed, metadata.topics) == (2, [])
+    assert metadata.live_brokers == [broker.id for broker in metadata_body(2).live_brokers]
+    assert stops == next(request_records(requests[2:]))
 
 
 def test_a_request_without_partitions_is_recorded() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from replay.invariants import RULES, TITLES, check
+from replay.invariants import GROUPS, RULES, TITLES, check
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -15,6 +15,7 @@ from replay.records import (
     DebtRecord,
     DecisionRecord,
     DeletionRecord,
+    DigestRecord,
     EventBegin,
     EventEnd,
     GapRecord,
@@ -34,6 +35,7 @@ from replay.records import (
     TopicsRecord,
     ZkWriteRecord,
 )
+from replay.rules.base import MOST_SEQS
 from tests.replay.logs import Log, good_log, index_of, log_of, with_more, with_record
 
 STATE: Final = "/brokers/topics/a/partitions/0/state"
@@ -123,6 +125,7 @@ MOVING: Final[list[Record]] = [*event("BrokerChange", *JOINED), *moved("begun", 
 """Broker 3 joins, and the partition is on its way from 1,2 to 3,2."""
 SYNCED: Final = event("AlterPartitionReceived", *write(11, 2, 4, [2, 1, 3]))
 STARTED: Final[list[Record]] = [DeletionRecord(["a", "a"], ["queued", "started"], [None, None])]
+DELETED: Final = ReplicaStateRecord(["a"], [0], [1], ["ReplicaDeletionStarted"], ["ReplicaDeletionSuccessful"])
 OFFLINE: Final = PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["OfflinePartition"])
 
 
@@ -149,14 +152,34 @@ def epoch_won_twice() -> Log:
     return good_log() + log_of([TermRecord("elected", 7, 12, "controllerd", "")], node=2_000_000_001)
 
 
-def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
-    """The leader gives up, and for a minute nobody follows it; an event ends every ten seconds."""
-    shrunk = write(11, -1, 5, list(isr))
-    log = with_more(good_log(), *event("BrokerChange", *shrunk), *between)
+def lasting(*records: Record) -> Callable[[], Log]:
+    """The good log with more records after it, and then a minute in which nothing comes of it."""
+    return lambda: passing(with_more(good_log(), *event("X", *records)))
+
+
+def passing(log: Log) -> Log:
+    """A minute passes; an event ends every ten seconds."""
     for _ in range(6):
         later = with_more(log, *event("UpdateMetadataResponseReceived"))
         log += [(replace(e, mono_ns=e.mono_ns + 10_000_000_000), record) for e, record in later[len(log) :]]
     return log
+
+
+def handed_out(start: int, version: int) -> list[Record]:
+    """A block of producer ids is written and given away."""
+    name, path = "AllocateProducerIds", "/latest_producer_id_block"
+    return [
+        EventBegin(9, name, 0, 0.1),
+        ZkWriteRecord(12, 5000 + version, 1.0, ["setData"], [path], [version - 1], ["ok"], [version]),
+        ReplyRecord(9, name, f"ProducerIdBlock(error=0, start={start}, length=1000)"),
+        EventEnd(9, name, "done", 1.0),
+    ]
+
+
+def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
+    """The leader gives up, and for a minute nobody follows it; an event ends every ten seconds."""
+    shrunk = write(11, -1, 5, list(isr))
+    return passing(with_more(good_log(), *event("BrokerChange", *shrunk), *between))
 
 
 MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
@@ -273,6 +296,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-29", more(ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-29", more(ResponseRecord(3, 103, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-30", changed(SnapshotEnd, partitions=2)),
+    ("I-30", more(DigestRecord("0123456789abcdef", 1, 2))),
     ("I-31", more(DeletionRecord(["a", "a"], ["queued", "queued"], [None, None]))),
     ("I-31", more(DeletionRecord(["b"], ["started"], [None]))),
     ("I-31", more(DeletionRecord(["a", "a"], ["queued", "resumed"], [None, None]))),
@@ -288,6 +312,10 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
         ),
     ),
     ("I-34", unled),
+    ("I-35", lasting(DeletionRecord(["a"], ["queued"], [None]))),
+    ("I-35", lasting(*STARTED, DELETED)),
+    ("I-35", lasting(*moved("begun", [2, 1], [], [1])[1:-1], *write(11, 2, 5, [2]))),
+    ("I-36", more(AlarmRecord("picture differs from ZooKeeper", "/brokers/topics/a"))),
     (
         "I-37",
         more(
@@ -295,6 +323,9 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
         ),
     ),
     ("I-38", more(*event("BrokerChange", *in_doubt(), told([2], live=[1, 2], partition_epoch=10)))),
+    ("I-39", more(*handed_out(1000, 2), *handed_out(1500, 3))),
+    ("I-39", more(*handed_out(1000, 3), *handed_out(2000, 2))),
+    ("I-39", more(EventBegin(9, "X", 0, 0.1), handed_out(1000, 2)[2])),
     ("I-40", lost_line),
     ("I-40", clock_that_goes_back),
     ("RT", more(AlarmRecord("invariant broken", "TopicChange: InvariantBroken: I-06: a-0 would have an empty ISR"))),
@@ -320,7 +351,7 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
     "excuse",
     [
         QuarantineRecord(STATE, "no JSON"),
-        DeletionRecord(["a"], ["queued"], [None]),
+        DeletionRecord(["a", "a"], ["queued", "halted"], [None, "a broker is gone"]),
         BrokersRecord(shutting_down=[1, 2]),
         OfflineDirsRecord(2, ["a"], [0]),
     ],
@@ -336,6 +367,57 @@ def test_a_partition_that_is_led_within_the_time_is_no_violation() -> None:
     begin = index_of(log, EventBegin, -3)
     led = with_more(log[:begin], *event("BrokerChange", decision("Offline", 1, [2, 1]), *write(12, 1, 6, [2, 1])))
     assert list(check(led)) == []
+
+
+WITHOUT_RULES: Final = frozenset({"I-05"})
+"""Asserted at run time; the rule of the log sees but a part of it."""
+
+
+def test_every_invariant_that_records_can_tell_has_a_rule() -> None:
+    numbered = {f"I-{number:02}" for number in range(1, 41)} - WITHOUT_RULES
+    assert numbered <= {rule.id for rule in RULES}
+
+
+def test_every_rule_says_how_bad_it_is_and_what_to_ask_then() -> None:
+    assert {rule.severity for rule in RULES} == {"critical", "error", "warning"}
+    assert all(rule.question.endswith("?") for rule in RULES)
+    assert len({rule.question for rule in RULES}) == len(RULES)
+
+
+def test_rules_of_one_invariant_are_equally_bad() -> None:
+    assert len({(rule.id, rule.severity) for rule in RULES}) == len({rule.id for rule in RULES})
+
+
+def test_the_groups_are_all_rules_once() -> None:
+    chosen = [rule for group in GROUPS for rule in group]
+    assert len(chosen) == len(RULES)
+    assert set(chosen) == set(RULES)
+
+
+@pytest.mark.parametrize("mutant", [mutant for _, mutant in MUTANTS], ids=[invariant for invariant, _ in MUTANTS])
+def test_groups_of_rules_find_together_what_all_rules_find(mutant: Callable[[], Log]) -> None:
+    apart = [violation for group in GROUPS for violation in check(mutant(), group)]
+    assert sorted(apart) == sorted(check(mutant()))
+
+
+def test_a_violation_names_the_records_that_show_it() -> None:
+    violation, *_ = check(changed(LeadershipRecord, 1, leader_epochs=[3])())
+    assert violation.seqs == (13, 16)
+    assert violation.severity == "critical"
+
+
+def test_a_violation_that_only_the_whole_log_shows_names_its_record() -> None:
+    violation, *_ = check(more(*handed_out(1000, 2), *handed_out(1500, 3))())
+    assert violation.seq == 39
+    assert violation.seqs == (39,)
+
+
+def test_a_violation_in_a_long_event_names_its_beginning_and_what_came_last() -> None:
+    log = with_more(good_log(), *event("X", *[told([1], live=[1, 2])] * 50, replace(told([1], live=[1]), brokers=[9])))
+    violation, *_ = [found for found in check(log) if found.id == "I-27"]
+    assert len(violation.seqs) == MOST_SEQS
+    assert violation.seqs[0] == index_of(log, EventBegin, -1) + 1
+    assert violation.seqs[-1] == violation.seq
 
 
 def test_a_violation_says_where_and_why() -> None:
@@ -450,6 +532,10 @@ def test_a_change_that_somebody_else_made_is_not_held_against_us() -> None:
     said = AlarmRecord("assignment changed by somebody else", "a-0: this -> that")
     changes = AssignmentRecord(["a"], [0], [[2, 1]], [[]], [[]])
     assert list(check(with_more(good_log(), *event("PartitionModifications", written, said, changes)))) == []
+
+
+def test_producer_ids_may_begin_anew_where_somebody_else_wrote_in_between() -> None:
+    assert list(check(more(*handed_out(5000, 2), *handed_out(0, 4))())) == []
 
 
 def test_what_is_unknown_is_cleared_up_by_a_new_term() -> None:

@@ -8,10 +8,23 @@ import pytest
 
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from tests.fakes.world import World
 from tests.scenarios.nodes import Rig, rig_of, served
+from tests.scenarios.witness import are_meant, findings, findings_of_rig
 from tests.zk.proxy import ZooKeeperProxy
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+async def witness(request: pytest.FixtureRequest) -> AsyncIterator[list[World]]:
+    """At the end of every scenario the logs of its worlds say what ZooKeeper has and break no rule."""
+    worlds: list[World] = []
+    World.witnesses.append(worlds.append)
+    yield worlds
+    World.witnesses.remove(worlds.append)
+    found = await findings(worlds)
+    assert not found or are_meant(found, request.node.originalname), found
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +48,18 @@ async def proxy(server: EmbeddedZooKeeper) -> AsyncIterator[ZooKeeperProxy]:
 
 @pytest.fixture
 async def rig(
-    server: EmbeddedZooKeeper, server_directory: Path, proxy: ZooKeeperProxy, tmp_path: Path
+    request: pytest.FixtureRequest,
+    server: EmbeddedZooKeeper,
+    server_directory: Path,
+    proxy: ZooKeeperProxy,
+    tmp_path: Path,
 ) -> AsyncIterator[Rig]:
-    """A chroot of the test's own, somebody who looks and writes past the proxy, and no controller yet."""
+    """A chroot of the test's own, somebody who looks and writes past the proxy, and no controller yet.
+
+    At the end the logs of all controllers must say what ZooKeeper has.
+    """
     log = TransactionLog(server_directory / "data")
     async with rig_of(server.connect, f"/scenarios/{next(_numbers)}", proxy, log, tmp_path) as running:
         yield running
+        found = await findings_of_rig(tmp_path, running.peer.store)
+        assert are_meant(found, request.node.originalname), found

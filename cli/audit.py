@@ -1,0 +1,308 @@
+"""``controllerctl audit``: whether an audit log is whole, its newest head, its last records; from files, no daemon."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli.exit_codes import CliError, ExitCode
+from cli.output import note, print_facts, print_json, print_table
+from cli.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from controllerd.audit.chain import RawLine
+    from controllerd.audit.findings import Finding
+    from controllerd.audit.heads import ExportedHead
+    from controllerd.audit.reader import AuditReader, Report
+
+app: Final = typer.Typer(
+    help="Verify an audit log, export its head, look at its newest records; from files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_POLL_S: Final = 0.5
+_SHOWN: Final = 3
+"""Rows of a column that a line for people shows."""
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Log of one cluster and node: <audit.dir>/<cluster id>/<node id>.")
+]
+Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="Key of the signatures: audit.head_key_file.")]
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    directory: Directory,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="FILE", help="Exported heads, one per line; - for standard input."),
+    ] = None,
+    key: Key = None,
+) -> None:
+    """Read all of an audit log, follow its hash chain, and say what is damaged or was tampered with.
+
+    Ends with 0 when the log is whole, 65 when it is not, 66 when there is none. Only against an exported head can be
+    told whether the end was cut off, an older copy put back, or everything written anew.
+
+    Examples: controllerctl audit verify /var/lib/controllerd/prod/audit/F3b7X-qcQQO2zc0sIq49Pw/2000000000 ·
+    controllerctl audit verify DIR --head heads.jsonl --key audit.key -o json
+    """
+    from controllerd.audit.reader import AuditReader
+
+    settings, heads = settings_of(context), _heads(head, key)
+    _require_log(directory)
+    reader = AuditReader(directory, heads=heads)
+    _read_with_progress(reader)
+    report = reader.report()
+    if settings.wants_json:
+        print_json(_document(report, directory, heads))
+    else:
+        _print_report(settings, report, directory, heads, key)
+    if not report.lines and report.is_intact:
+        raise CliError(ExitCode.NO_INPUT, f"{directory} has segments but no whole line: nothing was written yet")
+    if not report.is_intact:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+@app.command("head")
+def newest_head(context: typer.Context, directory: Directory, key: Key = None) -> None:
+    """Print the head of a log: its newest line's number and hash. Keep it where nobody who changes the log can.
+
+    It shows later whether the log was cut off, rolled back or written anew; verify the log before you trust it.
+
+    Examples: controllerctl audit head DIR >> heads.jsonl · controllerctl audit head DIR --key audit.key
+    """
+    import time
+
+    from controllerd.audit.heads import encode_head
+    from controllerd.audit.tail import newest_head as read_head
+
+    settings_of(context)
+    _require_log(directory)
+    with _reading():
+        found = read_head(directory, time.time_ns() // 1_000_000)
+    if found is None:
+        raise CliError(ExitCode.NO_INPUT, f"{directory} has no whole line yet: nothing to export")
+    typer.echo(encode_head(found, _key(key)).decode())
+
+
+@app.command()
+def tail(
+    context: typer.Context,
+    directory: Directory,
+    last: Annotated[int, typer.Option("-n", "--last", metavar="NUMBER", min=0, help="Records to begin with.")] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what is written, until Ctrl-C.")] = False,
+    kind: Annotated[str | None, typer.Option("--kind", help="Only records of this kind.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only records that name this topic.")] = None,
+) -> None:
+    """Show the newest records of a log, one line each; -o jsonl prints them as they were written.
+
+    Examples: controllerctl audit tail DIR -n 100 --kind alarm ·
+    controllerctl audit tail DIR --follow --topic payments -o jsonl
+    """
+    import time
+
+    from controllerd.audit.tail import Choice, newest_lines
+    from controllerd.audit.tail import follow as follow_lines
+
+    settings, choice = settings_of(context), Choice(kind, topic)
+    _require_kind(kind)
+    _require_log(directory)
+    shown = 0
+    with _reading():
+        newest = newest_lines(directory, last, choice) if last else []
+    for line in newest:
+        _print_line(settings, line)
+        shown += 1
+    if not follow:
+        return None if shown or not last else note("no such records")
+    try:
+        for line in follow_lines(directory, lambda: time.sleep(_POLL_S), choice):
+            _print_line(settings, line)
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+@app.command()
+def schema(context: typer.Context) -> None:
+    """Print the JSON Schema of a line of the log; docs/audit.md explains every kind.
+
+    Examples: controllerctl audit schema · controllerctl audit schema > audit.schema.json
+    """
+    from controllerd.audit.schema import encoded_schema
+
+    settings_of(context)
+    typer.echo(encoded_schema().decode(), nl=False)
+
+
+# -- what is asked for -------------------------------------------------------------------------------------------------
+
+
+def _require_log(directory: Path) -> None:
+    """:raises CliError: there is no log, with where there may be one."""
+    from controllerd.audit.segments import list_segments
+
+    with _reading():
+        if not directory.is_dir():
+            raise CliError(ExitCode.NO_INPUT, f"{directory} is no directory; see audit.dir of the configuration")
+        if list_segments(directory):
+            return
+        below = sorted(path.parent for depth in ("*/", "*/*/") for path in directory.glob(f"{depth}*.jsonl*"))
+    hint = f"; there is one in {below[0]}" if below else ""
+    raise CliError(ExitCode.NO_INPUT, f"{directory} holds no segments of an audit log{hint}")
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """:raises CliError: something in the block cannot be read."""
+    try:
+        yield
+    except OSError as problem:
+        hint = "run this as a user who may read it" if isinstance(problem, PermissionError) else "see docs/audit.md"
+        raise CliError(ExitCode.NO_INPUT, f"{problem.filename} cannot be read: {problem.strerror}; {hint}") from None
+
+
+def _require_kind(kind: str | None) -> None:
+    from replay.kinds import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise CliError(ExitCode.USAGE, f"no kind {kind!r}; there are {', '.join(sorted(KINDS))}")
+
+
+def _key(path: Path | None) -> bytes | None:
+    from controllerd.audit.heads import BadHead, read_key
+
+    try:
+        return read_key(path) if path is not None else None
+    except BadHead as problem:
+        raise CliError(ExitCode.USAGE, str(problem)) from None
+    except OSError as problem:
+        raise CliError(ExitCode.USAGE, f"the key {path} cannot be read: {problem.strerror}") from None
+
+
+def _heads(source: str | None, key: Path | None) -> "list[ExportedHead]":
+    from controllerd.audit.heads import BadHead, BadSignature, decode_heads
+
+    secret = _key(key)
+    if source is None:
+        if secret is not None:
+            raise CliError(ExitCode.USAGE, "--key needs --head: it checks the signatures of exported heads")
+        return []
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return decode_heads(data, secret)
+    except OSError as problem:
+        raise CliError(ExitCode.USAGE, f"the heads in {source} cannot be read: {problem.strerror}") from None
+    except BadSignature as problem:
+        raise CliError(ExitCode.DAMAGED, f"{source}: {problem}") from None
+    except BadHead as problem:
+        raise CliError(ExitCode.USAGE, f"{source}: {problem}") from None
+
+
+def _read_with_progress(reader: "AuditReader") -> None:
+    """Read everything; on a terminal with a bar on standard error."""
+    if not sys.stderr.isatty():
+        for _ in reader.chunks():
+            pass
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    names = {segment.path.name: number for number, segment in enumerate(reader.segments, 1)}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"reading {len(names)} segments", total=len(names))
+        for chunk in reader.chunks():
+            progress.update(task, completed=names.get(chunk[0].segment, 0))
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def _document(report: "Report", directory: Path, heads: "Sequence[ExportedHead]") -> bytes:
+    import msgspec
+
+    document = {
+        "directory": str(directory),
+        "intact": report.is_intact,
+        "lines": report.lines,
+        "head": report.head._asdict() if report.head is not None else None,
+        "findings": [{**finding._asdict(), "harm": finding.harm.value} for finding in report.findings],
+        "gaps": report.gaps,
+        "torn_tails": [torn._asdict() for torn in report.torn_tails],
+        "unknown_kinds": report.unknown_kinds,
+        "notes": report.notes,
+        "heads_checked": len(heads),
+    }
+    return msgspec.json.encode(document)
+
+
+def _print_report(
+    settings: Settings, report: "Report", directory: Path, heads: "Sequence[ExportedHead]", key: Path | None
+) -> None:
+    print_facts(settings, _facts(report, directory, heads, key))
+    if report.findings:
+        typer.echo()
+        print_table(settings, ("HARM", "NUMBERS", "AT", "WHY"), map(_row, report.findings))
+        typer.echo()
+        typer.echo("next: keep a copy of the directory as it is, and see docs/audit.md, Recovery")
+
+
+def _facts(
+    report: "Report", directory: Path, heads: "Sequence[ExportedHead]", key: Path | None
+) -> Iterator[tuple[str, str]]:
+    yield "log", str(directory)
+    yield "verdict", "whole" if report.is_intact else f"{_counted(len(report.findings), 'harm')} found"
+    yield "lines", str(report.lines)
+    if report.head is not None:
+        yield "head", f"seq {report.head.seq} of boot {report.head.boot}, {report.head.hash}"
+    signed = " with good signatures" if key is not None else ", signatures not checked: no --key"
+    against = f"against {_counted(len(heads), 'exported head')}{signed}"
+    yield "checked", against if heads else "the chain only: no exported head"
+    for gap in report.gaps:
+        yield "declared lost", f"seq {gap.first_seq}..{gap.last_seq}: {gap.reason}"
+    for torn in report.torn_tails:
+        yield "torn tail", f"{torn.bytes} bytes at {torn.segment} line {torn.line}, as a crash leaves them"
+    for text in report.notes:
+        yield "note", text
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _row(finding: "Finding") -> tuple[str, str, str, str]:
+    at = f"{finding.segment}:{finding.line}" if finding.segment else "exported head"
+    return finding.harm.value, finding.numbers, at, finding.detail
+
+
+def _print_line(settings: Settings, line: "RawLine") -> None:
+    if settings.wants_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode(line.entry).decode())
+        return
+    from controllerd.audit.tail import data_of
+
+    entry = line.entry
+    facts = " ".join(f"{name}={_short(value)}" for name, value in data_of(line).items())
+    typer.echo(f"{_when(entry.ts_ms)} epoch {entry.epoch} event {entry.event} seq {entry.seq} {entry.kind}: {facts}")
+
+
+def _when(ts_ms: int) -> str:
+    """The wall clock for people; as it stands in the line if there is no such time."""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(ts_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{ts_ms} ms"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list) and len(value) > _SHOWN:
+        return f"[{', '.join(map(_short, value[:_SHOWN]))} and {len(value) - _SHOWN} more]"
+    return f"[{', '.join(map(_short, value))}]" if isinstance(value, list) else str(value)

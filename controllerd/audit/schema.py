@@ -1,0 +1,50 @@
+"""The JSON Schema of a line of the log, made from the types that are written."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from controllerd.audit.lines import Entry
+from replay.kinds import KINDS
+from replay.records import SCHEMA_VERSION
+
+_JSON_TYPES: Final = {int: "integer", str: "string"}
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def line_schema() -> dict[str, Any]:
+    """The document: the envelope, and for each kind what ``data`` is. Unknown fields and kinds are allowed."""
+    references, definitions = msgspec.json.schema_components(
+        KINDS.values(), schema_hook=_of_anything, ref_template="#/$defs/{name}"
+    )
+    return {
+        "$schema": DIALECT,
+        "title": f"A line of the audit log of controllerd, schema {SCHEMA_VERSION}",
+        "type": "object",
+        "required": list(Entry.__struct_fields__),
+        "properties": dict(_envelope()),
+        "allOf": [_of_kind(kind, reference) for kind, reference in zip(KINDS, references, strict=True)],
+        "$defs": definitions,
+    }
+
+
+def encoded_schema() -> bytes:
+    """The document as it is published."""
+    return msgspec.json.format(msgspec.json.encode(line_schema()), indent=2) + b"\n"
+
+
+def _of_anything(custom: type) -> dict[str, Any]:
+    """The values of details and configurations may be anything."""
+    if custom is not object:
+        raise NotImplementedError(custom)
+    return {"description": "any value"}
+
+
+def _envelope() -> Iterator[tuple[str, dict[str, Any]]]:
+    for field in msgspec.structs.fields(Entry):
+        yield field.name, {"type": _JSON_TYPES.get(field.type, "object")}
+
+
+def _of_kind(kind: str, reference: dict[str, Any]) -> dict[str, Any]:
+    return {"if": {"properties": {"kind": {"const": kind}}}, "then": {"properties": {"data": reference}}}

@@ -1,0 +1,123 @@
+"""The newest lines of a log that may be being written, and the next ones as they come."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from controllerd.audit.chain import RawLine
+from controllerd.audit.heads import ExportedHead
+from controllerd.audit.lines import BadLine, Head, decode_line, digest
+from controllerd.audit.reader import read_chunks
+from controllerd.audit.segments import Segment, list_segments, read_batches
+
+_TOPIC_COLUMNS: Final = ("topics", "names")
+
+
+class Choice(NamedTuple):
+    """Which lines are wanted; None: all."""
+
+    kind: str | None = None
+    topic: str | None = None
+
+    def takes(self, line: RawLine) -> bool:
+        """Whether it is one of these."""
+        if self.kind is not None and line.entry.kind != self.kind:
+            return False
+        return self.topic is None or self.topic in topics_of(data_of(line))
+
+
+EVERYTHING: Final = Choice()
+
+
+def data_of(line: RawLine) -> dict[str, object]:
+    """The fields of the record, as they stand in the line; of what was edited to be none of ours, all as ``data``."""
+    try:
+        data = msgspec.json.decode(line.entry.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        data = str(problem)
+    return data if isinstance(data, dict) else {"data": data}
+
+
+def topics_of(data: dict[str, object]) -> list[object]:
+    """The topics that a record names."""
+    columns = [data.get(name) for name in _TOPIC_COLUMNS]
+    return [topic for column in columns if isinstance(column, list) for topic in column]
+
+
+def newest_lines(directory: Path, count: int, choice: Choice = EVERYTHING) -> list[RawLine]:
+    """The last lines that are wanted, oldest first; damage is passed over. :raises OSError: it cannot be read."""
+    found: deque[RawLine] = deque()
+    for segment in reversed(list_segments(directory)):
+        lines = (line for line in _lines(segment) if choice.takes(line))
+        found.extendleft(reversed(deque(lines, maxlen=count - len(found))))
+        if len(found) >= count:
+            break
+    return list(found)
+
+
+def _lines(segment: Segment) -> Iterator[RawLine]:
+    for chunk in read_chunks(segment.path):
+        if isinstance(chunk, list):
+            yield from chunk
+
+
+def newest_head(directory: Path, exported_ms: int) -> ExportedHead | None:
+    """The newest whole line as a head, None of a log without one. :raises OSError: it cannot be read."""
+    lines = newest_lines(directory, 1)
+    if not lines:
+        return None
+    entry = lines[0].entry
+    head = Head(entry.boot, entry.seq, lines[0].hash)
+    return ExportedHead.of(head, cluster=entry.cluster, node=entry.node, epoch=entry.epoch, exported_ms=exported_ms)
+
+
+def follow(directory: Path, pause: Callable[[], None], choice: Choice = EVERYTHING) -> Iterator[RawLine]:
+    """The lines that are written from now on, for ever; ``pause`` is called where there is none yet.
+
+    :raises OSError: it cannot be read.
+    """
+    segments = list_segments(directory)
+    start = segments[-1].number if segments else 0
+    skip = _whole_lines(segments[-1]) if segments else 0
+    while True:
+        for segment in (each for each in list_segments(directory) if each.number >= start):
+            for line in islice(_as_written(segment, directory, pause), skip, None):
+                if choice.takes(line):
+                    yield line
+            start, skip = segment.number + 1, 0
+        pause()
+
+
+def _whole_lines(segment: Segment) -> int:
+    return sum(len(batch) for batch in read_batches(segment.path) if isinstance(batch, list))
+
+
+def _as_written(segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:
+    """The lines of one segment, until there is a newer one: the file stays readable when it is compressed meanwhile."""
+    if segment.is_compressed:
+        yield from _lines(segment)
+        return
+    number, carry = 0, b""
+    with segment.path.open("rb") as file:
+        while True:
+            is_last = list_segments(directory)[-1].number == segment.number
+            for piece in file:
+                carry += piece
+                if carry.endswith(b"\n"):
+                    number += 1
+                    yield from _decoded(segment.path.name, number, carry[:-1])
+                    carry = b""
+            if not is_last:
+                return
+            pause()
+
+
+def _decoded(segment: str, number: int, line: bytes) -> Iterator[RawLine]:
+    try:
+        yield RawLine(segment, number, decode_line(line), digest(line))
+    except BadLine:
+        return  # verify names it; here it is passed over

@@ -1,0 +1,124 @@
+"""What somebody reads who verifies a log at night: the words for a head that is too old, for files nobody may open."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from controllerd.audit.findings import Harm
+from controllerd.audit.heads import ExportedHead
+from controllerd.audit.lines import GENESIS, Head
+from controllerd.audit.reader import Report, verify
+from controllerd.audit.segments import list_segments
+from replay.records import AlarmRecord
+from tests.audit.forgery import Line, Log, Part, line, lines_of, relinked, swapped, write, written
+from tests.audit.samples import CLUSTER, NODE, alarms, read_log, write_log
+
+
+@pytest.fixture
+def log() -> Log:
+    """Two boots of two segments with five lines each."""
+    rng = Random("verdicts")
+    first = written(rng, "one", GENESIS, 10)
+    second = written(rng, "two", first[-1].head.hash, 10)
+    halves = (("one", first[:5]), ("one", first[5:]), ("two", second[:5]), ("two", second[5:]))
+    return tuple(Part(number, boot, tuple(lines)) for number, (boot, lines) in enumerate(halves, 1))
+
+
+def exported(*lines: Line, node: int = NODE, exported_ms: int = 1) -> list[ExportedHead]:
+    """Heads as of these lines."""
+    return [ExportedHead.of(each.head, cluster=CLUSTER, node=node, epoch=7, exported_ms=exported_ms) for each in lines]
+
+
+def judged(log: Log, folder: Path, heads: list[ExportedHead]) -> Report:
+    """What verify says."""
+    return verify(write(log, folder / "log"), heads=heads)
+
+
+def test_a_head_among_segments_that_were_removed_as_old_is_no_fork(log: Log, tmp_path: Path) -> None:
+    report = judged(log[1:], tmp_path, exported(log[0].lines[2]))
+
+    (finding,) = report.findings
+    assert (finding.harm, finding.boot, finding.last_seq) == (Harm.DELETED, "one", log[1].lines[0].first - 1)
+    assert "only a newer one can vouch" in finding.detail
+
+
+def test_heads_older_than_what_is_left_are_one_note(log: Log, tmp_path: Path) -> None:
+    report = judged(log[1:], tmp_path, exported(*log[0].lines, log[3].lines[-1]))
+
+    assert report.is_intact
+    assert "5 of the exported heads are older than what is left of the log" in report.notes
+
+
+def test_many_heads_of_what_was_cut_off_are_one_finding(log: Log, tmp_path: Path) -> None:
+    cut = log[3].lines
+
+    (finding,) = judged(log[:3], tmp_path, exported(*lines_of(log))).findings
+
+    assert (finding.harm, finding.first_seq, finding.last_seq) == (Harm.TRUNCATED, cut[0].first, cut[-1].seq)
+
+
+def test_many_heads_of_a_rewritten_history_are_one_finding_per_boot(log: Log, tmp_path: Path) -> None:
+    old = log[0].lines[2]
+    forged = line("one", old.seq, log[0].lines[1].head.hash, AlarmRecord("test", "forged"), old.first)
+    rewritten = relinked(swapped(log, old, [forged]), 3)
+
+    findings = judged(rewritten, tmp_path, exported(*lines_of(log), log[3].lines[-1])).findings
+
+    assert {finding.harm for finding in findings} == {Harm.FORKED}
+    assert [(finding.boot, finding.first_seq, finding.last_seq) for finding in findings] == [
+        ("one", log[0].lines[1].seq + 1, log[1].lines[-1].seq),
+        ("two", 1, log[3].lines[-1].seq),
+    ]
+
+
+def test_heads_of_another_log_in_the_same_file_are_not_used(log: Log, tmp_path: Path) -> None:
+    stranger = ExportedHead.of(Head("far", 3, "0" * 64), cluster=CLUSTER, node=5, epoch=1, exported_ms=1)
+
+    report = judged(log, tmp_path, [stranger, *exported(log[3].lines[-1])])
+
+    assert report.is_intact
+    assert any(note.startswith("1 exported heads are of another cluster or node") for note in report.notes)
+
+
+def test_a_file_with_the_heads_of_another_log_is_asked_about(log: Log, tmp_path: Path) -> None:
+    report = judged(log, tmp_path, exported(log[3].lines[-1], node=5))
+
+    assert not report.is_intact
+    assert any("node 5 as the newest exported head is: are these the right heads?" in note for note in report.notes)
+
+
+async def test_damage_is_named_where_it_is(tmp_path: Path) -> None:
+    for boot in ("one", "two"):
+        await write_log(tmp_path, *alarms(3), boot=boot)
+    directory = await write_log(tmp_path, *alarms(3), boot="three")
+    damaged = list_segments(directory)[1].path
+    damaged.write_bytes(damaged.read_bytes()[:9])
+
+    (finding,) = verify(directory).findings
+
+    assert (finding.harm, finding.segment, finding.line) == (Harm.DAMAGED, damaged.name, 1)
+
+
+def test_kinds_that_are_not_known_are_counted_without_decoding_records(log: Log, tmp_path: Path) -> None:
+    directory = write(log, tmp_path / "log")
+    last = directory / "two-00000004.jsonl"
+    content = last.read_bytes()
+    last.write_bytes(
+        content[: content.rindex(b'"alarm"')] + content[content.rindex(b'"alarm"') :].replace(b"alarm", b"dream")
+    )
+
+    assert verify(directory).unknown_kinds == {"dream": 1}
+
+
+async def test_what_cannot_be_opened_is_told_with_the_reason_and_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    directory = await write_log(tmp_path, *alarms(3), boot="one")
+    (directory / "stray-00000009.jsonl").mkdir()
+
+    await write_log(tmp_path, *alarms(3), boot="two")
+
+    assert [envelope.boot for envelope, _ in read_log(directory)] == ["one"] * 3 + ["two"] * 3
+    report = verify(directory)
+    assert [finding.harm for finding in report.findings] == [Harm.DAMAGED]
+    assert "nothing is lost" in report.findings[0].detail
+    assert "stray-00000009.jsonl cannot be opened: Is a directory" in report.notes
