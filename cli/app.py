@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli import audit, brokers, info, observations, role, status
+from cli import audit, brokers, info, observations, replay, role, status
 from cli.exit_codes import CliError
 from cli.settings import DEFAULT_API, OutputFormat, Settings, parse_duration
 
@@ -26,6 +26,7 @@ app.command()(role.takeover)
 app.command()(role.resign)
 app.add_typer(audit.app, name="audit")
 app.add_typer(brokers.app, name="brokers")
+app.add_typer(replay.app, name="replay")
 app.command("exit-codes")(info.exit_codes)
 app.command()(info.version)
 

@@ -24,6 +24,7 @@ PURE: Final = (
     "replay.columns",
     "replay.digest",
     "replay.envelope",
+    "replay.facts",
     "replay.fold",
     "replay.invariants",
     "replay.kinds",
@@ -31,6 +32,7 @@ PURE: Final = (
     "replay.records",
     "replay.request_columns",
     "replay.rules",
+    "replay.sql",
     "replay.travel",
 )
 

@@ -1,0 +1,233 @@
+"""``controllerctl replay``: what happened, from files of the audit log or of Kafka's own logs; no daemon is asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli import replaying
+from cli.exit_codes import CliError, ExitCode
+from cli.output import note, print_facts, print_json, print_table
+from cli.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from replay.command.logs import Problems
+    from replay.command.state import StateAt
+    from replay.command.why import Explanation
+    from replay.travel import Moment
+
+app: Final = typer.Typer(
+    help="Find out from files what happened: reports, the state at any moment, the cause of an outage.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command()(replaying.run)
+app.command()(replaying.ingest)
+app.command()(replaying.report)
+_HISTORY_MS: Final = 24 * 3_600_000
+"""How far back ``why`` looks for what led to it."""
+
+Logs = Annotated[
+    list[Path],
+    typer.Argument(metavar="LOG...", help="Directories of audit logs, or folders above; nodes are merged."),
+]
+Topics = Annotated[str, typer.Option("--topic", metavar="GLOB", help="Only topics whose name matches.")]
+
+
+@app.command()
+def why(
+    context: typer.Context,
+    partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="As in payments-7.")],
+    logs: Logs,
+    at: Annotated[str, typer.Option("--at", metavar="TIME", help="2026-01-31T03:14:00Z, or milliseconds since 1970.")],
+) -> None:
+    """Say in a few sentences why a partition was without a leader at a moment, or who led it.
+
+    Examples: controllerctl replay why payments-7 --at 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
+    controllerctl replay why payments-7 --at 1769829240000 a/audit b/audit -o json
+    """
+    from replay.command import logs as files
+    from replay.command.story import tell
+    from replay.command.why import explain, parse_partition
+
+    settings, at_ms = settings_of(context), _moment(at)
+    try:
+        tp = parse_partition(partition)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    problems = files.Problems()
+    found = _directories(logs)
+    story = tell(tp, files.read_logs(found, problems, at_ms - _HISTORY_MS), at_ms)
+    explanation = explain(story, at_ms)
+    _print_why(settings, explanation, logs)
+    _warn(problems)
+    if not explanation.exists:
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _print_why(settings: Settings, explanation: "Explanation", logs: list[Path]) -> None:
+    if settings.wants_json:
+        _print_value(explanation)
+        return
+    for sentence in explanation.sentences:
+        typer.echo(sentence)
+    if explanation.window is not None:
+        start = explanation.window[0]
+        typer.echo("next: the cluster at that moment:")
+        where = f"--epoch {start.epoch} --node {start.node} --boot {start.boot} --seq {start.seq}"
+        typer.echo(f"      controllerctl replay at {where} {' '.join(map(str, logs))}")
+
+
+@app.command("at")
+def state_at(
+    context: typer.Context,
+    logs: Logs,
+    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="As of this moment.")] = None,
+    seq: Annotated[int | None, typer.Option("--seq", min=1, help="After the record of this number.")] = None,
+    epoch: Annotated[int | None, typer.Option("--epoch", min=1, help="In this term of a controller.")] = None,
+    node: Annotated[int | None, typer.Option("--node", help="Of this instance's log.")] = None,
+    boot: Annotated[str | None, typer.Option("--boot", help="Of this run of it.")] = None,
+    topic: Topics = "*",
+) -> None:
+    """Show the cluster as the controller knew it at a moment, or where the log ends.
+
+    Examples: controllerctl replay at --time 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
+    controllerctl replay at --epoch 12 --seq 4711 --topic 'pay*' /var/lib/controllerd/audit -o json
+    """
+    from replay.command.state import document
+
+    settings = settings_of(context)
+    moment = _travel(logs, _moment(time) if time is not None else None, seq, epoch, node, boot)
+    state = document(moment, topic)
+    if settings.wants_json:
+        _print_value(state)
+    else:
+        print_facts(settings, _facts(state))
+        if state.partitions:
+            typer.echo()
+            print_table(settings, _COLUMNS, _rows(state))
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    logs: Logs,
+    at: Annotated[list[str], typer.Option("--at", metavar="TIME", help="Twice: the moment before, the moment after.")],
+    topic: Topics = "*",
+) -> None:
+    """Show what differs between two moments; ends with 1 if anything does.
+
+    Examples: controllerctl replay diff --at 2026-01-31T03:00:00Z --at 2026-01-31T04:00:00Z /var/lib/controllerd/audit ·
+    controllerctl replay diff --at 1769828400000 --at 1769832000000 --topic payments /var/lib/controllerd/audit -o json
+    """
+    from replay.command.state import differences, document
+
+    if len(at) != 2:
+        raise CliError(ExitCode.USAGE, f"two moments are compared, {len(at)} given: write --at TIME --at TIME")
+    settings = settings_of(context)
+    before, after = (document(_travel(logs, _moment(text)), topic) for text in at)
+    found = list(differences(before, after))
+    if settings.wants_json:
+        _print_value({"differences": found})
+    elif found:
+        rows = ((one.subject, one.field, one.before or "-", one.after or "-") for one in found)
+        print_table(settings, ("SUBJECT", "FIELD", "BEFORE", "AFTER"), rows)
+    else:
+        typer.echo("no differences")
+    if found:
+        raise typer.Exit(ExitCode.NO)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _moment(text: str) -> int:
+    from replay.command.moments import BadMoment, parse_moment
+
+    try:
+        return parse_moment(text)
+    except BadMoment as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+
+
+def _directories(logs: list[Path]) -> list[Path]:
+    from replay.command.logs import NoLog, find_logs
+
+    try:
+        return find_logs(logs)
+    except NoLog as error:
+        raise CliError(ExitCode.NO_INPUT, str(error)) from None
+
+
+def _travel(
+    logs: list[Path],
+    time_ms: int | None,
+    seq: int | None = None,
+    epoch: int | None = None,
+    node: int | None = None,
+    boot: str | None = None,
+) -> "Moment":
+    from replay.command.logs import Problems, read_logs
+    from replay.travel import NoSuchMoment, state_at
+
+    problems = Problems()
+    entries = read_logs(_directories(logs), problems, time_ms if seq is None else None)
+    try:
+        moment = state_at(entries, time_ms=time_ms, seq=seq, epoch=epoch, node=node, boot=boot)
+    except NoSuchMoment as error:
+        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
+    finally:
+        _warn(problems)
+    if time_ms is not None and problems.newest_ms < time_ms:
+        note(f"warning: the log ends at {_text(problems.newest_ms)}, before that moment")
+    return moment
+
+
+def _text(ts_ms: int) -> str:
+    from replay.command.moments import moment
+
+    return moment(ts_ms)
+
+
+def _warn(problems: "Problems") -> None:
+    for sentence in problems.sentences():
+        note(f"warning: {sentence}")
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+_COLUMNS: Final = ("PARTITION", "STATE", "LEADER", "EPOCH", "ISR", "REPLICAS", "ADDING", "REMOVING")
+
+
+def _facts(state: "StateAt") -> Iterator[tuple[str, str]]:
+    from replay.command.moments import moment
+
+    led = f"controller epoch {state.controller_epoch}" if state.controller_epoch else "no controller in its term"
+    yield "moment", f"{moment(state.ts_ms)}, seq {state.seq} of node {state.node}, boot {state.boot}"
+    yield "cluster", f"{state.cluster}, {led}"
+    live = [f"{broker.id} (shutting down)" if broker.is_shutting_down else str(broker.id) for broker in state.brokers]
+    yield "brokers", ", ".join(live) or "none"
+    without = [f"{row.topic}-{row.partition}" for row in state.partitions if row.leader < 0 or "Offline" in row.state]
+    yield "without leader", ", ".join(without) or "none"
+    for name, reason in state.deletions.items():
+        yield "to be deleted", f"{name}: {reason}" if reason else name
+    for path, reason in state.quarantine.items():
+        yield "quarantine", f"{path}: {reason}"
+
+
+def _rows(state: "StateAt") -> Iterator[tuple[str, ...]]:
+    for row in state.partitions:
+        yield (
+            f"{row.topic}-{row.partition}",
+            row.state.removesuffix("Partition"),
+            str(row.leader) if row.leader >= 0 else "none",
+            str(row.leader_epoch),
+            *(", ".join(map(str, column)) or "-" for column in (row.isr, row.replicas, row.adding, row.removing)),
+        )
+
+
+def _print_value(value: object) -> None:
+    import msgspec
+
+    print_json(msgspec.json.encode(value))

@@ -1,0 +1,248 @@
+"""``controllerctl replay run``, ``ingest`` and ``report``: from logs to a report that others can read."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.exit_codes import CliError, ExitCode
+from cli.output import human_duration, note, print_facts, print_json
+from cli.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from replay.facts.engine import IngestResult, OnProgress, Progress
+    from replay.run import EngineName, Options, Outcome
+
+Severity = Literal["critical", "error", "warning"]
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT...",
+        help="Audit logs, or state-change.log, controller.log and server.log of Kafka: files, folders, globs, URLs.",
+    ),
+]
+Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Where facts, tables and the report go.")]
+EngineOption = Annotated[
+    Literal["auto", "local", "spark"],
+    typer.Option("--engine", help="auto: local, unless the inputs are not on this host."),
+]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master, where its configuration has none.")]
+FailOn = Annotated[Severity, typer.Option(help="End with 1 from this severity of a violated invariant on.")]
+Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the cluster of Kafka's own logs.")]
+Pattern = Annotated[
+    str | None, typer.Option("--log-pattern", metavar="LAYOUT", help="log4j layout of Kafka's own logs.")
+]
+Zone = Annotated[
+    str, typer.Option("--log-timezone", metavar="ZONE", help="Where the clock of Kafka's own logs hung: Europe/Berlin.")
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Go on with what is added, until Ctrl-C; by Spark.")]
+Every = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often --follow looks.")]
+Format = Annotated[
+    Literal["audit", "kafka"] | None, typer.Option("--format", help="What all files are, whatever their names.")
+]
+_LINE_EVERY_S = 10.0
+_KIB = 1024
+
+
+def run(
+    context: typer.Context,
+    inputs: Inputs,
+    out: Out,
+    engine: EngineOption = "auto",
+    master: Master = None,
+    fail_on: FailOn = "warning",
+    cluster: Cluster = None,
+    log_pattern: Pattern = None,
+    log_timezone: Zone = "UTC",
+    log_format: Format = None,
+    follow: Follow = False,
+    every: Every = 60.0,
+) -> None:
+    """Read logs and write a report: report.html, report.json, report.md and every table.
+
+    A second run reads only what is new. Ends with 65 if a log is not all there, with 1 if an invariant is violated.
+    With --follow it goes on until Ctrl-C or SIGTERM, and ends with the code of the newest report.
+
+    Examples: controllerctl replay run /var/lib/controllerd/audit --out report ·
+    controllerctl replay run 'broker*/*.log*' --out report --log-timezone Europe/Berlin
+    """
+    from replay.run import run as replay
+
+    settings = settings_of(context)
+    options = _options(inputs, out, engine, master, fail_on, cluster, log_pattern, log_timezone, log_format)
+    with _asked():
+        outcome = _follow(options, every) if follow else replay(options, _progress())
+    _end(settings, outcome)
+
+
+def _follow(options: "Options", every_s: float) -> "Outcome":
+    from replay.run import choose
+
+    if options.engine == "local":
+        raise CliError(ExitCode.USAGE, "--follow needs Spark: take --engine spark, or run again when there is more")
+    choose("spark", options.inputs.paths)
+    from replay.job.follow import follow_until_signal
+
+    return follow_until_signal(options, every_s, _progress())
+
+
+def ingest(
+    context: typer.Context,
+    inputs: Inputs,
+    out: Out,
+    engine: EngineOption = "auto",
+    master: Master = None,
+    cluster: Cluster = None,
+    log_pattern: Pattern = None,
+    log_timezone: Zone = "UTC",
+    log_format: Format = None,
+) -> None:
+    """Turn what is new in the logs into facts as Parquet, and no more; report makes a report of them.
+
+    Examples: controllerctl replay ingest /var/lib/controllerd/audit --out facts ·
+    controllerctl replay ingest s3a://logs/audit --out facts
+    """
+    from replay.run import ingest as replay
+
+    settings = settings_of(context)
+    options = _options(inputs, out, engine, master, "warning", cluster, log_pattern, log_timezone, log_format)
+    with _asked():
+        result = replay(options, _progress())
+    _print_ingested(settings, result)
+
+
+def report(
+    context: typer.Context,
+    out: Annotated[str, typer.Argument(metavar="DIR", help="Where ingest has put facts.")],
+    engine: EngineOption = "auto",
+    master: Master = None,
+    fail_on: FailOn = "warning",
+) -> None:
+    """Write the report of what was ingested before.
+
+    Example: controllerctl replay report facts
+    """
+    from replay.run import report as replay
+
+    settings = settings_of(context)
+    options = _options([], out, engine, master, fail_on, None, None, "UTC", None)
+    with _asked():
+        outcome = replay(options, _progress())
+    _end(settings, outcome)
+
+
+def _options(
+    inputs: list[str],
+    out: str,
+    engine: "EngineName",
+    master: str | None,
+    fail_on: str,
+    cluster: str | None,
+    log_pattern: str | None,
+    log_timezone: str,
+    log_format: Literal["audit", "kafka"] | None,
+) -> "Options":
+    from replay.facts.engine import Inputs as Places
+    from replay.run import Options
+
+    return Options(Places(tuple(inputs), cluster, log_pattern, log_timezone, log_format), out, engine, master, fail_on)
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """What the engine refuses, as the command line says it."""
+    from replay.facts.engine import ReplayError
+
+    try:
+        yield
+    except ReplayError as error:
+        raise CliError(ExitCode.NO_INPUT, str(error)) from None
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+
+def _end(settings: Settings, outcome: "Outcome") -> None:
+    if settings.wants_json:
+        import msgspec
+
+        ingested = outcome.ingested._asdict() if outcome.ingested is not None else None
+        print_json(msgspec.json.encode({**_fields(outcome), "ingested": ingested}, enc_hook=str))
+    else:
+        typer.echo(outcome.sentence)
+        for file in outcome.files:
+            typer.echo(f"  {file}")
+    if outcome.harm:
+        raise typer.Exit(ExitCode.DAMAGED)
+    if outcome.violations:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _fields(outcome: "Outcome") -> dict[str, object]:
+    return {name: getattr(outcome, name) for name in outcome.__slots__}
+
+
+def _print_ingested(settings: Settings, result: "IngestResult") -> None:
+    if settings.wants_json:
+        import msgspec
+
+        print_json(msgspec.json.encode(result._asdict()))
+        return
+    print_facts(
+        settings,
+        [
+            ("files", f"{result.files:,} read, {result.unchanged:,} unchanged"),
+            ("lines", f"{result.lines:,}, {result.facts:,} facts"),
+            ("problems", f"{result.problems:,}" if result.problems else "none"),
+        ],
+    )
+
+
+def _progress() -> "OnProgress":
+    """Shows how far it is: one line that changes on a terminal, else a line now and then."""
+    import sys
+
+    return _Told(is_terminal=sys.stderr.isatty())
+
+
+class _Told:
+    """Progress on standard error."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+        self._stage = ""
+        self._began = self._told = time.monotonic()
+
+    def __call__(self, progress: "Progress") -> None:
+        now = time.monotonic()
+        if progress.stage != self._stage:
+            self._stage, self._began, self._told = progress.stage, now, now
+        elif progress.done < progress.total and now - self._told < (0.2 if self._is_terminal else _LINE_EVERY_S):
+            return
+        self._told = now
+        self._tell(progress, now - self._began)
+
+    def _tell(self, progress: "Progress", elapsed_s: float) -> None:
+        text = f"{progress.stage}: {_amount(progress.done, progress.unit)}"
+        if progress.total:
+            text += f" of {_amount(progress.total, progress.unit)}"
+        if progress.done and elapsed_s >= 1:
+            text += f", {_amount(int(progress.done / elapsed_s), progress.unit)}/s"
+        if 0 < progress.done < progress.total:
+            text += f", {human_duration(elapsed_s * (progress.total - progress.done) / progress.done)} left"
+        if self._is_terminal:
+            is_done = progress.total > 0 and progress.done >= progress.total
+            typer.echo(f"\r\x1b[K{text}", nl=is_done, err=True)
+        else:
+            note(text)
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit != "bytes":
+        return f"{number:,} {unit}"
+    size, names = float(number), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= _KIB and len(names) > 1:
+        size, names = size / _KIB, names[1:]
+    return f"{size:.4g} {names[0]}"

@@ -1,0 +1,169 @@
+"""The records of one log or of several, read from the files and no further back than needed."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from controllerd.audit.chain import RawLine
+from controllerd.audit.lines import BadLine, Entry, decode_record
+from controllerd.audit.reader import Unreadable, read_segment
+from controllerd.audit.segments import Segment, list_segments
+from controllerd.errors import ControllerdError
+from replay.envelope import Envelope
+from replay.records import GapRecord, Record, SnapshotBegin
+from replay.travel import Logged, merged
+
+
+class NoLog(ControllerdError):
+    """There is no audit log where one was expected; the message says what to give instead."""
+
+
+@dataclass(slots=True)
+class Problems:
+    """What could not be read, and how far the logs go; the readers of the answer must know."""
+
+    damaged_lines: int = 0
+    missing: int = 0
+    """Numbers that no record has and no gap record explains; those of damaged lines as well."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Files that could not be read to their end, with the reason."""
+    newest_ms: int = 0
+    """The latest moment that any record so far was written at."""
+
+    def sentences(self) -> Iterator[str]:
+        """For people, with what to do next."""
+        if self.damaged_lines:
+            yield f"damaged lines left out: {self.damaged_lines}; controllerctl audit verify says which are lost"
+        missing = self.missing - self.damaged_lines
+        if missing > 0:
+            yield f"records missing: {missing}; what they told is not in this answer (controllerctl audit verify)"
+        for name, reason in self.files.items():
+            yield f"{name} could not be read to its end: {reason}"
+
+
+def find_logs(paths: Sequence[Path]) -> list[Path]:
+    """The directories of audit logs at these paths or below them.
+
+    :raises NoLog: a path does not exist or cannot be read, there is no log at it, or the logs are of several clusters
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.exists():
+            raise NoLog(f"{path} does not exist: give the directory of an audit log, or one above it")
+        below = _below(path)
+        if not below:
+            raise NoLog(
+                f"{path} has no audit log: segments are named <boot>-<number>.jsonl or .jsonl.zst"
+                " (Kafka's own logs are read by `controllerctl replay run`)"
+            )
+        found.update(dict.fromkeys(below))
+    _refuse_several_clusters(list(found))
+    return list(found)
+
+
+def _below(path: Path) -> list[Path]:
+    try:
+        logs = [path] if _is_log(path) else sorted(folder for folder in path.rglob("*") if _is_log(folder))
+        locked = [one.path for log in logs for one in list_segments(log) if not os.access(one.path, os.R_OK)]
+    except OSError as problem:
+        raise NoLog(f"cannot read {problem.filename}: {problem.strerror}") from None
+    if locked:
+        raise NoLog(f"cannot read {locked[0]}: permission denied; run it as who owns the log, or on a copy")
+    return logs
+
+
+def _refuse_several_clusters(directories: Sequence[Path]) -> None:
+    """Partitions of two clusters that have the same name would be told as one."""
+    clusters: dict[str, Path] = {}
+    for directory in directories:
+        first = next(_entries(list_segments(directory)), None)
+        if first is not None:
+            clusters.setdefault(first.cluster, directory)
+    if len(clusters) > 1:
+        names = "; ".join(f"{cluster}, as in {path}" for cluster, path in clusters.items())
+        raise NoLog(f"these are logs of {len(clusters)} clusters: {names}. Name those of one")
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_dir() and bool(list_segments(path))
+
+
+def read_logs(directories: Sequence[Path], problems: Problems, since_ms: int | None = None) -> Iterator[Logged]:
+    """All records of the logs, merged; of each log from the last snapshot at or before ``since_ms`` on (None: all).
+
+    :raises OSError: a directory cannot be listed
+    """
+    return merged([_read_log(directory, problems, since_ms) for directory in directories])
+
+
+def _read_log(directory: Path, problems: Problems, since_ms: int | None) -> Iterator[Logged]:
+    segments = list_segments(directory)
+    last: Envelope | None = None
+    for segment in segments[_first_needed(segments, since_ms) :]:
+        for envelope, record in _records(segment, problems):
+            problems.missing += _missing(last, envelope, record)
+            problems.newest_ms = max(problems.newest_ms, envelope.ts_ms)
+            last = envelope
+            yield envelope, record
+
+
+def _missing(last: Envelope | None, envelope: Envelope, record: Record) -> int:
+    """How many records there were between two, of which none is lost by a gap record's own account."""
+    if last is None or last.boot != envelope.boot:
+        return 0
+    explained = record.last_seq - record.first_seq + 1 if isinstance(record, GapRecord) else 0
+    return max(0, envelope.seq - last.seq - 1 - explained)
+
+
+def _first_needed(segments: Sequence[Segment], since_ms: int | None) -> int:
+    """The index of the segment to begin with. One that has a snapshot and begins before the moment is enough."""
+    if since_ms is None:
+        return 0
+    for index in range(len(segments) - 1, 0, -1):
+        begins = _begins_ms(segments[index])
+        if begins is not None and begins <= since_ms and _snapshot_before(segments[index], since_ms):
+            return index
+    return 0
+
+
+def _begins_ms(segment: Segment) -> int | None:
+    first = next(_entries([segment]), None)
+    return first.ts_ms if first is not None else None
+
+
+def _entries(segments: Sequence[Segment]) -> Iterator[Entry]:
+    """What can be read of the segments, undecoded; whoever reads them all is told of the rest."""
+    for segment in segments:
+        with suppress(OSError):
+            yield from (item.entry for item in read_segment(segment.path) if isinstance(item, RawLine))
+
+
+def _snapshot_before(segment: Segment, since_ms: int) -> bool:
+    for item in read_segment(segment.path):
+        if isinstance(item, RawLine):
+            if item.entry.ts_ms > since_ms:
+                return False
+            if item.entry.kind == SnapshotBegin.kind:
+                return True
+    return False
+
+
+def _records(segment: Segment, problems: Problems) -> Iterator[Logged]:
+    try:
+        for item in read_segment(segment.path):
+            if isinstance(item, RawLine):
+                yield from _record(item, problems)
+            elif isinstance(item, Unreadable):
+                problems.damaged_lines += 1
+    except OSError as problem:
+        problems.files[segment.path.name] = str(problem)
+
+
+def _record(line: RawLine, problems: Problems) -> Iterator[Logged]:
+    entry = line.entry
+    try:
+        yield entry.envelope, decode_record(entry.kind, entry.data)
+    except BadLine:
+        problems.damaged_lines += 1

@@ -1,0 +1,340 @@
+"""Why a partition was without a leader, or who led it, at a moment: a few sentences from the log alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final
+
+from controllerd.core.model import TopicPartition
+from replay.command.moments import duration, moment
+from replay.command.story import Scene, Story, Turn
+from replay.envelope import Envelope
+from replay.fold import TERM_BEGINS
+
+NEAR_MS: Final = 600_000
+"""A window this near to the moment is worth a word: clocks of people and machines differ."""
+_MOST_NOTES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the log something stands."""
+
+    node: int
+    boot: str
+    epoch: int
+    seq: int
+    event: int
+    ts_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer. ``window`` is from the record that took the leader away to the one that gave the next; open: None."""
+
+    topic: str
+    partition: int
+    at_ms: int
+    leader: int | None
+    exists: bool
+    sentences: tuple[str, ...]
+    window: tuple[Place, Place | None] | None
+    chain: tuple[tuple[Place, str], ...]
+    """The same in steps, each with its place in the log."""
+
+
+def explain(story: Story, at_ms: int) -> Explanation:
+    """Why it was as it was at the moment."""
+    index = story.turn_at(at_ms)
+    turn = story.turns[index] if index is not None else None
+    window = _window(story, index) if turn is not None and turn.exists and turn.leader is None else None
+    teller = _Teller(story, at_ms)
+    return Explanation(
+        story.tp.topic,
+        story.tp.partition,
+        at_ms,
+        turn.leader if turn is not None else None,
+        turn is not None and turn.exists,
+        tuple(teller.sentences(index)),
+        window,
+        tuple(_chain(story, index)),
+    )
+
+
+def _window(story: Story, index: int | None) -> tuple[Place, Place | None] | None:
+    if index is None:
+        return None
+    end = story.turns[index + 1].at if index + 1 < len(story.turns) else None
+    return _place(story.turns[index].at), _place(end) if end is not None else None
+
+
+def _place(at: Envelope) -> Place:
+    return Place(at.node, at.boot, at.epoch, at.seq, at.event, at.ts_ms)
+
+
+class _Teller:
+    def __init__(self, story: Story, at_ms: int) -> None:
+        self._story = story
+        self._at_ms = at_ms
+
+    def sentences(self, index: int | None) -> Iterator[str]:
+        """The answer, sentence by sentence."""
+        turns = self._story.turns
+        if index is None:
+            yield self._no_record()
+            return
+        turn = turns[index]
+        following = turns[index + 1] if index + 1 < len(turns) else None
+        before = turns[index - 1] if index else None
+        if not turn.exists:
+            yield from self._absent(turn, following)
+        elif turn.leader is None:
+            yield from self._leaderless(before, turn, following)
+        else:
+            yield from self._led(before, turn)
+        yield from self._doubts(turn, following)
+
+    def _no_record(self) -> str:
+        if self._story.first is None:
+            return "The log is empty: nothing can be told of any partition."
+        begins = moment(self._story.first.ts_ms)
+        return f"The log begins at {begins}, after {moment(self._at_ms)}: give it the segments before as well."
+
+    def _absent(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+        tp = self._story.tp
+        has_been = any(other.exists and other.at.ts_ms < turn.at.ts_ms for other in self._story.turns)
+        gone = f": it was gone since {moment(turn.at.ts_ms)}" if has_been else ""
+        yield f"There was no partition {tp} at {moment(self._at_ms)}, as far as the controller knew{gone}."
+        if following is not None:
+            yield f"It came to be at {moment(following.at.ts_ms)}{_in_event(following.scene)}."
+
+    # -- without a leader --------------------------------------------------------------------------------------------
+
+    def _leaderless(self, before: Turn | None, turn: Turn, following: Turn | None) -> Iterator[str]:
+        start, at = moment(turn.at.ts_ms), moment(self._at_ms)
+        if following is None:
+            last = moment(self._story.last.ts_ms) if self._story.last is not None else start
+            yield f"{self._story.tp} had no leader at {at}: since {start}, and still none where the log ends ({last})."
+        else:
+            took = duration(_took_us(turn.at, following.at))
+            yield f"{self._story.tp} had no leader at {at}: for {took}, from {start} to {moment(following.at.ts_ms)}."
+        if turn.leadership is None:
+            yield f"It was being created{_in_event(turn.scene)}: it had not had a leader yet."
+        else:
+            yield _what_took_it(before, turn)
+            yield from self._nobody_else(before, turn)
+        yield from self._isr_before(turn)
+        yield from self._notes(turn, following)
+        if following is not None:
+            yield _what_ended_it(following)
+
+    def _nobody_else(self, before: Turn | None, turn: Turn) -> Iterator[str]:
+        if turn.assignment is None:
+            return
+        isr = set(map(int, turn.leadership.isr)) if turn.leadership is not None else set()
+        was = before.leader if before is not None else None
+        others = [broker for broker in turn.assignment.replicas if broker != was]
+        told = [f"{broker} {_condition(broker, turn, isr)}" for broker in others]
+        if told:
+            yield f"Its other replicas: {'; '.join(told)}."
+        else:
+            yield "It has no other replica."
+
+    def _isr_before(self, turn: Turn) -> Iterator[str]:
+        shrunk = [
+            change
+            for change in self._story.isr_changes
+            if change.at.ts_ms <= turn.at.ts_ms and len(change.after) < len(change.before) and change.at != turn.at
+        ]
+        if shrunk and (turn.leadership is None or len(turn.leadership.isr) < _replicas(turn)):
+            last = shrunk[-1]
+            removed = sorted(set(last.before) - set(last.after))
+            yield (
+                f"The ISR had shrunk at {moment(last.at.ts_ms)} from {_ids(last.before)} to {_ids(last.after)}"
+                f" (without {_words(removed)}){_in_event(last.scene)}."
+            )
+
+    def _notes(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+        end = following.at.ts_ms if following is not None else None
+        texts = [
+            note.text
+            for note in self._story.notes
+            if turn.at.ts_ms <= note.at.ts_ms and (end is None or note.at.ts_ms <= end)
+        ]
+        for text in dict.fromkeys(texts[:_MOST_NOTES]):
+            count = texts.count(text)
+            yield f"Meanwhile: {text}" + (f" ({count} times)." if count > 1 else ".")
+
+    # -- led ---------------------------------------------------------------------------------------------------------
+
+    def _led(self, before: Turn | None, turn: Turn) -> Iterator[str]:
+        leadership = turn.leadership
+        details = f", leader epoch {leadership.leader_epoch}" if leadership is not None else ""
+        yield (
+            f"{self._story.tp} was led by broker {turn.leader} at {moment(self._at_ms)}:"
+            f" since {moment(turn.at.ts_ms)}{details}{_in_event(turn.scene)}."
+        )
+        if before is not None and before.exists and before.leader is not None:
+            yield f"Before, broker {before.leader} led it{_reason_of_change(before, turn)}."
+        yield from self._near(turn)
+
+    def _near(self, turn: Turn) -> Iterator[str]:
+        windows = [
+            (_distance(start.at.ts_ms, end_ms, self._at_ms), start, end_ms)
+            for start, end_ms in self._windows()
+            if start is not turn and start.leadership is not None
+        ]
+        distance, start, end_ms = min(windows, key=itemgetter(0), default=(NEAR_MS, turn, None))
+        if distance < NEAR_MS:
+            until = "the end of the log" if end_ms is None else moment(end_ms)
+            yield (
+                f"It had no leader from {moment(start.at.ts_ms)} to {until},"
+                f" {duration(distance * 1000)} {'before' if start.at.ts_ms < self._at_ms else 'after'} that;"
+                f" ask for {moment(start.at.ts_ms)} to hear why."
+            )
+
+    def _windows(self) -> Iterator[tuple[Turn, int | None]]:
+        """The times without a leader, with their ends."""
+        turns = self._story.turns
+        for start, end in zip(turns, [*turns[1:], None], strict=True):
+            if start.exists and start.leader is None:
+                yield start, end.at.ts_ms if end is not None else None
+
+    # -- what the log cannot tell ------------------------------------------------------------------------------------
+
+    def _doubts(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+        end = following.at.ts_ms if following is not None else None
+        for envelope, gap in self._story.gaps:
+            if turn.at.ts_ms <= envelope.ts_ms and (end is None or envelope.ts_ms <= end):
+                yield f"{gap.lost} records were lost meanwhile ({gap.reason}): the log may miss something here."
+        last = self._story.last
+        if last is not None and last.ts_ms < self._at_ms:
+            yield f"The log ends at {moment(last.ts_ms)}, before that moment."
+        ended = self._term_over()
+        if not any(envelope.epoch and envelope.ts_ms <= self._at_ms for envelope, _ in self._story.terms):
+            yield f"No controller of these logs had had a term by {moment(self._at_ms)}: another node's log may tell."
+        elif ended is not None:
+            yield (
+                f"No controller of these logs was in its term at {moment(self._at_ms)}"
+                f" (the last one ended at {moment(ended.ts_ms)}): what happened meanwhile is not in them."
+            )
+
+    def _term_over(self) -> Envelope | None:
+        over: Envelope | None = None
+        epoch = 0
+        for envelope, term in self._story.terms:
+            if envelope.ts_ms > self._at_ms:
+                break
+            begins = term.change in TERM_BEGINS and term.controller_epoch != epoch
+            if begins:
+                over, epoch = None, term.controller_epoch
+            elif epoch and term.change != "held":
+                over, epoch = envelope, 0
+        return over
+
+
+# -- phrases -----------------------------------------------------------------------------------------------------------
+
+
+def _what_took_it(before: Turn | None, turn: Turn) -> str:
+    where = f" at {moment(turn.at.ts_ms)}{_in_event(turn.scene)}"
+    if before is None or not before.exists:
+        return f"The log knows it only without a leader, first{where}."
+    leader, scene = before.leader, turn.scene
+    if leader in scene.gone:
+        return f"Broker {leader}, its leader, left the cluster{where}."
+    if leader in scene.shutting_down:
+        return f"Broker {leader}, its leader, was shutting down{where}."
+    if leader in scene.failed_dirs:
+        return f"A log directory of broker {leader}, its leader, failed{where}."
+    if leader not in turn.live:
+        return f"Broker {leader}, its leader, was not there when this term began{where}."
+    return f"Broker {leader} ceased to lead it{where}."
+
+
+def _condition(broker: int, turn: Turn, isr: set[int]) -> str:
+    """Why this replica could not take over."""
+    presence = "shutting down" if broker in turn.shutting_down else "live" if broker in turn.live else "not live"
+    return f"was {presence} and {'in the ISR' if broker in isr else 'not in the ISR ' + _ids(sorted(isr))}"
+
+
+def _what_ended_it(following: Turn) -> str:
+    where = f" at {moment(following.at.ts_ms)}{_in_event(following.scene)}"
+    if not following.exists:
+        return f"It ended when the partition was deleted{where}."
+    cause = _arrival(following)
+    kind = "an unclean election: records that only other replicas had are lost" if following.unclean else "a clean one"
+    by = f" by the strategy {following.strategy}, {kind}" if following.strategy is not None else ""
+    return f"It ended{cause}: broker {following.leader} was elected{where}{by}."
+
+
+def _arrival(following: Turn) -> str:
+    if following.leader in following.scene.come:
+        return f" when broker {following.leader} came back"
+    if following.scene.come:
+        return f" when broker {_words(following.scene.come)} came"
+    return ""
+
+
+def _reason_of_change(before: Turn, turn: Turn) -> str:
+    if before.leader in turn.scene.gone:
+        return ", and left the cluster"
+    if before.leader in turn.scene.shutting_down:
+        return ", and was shutting down"
+    return f"; the strategy was {turn.strategy}" if turn.strategy is not None else ""
+
+
+def _in_event(scene: Scene) -> str:
+    return f" (event {scene.event} {scene.name})" if scene.name else ""
+
+
+def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
+    if index is None:
+        return
+    start = story.turns[max(0, index - 1)].at.ts_ms
+    end = story.turns[index + 1].at.ts_ms if index + 1 < len(story.turns) else None
+    steps = [
+        *((turn.at, _turn_text(turn)) for turn in story.turns[max(0, index - 1) :]),
+        *((note.at, note.text) for note in story.notes),
+        *((change.at, f"ISR {_ids(change.before)} to {_ids(change.after)}") for change in story.isr_changes),
+    ]
+    for at, text in sorted(steps, key=lambda step: (step[0].ts_ms, step[0].epoch, step[0].seq)):
+        if start <= at.ts_ms and (end is None or at.ts_ms <= end):
+            yield _place(at), text
+
+
+def _turn_text(turn: Turn) -> str:
+    who = "no such partition" if not turn.exists else "no leader" if turn.leader is None else f"led by {turn.leader}"
+    return f"{who}{_in_event(turn.scene)}"
+
+
+def _took_us(start: Envelope, end: Envelope) -> int:
+    if (start.node, start.boot) == (end.node, end.boot):
+        return (end.mono_ns - start.mono_ns) // 1000
+    return (end.ts_ms - start.ts_ms) * 1000
+
+
+def _distance(start_ms: int, end_ms: int | None, at_ms: int) -> int:
+    if at_ms < start_ms:
+        return start_ms - at_ms
+    return 0 if end_ms is None else max(0, at_ms - end_ms)
+
+
+def _replicas(turn: Turn) -> int:
+    return len(turn.assignment.replicas) if turn.assignment is not None else 0
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, brokers))}]"
+
+
+def _words(brokers: Sequence[int]) -> str:
+    return " and ".join(map(str, brokers))
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """``payments-7``; the last dash counts. :raises ValueError: it is not that."""
+    topic, _, number = text.rpartition("-")
+    if not topic or not number.isdecimal():
+        raise ValueError(f"{text!r} is no partition: write TOPIC-PARTITION, as in payments-7")
+    return TopicPartition(topic, int(number))

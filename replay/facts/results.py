@@ -1,0 +1,90 @@
+"""Rows of the two tables that are not SQL: what the fold leaves, and what the rules find. Pure, for every engine."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from replay.envelope import Envelope
+from replay.facts.engine import Row
+from replay.fold import ClusterState
+from replay.invariants import RULES, InvariantChecker, Violation
+from replay.records import Record
+from replay.rules.base import Rule
+
+MOST: Final = 1000
+"""Violations of one rule and cluster that are listed; of the others only the number is told."""
+_RULES: Final = {rule.id: rule for rule in RULES}
+
+
+def partition_rows(cluster: str, state: ClusterState) -> Iterator[Row]:
+    """The table ``partitions`` of one cluster, sorted."""
+    for tp, known in sorted(state.partitions()):
+        leadership, assignment = known.leadership, known.assignment
+        yield {
+            "cluster": cluster,
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "leader": leadership.leader if leadership is not None else None,
+            "leader_epoch": leadership.leader_epoch if leadership is not None else None,
+            "isr": [*leadership.isr] if leadership is not None else None,
+            "partition_epoch": leadership.partition_epoch if leadership is not None else None,
+            "replicas": [*assignment.replicas],
+            "adding": [*assignment.adding],
+            "removing": [*assignment.removing],
+            "state": known.state.value,
+        }
+
+
+def violation_rows(
+    cluster: str, log: Iterable[tuple[Envelope, Record]], rules: Sequence[type[Rule]] = RULES
+) -> list[Row]:
+    """The table ``violations`` of one cluster as far as these rules find any; at most ``MOST`` of each, the first ones.
+
+    :param log: all of the cluster's records, ``replay.travel.merged``
+    """
+    checker, found = InvariantChecker(rules), _Found(cluster)
+    for envelope, record in log:
+        for violation in checker.see(envelope, record):
+            found.add(violation, envelope.ts_ms)
+    for violation in checker.finish():
+        found.add(violation, None)
+    return found.rows()
+
+
+class _Found:
+    """Violations up to a bound."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._rows: list[Row] = []
+        self._counts: Counter[str] = Counter()
+
+    def add(self, violation: Violation, ts_ms: int | None) -> None:
+        """One more."""
+        self._counts[violation.id] += 1
+        if self._counts[violation.id] <= MOST:
+            row = _row(self._cluster, violation.id, violation.evidence)
+            has_place = violation.boot != ""
+            row["node"], row["boot"] = (violation.node, violation.boot) if has_place else (None, None)
+            self._rows.append({**row, "seq": violation.seq, "ts_ms": ts_ms})
+
+    def rows(self) -> list[Row]:
+        """What was found, and how much was left out."""
+        more = [(name, count - MOST) for name, count in self._counts.items() if count > MOST]
+        return self._rows + [_row(self._cluster, name, f"{count} more that are not listed") for name, count in more]
+
+
+def _row(cluster: str, name: str, evidence: str) -> Row:
+    rule = _RULES[name]
+    return {
+        "cluster": cluster,
+        "id": name,
+        "severity": rule.severity,
+        "title": rule.title,
+        "question": rule.question,
+        "node": None,
+        "boot": None,
+        "seq": 0,
+        "ts_ms": None,
+        "evidence": evidence,
+    }

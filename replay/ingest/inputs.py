@@ -1,0 +1,162 @@
+"""What there is to read at the places that an operator named: segments of the audit log, and logs of Kafka's own."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from glob import has_magic
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, get_args
+
+import zstandard
+
+from controllerd.audit.lines import BadLine, decode_line
+from controllerd.audit.segments import COMPRESSED
+from replay.facts.engine import ReplayError
+from replay.ingest.kafka.reader import is_kafka_log
+
+Format = Literal["audit", "kafka"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+EXPECTED: Final = (
+    "segments of the audit log (<boot>-<number>.jsonl, also .zst) and Kafka's state-change.log, controller.log and "
+    "server.log with their older files (also .gz)"
+)
+_SEGMENT: Final = re.compile(r".+-\d{8,}\.jsonl(?:\.zst)?")
+_FILE_SCHEME: Final = "file://"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_SNIFFED: Final = 1024 * 1024
+_SHOWN: Final = 3
+
+
+class Source(NamedTuple):
+    """One file to read; ordered by path."""
+
+    path: Path
+    format: Format
+    size: int
+    """Bytes, as it lies there."""
+    mtime_ns: int
+
+    @property
+    def name(self) -> str:
+        """What facts call it: the whole path."""
+        return str(self.path)
+
+
+def find_sources(places: Sequence[str], log_format: str | None = None) -> list[Source]:
+    """Every file at these places, once each, sorted by path.
+
+    :param places: files, folders (with all folders below them, so also ``cluster=/date=`` trees) and globs
+    :param log_format: one of ``FORMATS`` for all files, whatever their names are; None: by their names
+    :raises ReplayError: a place has nothing that can be read; says what was found, expected, and what to do
+    """
+    if log_format is not None and log_format not in FORMATS:
+        raise ReplayError(f"there is no format {log_format!r}: choose one of {', '.join(FORMATS)}")
+    if not places:
+        raise ReplayError("there is nothing to read: name a folder of the audit log, or logs of Kafka")
+    found: dict[Path, Source] = {}
+    for place in places:
+        found.update((source.path, source) for source in _at(place, _known(log_format)))
+    return [found[path] for path in sorted(found)]
+
+
+def _known(name: str | None) -> Format | None:
+    return next((one for one in FORMATS if one == name), None)
+
+
+def _at(place: str, log_format: Format | None) -> list[Source]:
+    local = place.removeprefix(_FILE_SCHEME)
+    if _SCHEME.match(local):
+        raise ReplayError(f"{place} is not on this host: read it with --engine spark, or copy it here")
+    paths = _matches(local) if has_magic(local) and not os.path.lexists(local) else [Path(local).absolute()]
+    if not paths:
+        raise ReplayError(f"nothing matches {place}: check the pattern, and quote it so that the shell leaves it alone")
+    try:
+        return [source for path in paths for source in _in(path, log_format, is_alone=len(paths) == 1)]
+    except OSError as problem:
+        raise ReplayError(f"cannot read {problem.filename or place}: {problem.strerror}") from None
+
+
+def _matches(pattern: str) -> list[Path]:
+    path = Path(pattern).absolute()
+    return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+
+
+def _in(path: Path, log_format: Format | None, *, is_alone: bool) -> list[Source]:
+    """What is at a path. In a folder, or among many, files of other kinds are passed over."""
+    if path.is_dir():
+        files = sorted(_walk(path))
+        found = list(_sources(without_twins(files), log_format))
+        if not found:
+            raise ReplayError(f"{path} has nothing to replay: {_listed(files)}. Expected: {EXPECTED}. {_HINT}")
+        return found
+    found = list(_sources([path], log_format))
+    if found or not is_alone:
+        return found
+    if _is_audit(path):
+        return [_source(path, "audit")]
+    raise ReplayError(f"{path} is no log that can be told by its name. Expected: {EXPECTED}. {_HINT}")
+
+
+_HINT: Final = f"Name the folder of the log, or say what the files are with --format {'|'.join(FORMATS)}"
+
+
+def _sources(paths: Iterable[Path], log_format: Format | None) -> Iterator[Source]:
+    for path in paths:
+        kind = log_format or format_of(path.name)
+        if kind is not None:
+            yield _source(path, kind)
+
+
+def _source(path: Path, kind: Format) -> Source:
+    status = path.stat()
+    return Source(path, kind, status.st_size, status.st_mtime_ns)
+
+
+def format_of(name: str) -> Format | None:
+    """What a file is by its name; None: nothing that we read."""
+    if _SEGMENT.fullmatch(name):
+        return "audit"
+    return "kafka" if is_kafka_log(name) else None
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files below a folder; what begins with a dot or an underscore is not meant for us."""
+    for current, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        yield from (Path(current, name) for name in files if not name.startswith((".", "_")))
+
+
+def _refuse(problem: OSError) -> None:
+    raise problem
+
+
+def without_twins(files: Sequence[Path]) -> Iterator[Path]:
+    """A plain segment beside its compressed copy wins: compression was not finished."""
+    present = set(files)
+    for path in files:
+        if not (path.name.endswith(COMPRESSED) and path.with_name(path.name.removesuffix(".zst")) in present):
+            yield path
+
+
+def _listed(files: Sequence[Path]) -> str:
+    if not files:
+        return "it is empty"
+    names = ", ".join([*(path.name for path in files[:_SHOWN]), *(["..."] if len(files) > _SHOWN else [])])
+    return f"found {len(files)} file(s) of other kinds ({names})"
+
+
+def _is_audit(path: Path) -> bool:
+    """Whether the first line is one of the audit log."""
+    with path.open("rb") as file:
+        begin = file.read(_SNIFFED)
+    if begin.startswith(_MAGIC):
+        try:
+            begin = zstandard.ZstdDecompressor().decompressobj().decompress(begin)
+        except zstandard.ZstdError:
+            return False
+    try:
+        decode_line(begin.partition(b"\n")[0])
+    except BadLine:
+        return False
+    return True

@@ -1,0 +1,349 @@
+"""From raw rows in order to facts: which controller led, who lost leaders when, what was begun and what completed.
+
+At the default levels no line says that a partition became offline. It is derived: from the line that says that a
+broker is gone, for the partitions that it led, and from the first line that shows a partition without a leader; both
+are later than the truth (``bound``: ``not after``). Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from replay.ingest.kafka import rules
+from replay.ingest.kafka.knowledge import Knowledge, Loss, Partition
+from replay.ingest.kafka.latency import Latencies
+from replay.ingest.kafka.parse import LOG_FILE
+from replay.ingest.kafka.skew import Skews
+from replay.ingest.kafka.values import Fields
+
+NOT_AFTER: Final = "not after"
+NOT_BEFORE: Final = "not before"
+_OFFLINE, _ONLINE, _GONE = "OfflinePartition", "OnlinePartition", "NonExistentPartition"
+_STARTUP: Final = "Startup"
+_CONTROLLER_CHANGE: Final = 1
+"""ControllerState of the event in which a term begins."""
+_NO_LEADER: Final = -1
+
+Handler = Callable[[Fields], Iterable[Fields]]
+
+
+class Deriver:
+    """Reads raw rows in order and gives facts; `finish` gives what only the end shows."""
+
+    def __init__(self) -> None:
+        self._known = Knowledge()
+        self._terms: dict[int, int] = {}
+        self._startups: dict[int, Fields] = {}
+        self._latencies = Latencies()
+        self._skews = Skews()
+        self._handlers: dict[str, Handler] = {
+            "term": self._term,
+            rules.READY: self._ready,
+            "brokers": self._broker,
+            rules.ACTIVE: self._active,
+            rules.STRATEGY: self._strategy,
+            "leadership": self._leadership,
+            rules.BUMPED: self._bumped,
+            rules.KNOWN_LEADER: self._known_leader,
+            rules.STATE: self._state,
+            "partition_state": self._partition_state,
+            "refused": self._refused,
+            "offline_dirs": self._offline_dirs,
+            "assignment": self._assignment,
+            rules.MOVING: self._moving,
+            "deletion": self._deletion,
+            rules.COMPLETED: self._completed,
+            rules.SENT: self._latencies.sent,
+            "response": self._latencies.answered,
+            "broker_leader": self._broker_leader,
+        }
+
+    def facts(self, row: Fields) -> Iterator[Fields]:
+        """What a raw row gives, without its number."""
+        row = {**row, "epoch": self._epoch(row)}
+        handler = self._handlers.get(str(row["kind"]))
+        yield from (row,) if handler is None else handler(row)
+
+    def finish(self) -> Iterator[Fields]:
+        """How much clocks differ."""
+        return self._skews.facts()
+
+    def _epoch(self, row: Fields) -> int:
+        """The epoch that the line names, else that of the node's term, else the newest that its host has named."""
+        own, node = _int(row, "epoch"), _int(row, "node")
+        if row["kind"] in {"broker_leader", LOG_FILE, "unknown_line", "torn_tail", "damaged"}:
+            return 0
+        if own:
+            self._terms.setdefault(node, own)
+            return own
+        return self._terms.get(node) or _int(row, "heard")
+
+    # -- terms -------------------------------------------------------------------------------------------------------
+
+    def _term(self, row: Fields) -> Iterator[Fields]:
+        node = _int(row, "node")
+        yield row
+        if row["name"] == "elected":
+            self._terms[node] = _int(row, "epoch")
+            self._lost(row, "a controller began without it")
+            self._startups[node] = row
+            yield {**_at(row), "kind": "event_begin", **_startup(row)}
+        else:
+            self._terms.pop(node, None)
+            self._startups.pop(node, None)
+
+    def _ready(self, row: Fields) -> Iterator[Fields]:
+        begun = self._startups.pop(_int(row, "node"), None)
+        if begun is not None:
+            took = 1000 * (_int(row, "order_ms") - _int(begun, "order_ms"))
+            yield {**_at(row), "kind": "event_end", **_startup(row), "after": "done", "took_us": took}
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def _broker(self, row: Fields) -> Iterator[Fields]:
+        broker, after = _int(row, "broker"), row["after"]
+        if after == "live" and "zxid" in row and broker in self._known.live:
+            return  # the list of all brokers that follows every change
+        yield row
+        if after == "live":
+            self._known.strategies.pop(broker, None)
+            self._known.live.add(broker)
+        elif after == "gone":
+            self._known.live.discard(broker)
+            yield from self._lost_broker(row, broker)
+
+    def _active(self, row: Fields) -> Iterator[Fields]:
+        """A new controller found these brokers; who led or lived and is not among them died in between."""
+        found = set(row["isr"]) if isinstance(row["isr"], list) else set()
+        leaders = {leader for tp in self._known.leaderships if (leader := self._known.leader(tp) or 0) > _NO_LEADER}
+        for broker in sorted((self._known.live | leaders) - found):
+            if broker in self._known.live:
+                reason = "not there when the controller began"
+                yield {**_at(row), "kind": "brokers", "broker": broker, "after": "gone", "bound": NOT_AFTER} | {
+                    "reason": reason
+                }
+            yield from self._lost_broker(row, broker)
+        self._known.live = found
+
+    def _lost_broker(self, row: Fields, broker: int) -> Iterator[Fields]:
+        reason = f"broker {broker} is gone"
+        self._lost(row, reason)
+        for tp in self._known.led_by(broker):
+            yield from self._went_offline(row, tp, reason)
+
+    def _lost(self, row: Fields, reason: str) -> None:
+        self._known.losses[_int(row, "node")] = Loss(_int(row, "ts_ms"), _int(row, "order_ms"), reason)
+
+    def _offline_dirs(self, row: Fields) -> Iterator[Fields]:
+        yield row
+        reason = f"a log directory of broker {row['broker']} failed"
+        self._lost(row, reason)
+        if self._known.leader(_tp(row)) == row["broker"]:
+            yield from self._went_offline(row, _tp(row), reason)
+
+    def _went_offline(self, row: Fields, tp: Partition, reason: str) -> Iterator[Fields]:
+        """The partition has no leader since this row, or since before it."""
+        if tp in self._known.offline or tp[0] in self._known.deleting:
+            return
+        self._known.offline.add(tp)
+        self._known.awaited.pop(tp, None)
+        yield _changed(row, tp, _ONLINE, _OFFLINE, NOT_AFTER, reason)
+
+    def _was_offline(self, row: Fields, tp: Partition) -> Iterator[Fields]:
+        """The partition turns out to have had no leader: since the last loss that the controller saw, or before it."""
+        loss = self._known.losses.get(_int(row, "node"))
+        if loss is None:
+            yield from self._went_offline(row, tp, "it had no leader when it was first seen")
+        else:
+            moment = {**row, "ts_ms": loss.ts_ms, "order_ms": loss.order_ms}
+            yield from self._went_offline(moment, tp, loss.reason)
+
+    # -- leaders -----------------------------------------------------------------------------------------------------
+
+    def _strategy(self, row: Fields) -> Iterator[Fields]:
+        key = _int(row, "broker") if "broker" in row else _tp(row)
+        self._known.strategies[key] = str(row["name"])
+        return iter(())
+
+    def _leadership(self, row: Fields) -> Iterator[Fields]:
+        row["state_epoch"] = row.get("state_epoch") or row["epoch"]
+        if "after" in row:
+            yield from self._elected(row)
+        else:
+            yield _without(row, "reason") | {"reason": row.get("reason")}
+            self._known.leaderships[_tp(row)] = row
+            yield from self._shown(row)
+
+    def _elected(self, row: Fields) -> Iterator[Fields]:
+        """S2: a leader was elected, written, and the partition is online; brokers are told now."""
+        tp, before, after = _tp(row), str(row["before"]), str(row["after"])
+        if before == _OFFLINE:
+            yield from self._was_offline(row, tp)
+        if before != "NewPartition":
+            yield self._decision(row, tp, before)
+        self._known.leaderships[tp] = row
+        self._skews.elected(row)
+        yield _without(row, "before", "after")
+        bound = None
+        if tp in self._known.offline:
+            bound = NOT_BEFORE
+            self._known.offline.discard(tp)
+            self._known.awaited[tp] = _int(row, "leader"), _int(row, "leader_epoch")
+        yield _changed(row, tp, before, after, bound, None)
+
+    def _decision(self, row: Fields, tp: Partition, before: str) -> Fields:
+        name = self._known.strategy(tp, before)
+        unclean = before == _OFFLINE and self._known.is_unclean(tp, _int(row, "leader"))
+        columns = {column: row[column] for column in ("topic", "partition", "leader", "isr")}
+        return {**_at(row), "kind": "decision", "name": name, "unclean": unclean, **columns}
+
+    def _shown(self, row: Fields) -> Iterator[Fields]:
+        """A leadership that was written for another reason shows whether there is a leader."""
+        tp = _tp(row)
+        if row["leader"] == _NO_LEADER:
+            yield from self._was_offline(row, tp)
+        elif tp in self._known.offline and row["leader"] in self._known.live:
+            self._known.offline.discard(tp)
+            yield _changed(row, tp, _OFFLINE, _ONLINE, NOT_BEFORE, "it turned out to have a leader")
+
+    def _bumped(self, row: Fields) -> Iterator[Fields]:
+        known = self._known.leaderships.get(_tp(row))
+        if known is not None:
+            epochs = {name: row[name] for name in ("leader_epoch", "partition_epoch", "epoch")}
+            columns = ("topic", "partition", "leader", "isr", "recovery")
+            changed = {**_at(row), **{name: known.get(name) for name in columns}, **epochs, "state_epoch": row["epoch"]}
+            self._known.leaderships[_tp(row)] = changed
+            yield {**changed, "kind": "leadership", "reason": "reassignment"}
+
+    def _known_leader(self, row: Fields) -> Iterator[Fields]:
+        """From a list of all leaderships; only those are news that nothing was known of."""
+        if _tp(row) not in self._known.leaderships:
+            yield from self._leadership({**row, "kind": "leadership"})
+
+    def _broker_leader(self, row: Fields) -> Iterator[Fields]:
+        """B1: the broker leads from now on."""
+        yield row
+        yield from self._arrived(row)
+        self._skews.leads(row)
+        known = self._known.leaderships.get(_tp(row))
+        if known is None or _int(known, "leader_epoch") < _int(row, "leader_epoch"):
+            self._known.leaderships[_tp(row)] = row
+
+    def _arrived(self, row: Fields) -> Iterator[Fields]:
+        """The leader of an election may be told of it together with a later change, so in a later leader epoch."""
+        broker, leader_epoch = _int(row, "broker"), _int(row, "leader_epoch")
+        awaited = self._known.awaited.get(_tp(row))
+        if awaited is not None and awaited[0] == broker and awaited[1] <= leader_epoch:
+            del self._known.awaited[_tp(row)]
+            if awaited[1] < leader_epoch:
+                yield {**row, "leader_epoch": awaited[1], "reason": f"it was told with leader epoch {leader_epoch}"}
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def _state(self, row: Fields) -> Iterator[Fields]:
+        return self._was_offline(row, _tp(row))
+
+    def _partition_state(self, row: Fields) -> Iterator[Fields]:
+        """Of a new partition, or at level TRACE, where the line itself tells the moment."""
+        tp = _tp(row)
+        if row["after"] == _OFFLINE:
+            if tp in self._known.offline:
+                return
+            self._known.offline.add(tp)
+        yield row
+
+    def _refused(self, row: Fields) -> Iterator[Fields]:
+        if row.get("before") == _OFFLINE:
+            yield from self._was_offline(row, _tp(row))
+        yield _without(row, "before", "after")
+
+    # -- assignments -------------------------------------------------------------------------------------------------
+
+    def _assignment(self, row: Fields) -> Iterator[Fields]:
+        tp, lists = _tp(row), tuple(row[name] for name in ("replicas", "adding", "removing"))
+        is_written = row.get("after") == "written"
+        if self._known.assignments.get(tp) != lists or is_written:
+            yield _without(row, "after")
+        before = self._known.assignments.get(tp)
+        self._known.assignments[tp] = lists  # type: ignore[assignment]
+        if row["adding"] or row["removing"]:
+            if tp not in self._known.origins:
+                self._known.origins[tp] = before[0] if before else []
+                yield _step(row, "begun")
+        elif is_written and tp in self._known.origins:
+            del self._known.origins[tp]
+            yield _step(row, "completed")
+
+    def _moving(self, row: Fields) -> Iterator[Fields]:
+        """A reassignment is asked for: the first of a partition, another one, or back to where it came from."""
+        tp, replicas, removing = _tp(row), row["replicas"], row["removing"]
+        assert isinstance(replicas, list)
+        assert isinstance(removing, list)
+        origin = self._known.origins.get(tp)
+        if origin is None:
+            self._known.origins[tp] = row["isr"] if isinstance(row["isr"], list) else []
+            yield _step(row, "begun")
+        elif row["adding"] or removing:
+            target = [broker for broker in replicas if broker not in removing]
+            yield _step(row, "cancelled" if target == origin else "overridden")
+
+    # -- deletions ---------------------------------------------------------------------------------------------------
+
+    def _deletion(self, row: Fields) -> Iterator[Fields]:
+        topic, after = str(row["topic"]), str(row["after"])
+        before = self._known.deleting.get(topic)
+        if after == before:
+            return
+        if after == "queued" and before is not None:
+            return
+        self._known.deleting[topic] = after
+        yield {**row, "after": "resumed" if after == "started" and before == "halted" else after}
+
+    def _completed(self, row: Fields) -> Iterator[Fields]:
+        topic = str(row["topic"])
+        if topic in self._known.deleting or any(tp[0] == topic for tp in self._known.leaderships):
+            for tp, was_offline in self._known.forget(topic):
+                yield _changed(row, tp, _OFFLINE if was_offline else _ONLINE, _GONE, None, "the topic is deleted")
+            yield {**_at(row), "kind": "topics_forgotten", "topic": topic}
+
+
+def day(ts_ms: int) -> str:
+    """The day of a moment in UTC, as 2026-01-31."""
+    return datetime.fromtimestamp(ts_ms / 1000, UTC).date().isoformat()
+
+
+def _int(row: Fields, name: str) -> int:
+    value = row[name]
+    assert isinstance(value, int), (name, row)
+    return value
+
+
+def _tp(row: Fields) -> Partition:
+    return str(row["topic"]), _int(row, "partition")
+
+
+_PLACE: Final = ("ts_ms", "order_ms", "file", "line", "node", "epoch", "heard")
+
+
+def _at(row: Fields) -> Fields:
+    """The place of a row."""
+    return {name: row[name] for name in _PLACE}
+
+
+def _without(row: Fields, *names: str) -> Fields:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def _startup(row: Fields) -> Fields:
+    """The event in which a term begins, the only one that has a begin and an end; numbered by the epoch."""
+    return {"name": _STARTUP, "state": _CONTROLLER_CHANGE, "event": row["epoch"]}
+
+
+def _changed(row: Fields, tp: Partition, before: str, after: str, bound: str | None, reason: str | None) -> Fields:
+    states: Fields = {"topic": tp[0], "partition": tp[1], "before": before, "after": after}
+    return {**_at(row), "kind": "partition_state", **states, "bound": bound, "reason": reason}
+
+
+def _step(row: Fields, step: str) -> Fields:
+    columns = {name: row[name] for name in ("topic", "partition", "replicas", "adding", "removing")}
+    return {**_at(row), "kind": "reassignment", "after": step, **columns}

@@ -1,0 +1,127 @@
+"""One log file of Kafka's as raw rows: what its lines say by themselves, before they are put in order with others'.
+
+A raw row has the columns of a fact that the line names, the place where it stood (``file``, ``line``, ``ts_ms``,
+``node``, ``epoch``) and ``heard``, the newest controller epoch that the file has named so far. It is plain data, so
+files may be parsed anywhere, and in any order.
+"""
+
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from replay.facts.engine import ReplayError
+from replay.ingest.kafka.entries import LONGEST_LINE, Entry, entries, open_log
+from replay.ingest.kafka.lines import Found, read_message
+from replay.ingest.kafka.stamps import Clock
+from replay.ingest.kafka.values import Fields
+
+LOG_FILE: Final = "log_file"
+"""The last row of every file; ``data`` has how many entries it had, and of what kind."""
+LISTED: Final = 1_000
+"""Unknown lines of one file that become rows of their own; all are counted."""
+_TEXT: Final = 500
+
+
+class ParseOptions(NamedTuple):
+    """How the files are written."""
+
+    pattern: str | None = None
+    """log4j's ConversionPattern; None: whatever of the known ones fits."""
+    zone: str = "UTC"
+    longest: int = LONGEST_LINE
+    """Bytes of a line; what is beyond is cut."""
+
+
+DEFAULT: Final = ParseOptions()
+
+
+def parse_file(path: Path, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
+    """The raw rows of a file, in its order.
+
+    :raises ReplayError: it cannot be opened, no line fits, or there is no such time zone; says what to do
+    """
+    try:
+        with open_log(path) as file:
+            yield from parse_stream(str(path), file, options)
+    except OSError as error:
+        raise ReplayError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def parse_stream(name: str, file: BinaryIO, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
+    """The raw rows of what is read from ``file``. :raises ReplayError: as `parse_file`."""
+    reader = _Reader(name)
+    try:
+        layout, found = entries(name, file, options.pattern, options.longest)
+        if layout is not None:
+            clock = Clock(layout.date, options.zone)
+            for entry in found:
+                yield from reader.rows(entry, clock)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        yield reader.placed({"kind": "damaged", "reason": f"it cannot be unpacked further: {error}"})
+    yield reader.summary()
+
+
+class _Reader:
+    """Turns entries into rows, and counts."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._counts: Counter[str] = Counter()
+        self._heard = 0
+        self._ts_ms = 0
+        self._line = 0
+        self._node = 0
+
+    def rows(self, entry: Entry, clock: Clock) -> Iterator[Fields]:
+        """What an entry gives."""
+        self._line = entry.number
+        self._counts["entries"] += 1
+        self._counts["cut"] += entry.is_cut
+        if entry.date is None:
+            yield from self._strange(entry)
+            return
+        found = read_message(entry.message, entry.logger, entry.cause)
+        self._counts[found.verdict] += 1
+        self._heard = max(self._heard, found.heard)
+        if found.rows or found.verdict == "unknown":
+            self._ts_ms = clock.milliseconds(entry.date)
+            yield from self._facts(found) if found.rows else self._unknown(entry)
+
+    def _facts(self, found: Found) -> Iterator[Fields]:
+        self._node = found.node
+        place: Fields = {
+            "ts_ms": self._ts_ms,
+            "file": self._name,
+            "line": self._line,
+            "node": found.node,
+            "heard": self._heard,
+            "epoch": 0 if found.is_broker else found.epoch,
+        }
+        for row in found.rows:
+            yield {**row, **place}
+
+    def _strange(self, entry: Entry) -> Iterator[Fields]:
+        """Nothing of the layout: the line that the file ends in the middle of, or no line of a log at all."""
+        if entry.is_torn:
+            self._counts["torn"] += 1
+            yield self.placed({"kind": "torn_tail"})
+            return
+        self._counts["unknown"] += 1
+        yield from self._unknown(entry)
+
+    def _unknown(self, entry: Entry) -> Iterator[Fields]:
+        if self._counts["unknown"] <= LISTED:
+            yield self.placed({"kind": "unknown_line", "data": json.dumps({"text": entry.text[:_TEXT]})})
+
+    def summary(self) -> Fields:
+        """How many entries there were, and of what kind."""
+        return self.placed({"kind": LOG_FILE, "data": json.dumps(dict(sorted(self._counts.items())))})
+
+    def placed(self, row: Fields) -> Fields:
+        """A row about the file, where the reader has come to."""
+        place: Fields = {"ts_ms": self._ts_ms, "file": self._name, "line": self._line, "node": self._node}
+        return {**row, **place, "heard": self._heard, "epoch": 0}

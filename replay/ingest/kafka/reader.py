@@ -1,0 +1,86 @@
+"""Kafka's own logs as facts: ``state-change.log`` and ``controller.log`` of 2.6 to 3.9, of all brokers of a cluster.
+
+Windows begin at lines of one file for partitions that another one names, so the files of a cluster belong together:
+`parse_file` reads each by itself, in any process, and `facts_of` puts all of them in order and derives the rest.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from replay.facts.engine import Row
+from replay.facts.schema import NAMES
+from replay.ingest.kafka.derive import Deriver, day
+from replay.ingest.kafka.parse import ParseOptions, parse_file
+from replay.ingest.kafka.streams import Parsed, age, in_order
+from replay.ingest.kafka.values import Fields
+
+SOURCE: Final = "kafka"
+_NAME: Final = re.compile(
+    r"(?:state-?change|controller|server|kafka-\d+|kafkaServer)\.(?:log|out)(?:\.[\d-]+)?(?:\.gz)?$"
+)
+
+
+class LogOptions(NamedTuple):
+    """How the logs of a cluster are to be read."""
+
+    cluster: str = "kafka"
+    """The logs do not name it."""
+    pattern: str | None = None
+    """log4j's ConversionPattern; None: whatever of the known ones fits."""
+    zone: str = "UTC"
+    """Where the clocks of the brokers hung: log4j writes local time."""
+
+
+DEFAULT: Final = LogOptions()
+
+
+def is_kafka_log(path: Path | str) -> bool:
+    """Whether a file is named like a log of Kafka's that there is something in, rolled or packed or neither."""
+    return _NAME.search(Path(path).name) is not None
+
+
+def parser(options: LogOptions) -> Parsed:
+    """What turns one file into raw rows; it can be sent to other processes."""
+    return partial(parse_file, options=ParseOptions(options.pattern, options.zone))
+
+
+def read_logs(files: Sequence[Path], options: LogOptions = DEFAULT, parsed: Parsed | None = None) -> Iterator[Row]:
+    """The facts of the logs of one cluster, every row with all columns, in the order of epochs and time.
+
+    ``parsed`` gives the raw rows of a file, for callers that have parsed the files elsewhere.
+
+    :raises ReplayError: a file cannot be opened or understood, or there is no such time zone; says what to do
+    """
+    if files:
+        boot = min(files, key=lambda path: (age(path), path.name)).name
+        yield from numbered(derived(in_order(files, parsed or parser(options))), options.cluster, boot)
+
+
+def derived(rows: Iterable[Fields]) -> Iterator[Fields]:
+    """Raw rows in order as facts, without their numbers."""
+    deriver = Deriver()
+    for row in rows:
+        yield from deriver.facts(row)
+    yield from deriver.finish()
+
+
+def numbered(facts: Iterable[Fields], cluster: str, boot: str) -> Iterator[Row]:
+    """Facts with all columns. Rows of one kind that one line gave are one record, and share its number."""
+    seq, number = 0, 0
+    record: tuple[object, ...] = ()
+    for fact in facts:
+        this = (fact["file"], fact["line"], fact["kind"])
+        seq, number = (seq, number + 1) if this == record else (seq + 1, 0)
+        record = this
+        ts_ms, order_ms = fact["ts_ms"], fact["order_ms"]
+        assert isinstance(ts_ms, int)
+        assert isinstance(order_ms, int)
+        row: Row = dict.fromkeys(NAMES)
+        row.update((name, value) for name, value in fact.items() if name in row)
+        row.update(cluster=cluster, date=day(ts_ms), source=SOURCE, boot=boot, seq=seq, row=number)
+        row["event"] = fact.get("event", 0)
+        row["mono_us"] = 1000 * order_ms
+        yield row

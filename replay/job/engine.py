@@ -1,0 +1,94 @@
+"""The engine on Spark: for logs that one host does not hold, or that lie where only Hadoop reaches."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Row, silent
+from replay.facts.order import in_order
+from replay.facts.tables import BY_NAME, Table
+from replay.job.checking import violations
+from replay.job.folding import Moment, partitions
+from replay.job.frames import facts_of, refusals
+from replay.job.ingest import Folder, ingest
+from replay.job.inputs import is_remote
+from replay.job.queries import Queries
+from replay.job.session import open_session
+from replay.job.watch import watched
+from replay.local.judge import PARTITIONS, VIOLATIONS
+
+
+class SparkEngine:
+    """``replay.facts.engine.Engine``; its rows equal those of the plain engine."""
+
+    def __init__(self, spark: SparkSession | None = None, master: str | None = None) -> None:
+        """The engine on a session.
+
+        :param spark: a session that stays open; None: ``open_session``, until ``close``
+        :param master: where a session that is opened runs; None: what Spark's configuration says
+        """
+        self._owned = spark is None
+        self.spark = spark or open_session({"spark.master": master} if master else None)
+
+    def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
+        """Turn what is new in the inputs into facts below ``out``, a folder that driver and executors share.
+
+        The inputs may be wherever Hadoop reaches: ``hdfs``, ``s3a``, ``gs``.
+
+        :raises ReplayError: there is nothing to read, or something cannot be opened; says what to do
+        """
+        with refusals():
+            return ingest(self.spark, inputs, self._folder(out), progress)
+
+    def tables(
+        self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent
+    ) -> dict[str, list[Row]]:
+        """The tables asked for (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
+
+        :raises ReplayError: there are no facts below ``out``, or memory or disk did not suffice; says what to do
+        """
+        unknown = sorted(set(names or ()) - BY_NAME.keys())
+        if unknown:
+            raise ReplayError(f"there is no table {unknown[0]!r}: choose of {', '.join(BY_NAME)}")
+        wanted = [table for table in BY_NAME.values() if names is None or table.name in names]
+        with refusals():
+            facts = facts_of(self.spark, out)
+            queries = Queries(self.spark, facts)
+            try:
+                return {table.name: self._rows(self._frame(table, facts, queries), table, progress) for table in wanted}
+            finally:
+                queries.forget()
+
+    def partitions_at(self, out: str, moment: Moment, progress: OnProgress = silent) -> list[Row]:
+        """The table ``partitions`` as it was at a moment. :raises ReplayError: as ``tables``"""
+        with refusals():
+            frame = partitions(facts_of(self.spark, out), self._buckets, moment)
+            return self._rows(frame, BY_NAME[PARTITIONS], progress)
+
+    def close(self) -> None:
+        """End the session that was opened here."""
+        if self._owned:
+            self.spark.stop()
+
+    @property
+    def _buckets(self) -> int:
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def _folder(self, out: str) -> Folder:
+        if is_remote(out):
+            raise ReplayError(f"{out} is no folder that the tasks can write: choose a folder that they share as --out")
+        return Folder(self.spark, Path(out))
+
+    def _frame(self, table: Table, facts: DataFrame, queries: Queries) -> DataFrame:
+        if table.name == PARTITIONS:
+            return partitions(facts, self._buckets)
+        if table.name == VIOLATIONS:
+            return violations(self.spark, facts)
+        return queries.frame(table)
+
+    def _rows(self, frame: DataFrame, table: Table, progress: OnProgress) -> list[Row]:
+        with watched(self.spark, table.name, progress):
+            rows = in_order(table, frame.toArrow().to_pylist())
+        progress(Progress(table.name, len(rows), len(rows), "rows"))
+        return rows

@@ -1,0 +1,136 @@
+"""The state of every partition, folded by the daemon's own code: buckets of partitions side by side, in bounded memory.
+
+Rows that speak of a partition go to its bucket, all others to every bucket. A bucket needs no more than what follows
+the last complete snapshot.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from replay.facts.assemble import assemble
+from replay.facts.explode import SOURCE
+from replay.facts.results import partition_rows
+from replay.facts.schema import COLUMNS
+from replay.facts.tables import BY_NAME
+from replay.fold import ClusterState
+from replay.job.frames import FACTS, arrow, map_batches, struct
+from replay.records import (
+    AssignmentRecord,
+    GapRecord,
+    LeadershipRecord,
+    PartitionStateRecord,
+    SnapshotBegin,
+    SnapshotEnd,
+    TopicsForgotten,
+    TopicsRecord,
+)
+from replay.travel import Traveller
+
+PARTITIONS: Final = BY_NAME["partitions"]
+ARROW: Final = arrow(PARTITIONS.columns)
+ORDER: Final = ("epoch", "node", "boot", "seq")
+_KINDS: Final = tuple(
+    record.kind
+    for record in (
+        SnapshotBegin,
+        SnapshotEnd,
+        GapRecord,
+        TopicsRecord,
+        TopicsForgotten,
+        AssignmentRecord,
+        LeadershipRecord,
+        PartitionStateRecord,
+    )
+)
+_UNUSED: Final = frozenset({"date", "source", "file", "line", "hash", "prev", "bound", "unclean", "reason", "took_us"})
+_NEEDED: Final = tuple(column.name for column in COLUMNS if column.name not in _UNUSED)
+
+
+class Moment(NamedTuple):
+    """A place in the log; with nothing given, its end. ``seq`` counts in the boot of a node, which may be left out."""
+
+    time_ms: int | None = None
+    seq: int | None = None
+    node: int | None = None
+    boot: str | None = None
+
+
+_END: Final = Moment()
+
+
+def partitions(facts: DataFrame, buckets: int, moment: Moment | None = None) -> DataFrame:
+    """The table ``partitions`` as it was at a moment (wall clock: after the last record before the first later one).
+
+    :param facts: everything that was ingested, see ``replay.facts.schema``
+    :param buckets: into how many parts the work is divided
+    """
+    recent = _since_snapshot(
+        _until(facts.where((F.col("source") == SOURCE) & (F.col("epoch") > 0)), moment or _END)
+    ).select(*_NEEDED)
+    everywhere = F.sequence(F.lit(0), F.lit(buckets - 1))
+    its_own = F.array(F.pmod(F.hash("topic", "partition"), F.lit(buckets)).cast("int"))
+    bucket = F.explode(F.when(F.col("partition").isNull(), everywhere).otherwise(its_own))
+    placed = recent.withColumn("bucket", bucket).repartitionById(buckets, F.col("bucket")).drop("bucket")
+    ordered = placed.sortWithinPartitions("cluster", *ORDER, "row")
+    return map_batches(ordered, fold, struct(PARTITIONS.columns))
+
+
+def _key() -> Column:
+    return F.struct(*ORDER)
+
+
+def _until(facts: DataFrame, moment: Moment) -> DataFrame:
+    """What was written up to the moment, in the order of the log, by cluster."""
+    beyond = None
+    if moment.seq is not None:
+        asked = F.col("seq") == moment.seq
+        for name in ("node", "boot"):
+            value = getattr(moment, name)
+            asked = asked if value is None else asked & (F.col(name) == value)
+        last = facts.where(asked).groupBy("cluster").agg(F.max(_key()).alias("last"))
+        facts = facts.join(F.broadcast(last), "cluster").where(_key() <= F.col("last")).drop("last")
+    if moment.time_ms is not None:
+        beyond = facts.where(F.col("ts_ms") > moment.time_ms).groupBy("cluster").agg(F.min(_key()).alias("beyond"))
+        joined = facts.join(F.broadcast(beyond), "cluster", "left")
+        facts = joined.where(F.col("beyond").isNull() | (_key() < F.col("beyond"))).drop("beyond")
+    return facts
+
+
+def _since_snapshot(facts: DataFrame) -> DataFrame:
+    """What follows the beginning of the last complete snapshot of each cluster, of the kinds that partitions need."""
+    begin, end = SnapshotBegin.kind, SnapshotEnd.kind
+    marks = facts.where(F.col("kind").isin(begin, end)).select("cluster", "kind", *ORDER).distinct().collect()
+    starts: dict[str, tuple[int, ...]] = {}
+    opened: dict[str, tuple[int, ...]] = {}
+    for cluster, kind, *key in sorted(marks, key=lambda mark: mark[2:]):
+        if kind == begin:
+            opened[cluster] = tuple(key)
+        elif cluster in opened:
+            starts[cluster] = opened[cluster]
+    wanted = facts.where(F.col("kind").isin(*_KINDS))
+    for cluster, start in starts.items():
+        first = F.struct(*(F.lit(value).cast(FACTS[name].dataType) for name, value in zip(ORDER, start, strict=True)))
+        wanted = wanted.where((F.col("cluster") != cluster) | (_key() >= first))
+    return wanted
+
+
+def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """From facts of one bucket, sorted by cluster and as the log goes, to the rows of its partitions."""
+    traveller, cluster = Traveller(), None
+    for batch in batches:
+        for envelope, record in assemble(batch.to_pydict()):
+            if envelope.cluster != cluster:
+                yield from _rows(cluster, traveller.state)
+                traveller, cluster = Traveller(), envelope.cluster
+            traveller.see(envelope, record)
+    yield from _rows(cluster, traveller.state)
+
+
+def _rows(cluster: str | None, state: ClusterState) -> Iterator[pa.RecordBatch]:
+    rows = list(partition_rows(cluster, state)) if cluster is not None else []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, ARROW)

@@ -1,0 +1,103 @@
+"""Going on with what is added: rounds of a stream over the inputs, each with the same ingest and the same tables.
+
+The stream says which files are new and keeps in its checkpoint, beside the facts, which it has seen; the ledger knows
+which of the others have grown. A round that was interrupted is done again and gives the same.
+"""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import reduce
+from hashlib import sha256
+from threading import Event, Thread
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+
+from replay.facts.engine import OnProgress
+from replay.job.engine import SparkEngine
+from replay.job.frames import below, refusals
+from replay.run import Options, Outcome, conclude
+
+CHECKPOINT: Final = "checkpoint"
+_FILES: Final = StructType([
+    StructField("path", StringType()),
+    StructField("modificationTime", TimestampType()),
+    StructField("length", LongType()),
+    StructField("content", BinaryType()),
+])  # fmt: skip
+
+
+class _Round:
+    """Ingest and report, when there is something new."""
+
+    def __init__(self, engine: SparkEngine, options: Options, outcome: Outcome, progress: OnProgress) -> None:
+        self.outcome = outcome
+        self._engine = engine
+        self._options = options
+        self._progress = progress
+
+    def __call__(self) -> None:
+        ingested = self._engine.ingest(self._options.inputs, self._options.out, self._progress)
+        if ingested.files:
+            self.outcome = conclude(self._engine, "spark", self._options, ingested, self._progress)
+
+    def see(self, batch: DataFrame, _number: int) -> None:
+        """New files; when this returns, the stream has seen them."""
+        if not batch.isEmpty():
+            self()
+
+
+def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, progress: OnProgress) -> Outcome:
+    """Replay, then look for what is new, again and again, until ``stop``; the newest outcome.
+
+    The round at hand is finished first.
+
+    :param every_s: seconds between two looks
+    :raises ReplayError: something cannot be read, or written
+    """
+    ingested = engine.ingest(options.inputs, options.out, progress)
+    round_ = _Round(engine, options, conclude(engine, "spark", options, ingested, progress), progress)
+    while not stop.is_set():
+        with refusals():
+            files = new_files(engine.spark, options.inputs.paths)
+            writer = files.writeStream.foreachBatch(round_.see).trigger(availableNow=True)
+            writer.option("checkpointLocation", checkpoint(options)).start().awaitTermination()
+        round_()  # files that have only grown are no news to a stream
+        stop.wait(every_s)
+    return round_.outcome
+
+
+def follow_until_signal(
+    options: Options, every_s: float, progress: OnProgress, spark: SparkSession | None = None
+) -> Outcome:
+    """``follow`` until Ctrl-C or SIGTERM. :raises ReplayError: something cannot be read, or written"""
+    with closing(SparkEngine(spark, options.master)) as engine, _until_signal() as stop:
+        return follow(engine, options, stop, every_s, progress)
+
+
+@contextmanager
+def _until_signal() -> Iterator[Event]:
+    """Set by Ctrl-C or SIGTERM, which do nothing else meanwhile; to be entered by the main thread, with Spark open."""
+    stop = Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    # By a thread of its own: the main thread, which is interrupted, may hold the event's lock.
+    before = [signal.signal(number, lambda _number, _frame: Thread(target=stop.set).start()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def checkpoint(options: Options) -> str:
+    """Where the stream notes what it has seen; one place for each choice of inputs, because Spark takes no other."""
+    inputs = sha256("\n".join(options.inputs.paths).encode()).hexdigest()[:16]
+    return below(options.out, f"{CHECKPOINT}/{inputs}")
+
+
+def new_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """A stream of the paths of files at these places; their contents are not read."""
+    reader = spark.readStream.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
+    return reduce(DataFrame.union, (reader.load(path).select("path") for path in paths))

@@ -1,0 +1,92 @@
+"""Facts and tables as Spark knows them: their types, and functions over Arrow batches."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from replay.facts.engine import ReplayError
+from replay.facts.schema import COLUMNS, Column, Type
+
+_TYPES: Final[dict[Type, DataType]] = {
+    "string": StringType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "bool": BooleanType(),
+    "ints": ArrayType(IntegerType()),
+}
+_ARROW: Final[dict[Type, pa.DataType]] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "bool": pa.bool_(),
+    "ints": pa.list_(pa.int32()),
+}
+PANDAS_DOUBT: Final = "PySpark does not yet fully support pandas"
+_OF_A_TASK: Final = re.compile(r"(?:ReplayError|OSError|\w+Error): (?P<said>.+)")
+OverBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def struct(columns: Iterable[Column]) -> StructType:
+    """The columns for Spark; every one may be null."""
+    return StructType([StructField(column.name, _TYPES[column.type]) for column in columns])
+
+
+def arrow(columns: Iterable[Column]) -> pa.Schema:
+    """The columns for the batches that a task gives back."""
+    return pa.schema([(column.name, _ARROW[column.type]) for column in columns])
+
+
+FACTS: Final = struct(COLUMNS)
+
+
+def below(out: str, name: str) -> str:
+    """A path inside the folder of results; ``out`` may have a scheme."""
+    return f"{out.rstrip('/')}/{name}"
+
+
+def facts_of(spark: SparkSession, out: str) -> DataFrame:
+    """Everything that was ingested. :raises ReplayError: nothing was."""
+    try:
+        return spark.read.schema(FACTS).parquet(below(out, "facts"))
+    except AnalysisException as problem:
+        if problem.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise ReplayError(f"there are no facts in {out}: run `controllerctl replay ingest` first") from problem
+
+
+def map_batches(frame: DataFrame, function: OverBatches, schema: StructType) -> DataFrame:
+    """``mapInArrow``. It uses no pandas; Spark looks for it on the driver all the same, and doubts new versions."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
+        return frame.mapInArrow(function, schema)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what stopped Spark into what an operator reads.
+
+    :raises ReplayError: a job failed; says the last thing that a task said, and what to do
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        said = [match["said"] for match in _OF_A_TASK.finditer(str(problem))]
+        what = said[-1] if said else str(problem).strip().partition("\n")[0]
+        raise ReplayError(f"Spark gave up: {what}") from problem

@@ -1,0 +1,105 @@
+"""Where logs are: on this host, or anywhere that Hadoop reaches (hdfs, s3a, gs, file)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from replay.facts.engine import Inputs, ReplayError
+from replay.ingest.inputs import EXPECTED, FORMATS, Source, format_of, without_twins
+from replay.ingest.units import Unit, find_units, options_of, units_of
+from replay.job.reading import Read, bare, from_contents, names_of, on_this_host
+
+_REMOTE: Final = re.compile(r"(?P<prefix>[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(?P<path>/.*)")
+_FILE: Final = "file:"
+_TASKS: Final = 512
+
+
+class Listed(NamedTuple):
+    """Units that are read in the same way."""
+
+    units: list[Unit]
+    prefix: str | None
+    """What stands before the paths of their files, as ``hdfs://namenode``, or nothing if Hadoop has to open files of
+    hosts; None: they are this host's, and tasks run on it."""
+
+    def name(self, unit: Unit) -> str:
+        """The unit's name among all that are anywhere."""
+        return f"{self.prefix or ''}{unit.name}"
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path has a scheme: then only Hadoop opens it."""
+    return _REMOTE.fullmatch(path) is not None
+
+
+def find(spark: SparkSession, inputs: Inputs) -> list[Listed]:
+    """Everything there is to read, by where it is.
+
+    :raises ReplayError: a place has nothing that can be read; says what to do
+    """
+    here = tuple(path for path in inputs.paths if not is_remote(path))
+    found = [Listed(find_units(inputs._replace(paths=here)), None)] if here or not inputs.paths else []
+    places: dict[str, list[str]] = {}
+    for path in inputs.paths:
+        if match := _REMOTE.fullmatch(path):
+            places.setdefault("" if match["prefix"].startswith(_FILE) else match["prefix"], []).append(path)
+    for prefix, paths in places.items():
+        units = _list(spark, prefix, paths, inputs)
+        found.append(Listed([unit for unit in units if len(unit.files) == 1], prefix))
+        found += [Listed([unit], prefix) for unit in units if len(unit.files) > 1]
+    return found
+
+
+def _list(spark: SparkSession, prefix: str, paths: Sequence[str], inputs: Inputs) -> list[Unit]:
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    try:
+        files = reader.load(list(paths)).select("path", "length", F.unix_micros("modificationTime")).collect()
+    except AnalysisException as problem:
+        raise ReplayError(f"cannot read {', '.join(paths)}: {problem.getMessage() or problem}") from None
+    status = {Path(bare(path, prefix)): (length, micros * 1000) for path, length, micros in files}
+    kept = sorted(without_twins(sorted(status)))
+    sources = list(_sources(kept, status, inputs))
+    if not sources:
+        raise ReplayError(f"{', '.join(paths)} has nothing to replay among {len(files)} files. Expected: {EXPECTED}")
+    return units_of(sources, options_of(inputs))
+
+
+def _sources(paths: Sequence[Path], status: dict[Path, tuple[int, int]], inputs: Inputs) -> Iterator[Source]:
+    for path in paths:
+        kind = next((one for one in FORMATS if one == inputs.log_format), None) or format_of(path.name)
+        if kind is not None:
+            yield Source(path, kind, *status[path])
+
+
+def source_of(spark: SparkSession, listed: Listed) -> tuple[DataFrame, Read]:
+    """What Spark has to hand to the tasks, and how they make units of it.
+
+    Files that only Hadoop opens are handed over whole: a task holds one of them in memory, some three times, and none
+    may have 2 GiB. On this host they are read piece by piece.
+    """
+    units = listed.units
+    if listed.prefix is None:
+        step = min(len(units), _TASKS)
+        return spark.range(0, step, 1, step), on_this_host(units, step)
+    paths = names_of(units)
+    files = contents(spark, listed.prefix, paths)
+    if len(paths) > len(units):
+        files = files.coalesce(1)  # they belong together
+    return files, from_contents(units, listed.prefix)
+
+
+def contents(spark: SparkSession, prefix: str, paths: Sequence[str]) -> DataFrame:
+    """``path`` and ``content`` of files that Hadoop opens; ``prefix`` as in ``Listed``."""
+    reader = spark.read.format("binaryFile")
+    return reader.load([f"{prefix or _FILE}{path}" for path in paths]).select("path", "content")
+
+
+def split(name: str) -> tuple[str, str]:
+    """The name that a file has in facts, as ``prefix`` (see ``Listed``) and path."""
+    match = _REMOTE.fullmatch(name)
+    return (match["prefix"], match["path"]) if match is not None else ("", name)

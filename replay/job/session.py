@@ -1,0 +1,71 @@
+"""The Spark session: what the surroundings ask for, and a small quiet one of our own if they ask for nothing."""
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from replay.job.frames import PANDAS_DOUBT
+
+_LOOPBACK: Final = "127.0.0.1"
+_ASKED_FOR_BY: Final = (
+    "SPARK_REMOTE",
+    "MASTER",
+    "PYSPARK_SUBMIT_ARGS",
+    "PYSPARK_GATEWAY_PORT",
+    "SPARK_CONNECT_MODE_ENABLED",
+)
+_LOCAL: Final = {
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.memory": "1g",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    # Nothing is put there, but Spark makes the folder: by default wherever the operator stands.
+    "spark.sql.warehouse.dir": tempfile.gettempdir(),
+}
+_FOR_EVERY_SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Fewer and larger batches: most of a batch's price is paid once.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+}
+
+
+def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that is open, or a new one.
+
+    ``spark-submit``, ``SPARK_REMOTE`` and ``spark-defaults.conf`` say where it runs. Where none of them says anything
+    it is a process of our own: on all cores, with one GiB, without its web pages, and reachable from this host only.
+
+    :param options: Spark's options, which come before ours
+    """
+    settings = dict(_FOR_EVERY_SESSION)
+    if not is_configured(os.environ):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+        logging = Path(__file__).with_name("log4j2.properties").as_uri()
+        settings |= {**_LOCAL, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+    warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
+    builder = SparkSession.builder.appName("controllerd replay")
+    for name, value in {**settings, **(options or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def is_configured(environment: Mapping[str, str]) -> bool:
+    """Whether somebody said where Spark runs: then nothing of that is ours to choose."""
+    if any(environment.get(name) for name in _ASKED_FOR_BY):
+        return True
+    folder = environment.get("SPARK_CONF_DIR")
+    home = environment.get("SPARK_HOME")
+    if folder is None and home is not None:
+        folder = str(Path(home) / "conf")
+    return folder is not None and (Path(folder) / "spark-defaults.conf").exists()

@@ -1,0 +1,79 @@
+"""The plain engine: this host, a few processes, DuckDB, no JVM."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Row, silent
+from replay.facts.order import in_order
+from replay.facts.tables import BY_NAME
+from replay.ingest.ledger import Ledger
+from replay.ingest.parquet import FACTS
+from replay.local.duck import MEMORY, duck
+from replay.local.ingest import ingest
+from replay.local.judge import JUDGED, judge
+from replay.local.pool import workers
+
+_SCHEME: Final = "://"
+_NO_FACTS: Final = "there are no facts in {}: run `controllerctl replay ingest` first; if it ran, the logs were empty"
+
+
+class LocalEngine:
+    """Implements ``replay.facts.engine.Engine`` for files of this host."""
+
+    def __init__(self, *, processes: int | None = None, memory: str = MEMORY) -> None:
+        """
+        :param processes: how many work side by side; None: as many as there are processors, at most two, and one
+            where there is little to do
+        :param memory: what DuckDB may take, as ``1GB``; what needs more goes to disk, beside the facts
+        """
+        self._processes = processes
+        self._memory = memory
+
+    def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
+        """See ``Engine.ingest``."""
+        return ingest(inputs, _folder(out), progress, processes=self._processes)
+
+    def tables(
+        self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent
+    ) -> dict[str, list[Row]]:
+        """See ``Engine.tables``. The segments must still lie where they were ingested from."""
+        folder = _folder(out)
+        wanted = _known(BY_NAME if names is None else names)
+        tables = self._queried(folder, [name for name in wanted if name not in JUDGED], progress)
+        tables |= self._judged(folder, [name for name in wanted if name in JUDGED], progress)
+        return {name: tables[name] for name in wanted}
+
+    def close(self) -> None:
+        """Nothing outlives a call."""
+
+    def _queried(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, list[Row]]:
+        if not (out / FACTS).is_dir():
+            raise ReplayError(_NO_FACTS.format(out))
+        if not names:
+            return {}
+        with duck(out, memory=self._memory, threads=self._processes or workers()) as opened:
+            opened.read(out / FACTS)
+            return opened.tables(names, progress)
+
+    def _judged(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, list[Row]]:
+        if not names:
+            return {}
+        with Ledger(out) as ledger:
+            segments, lines = ledger.segments, ledger.segment_lines
+        found = judge(segments, names, progress, lines=lines, processes=self._processes)
+        return {name: in_order(BY_NAME[name], rows) for name, rows in found.items()}
+
+
+def _folder(out: str) -> Path:
+    path = Path(out.removeprefix("file://"))
+    if _SCHEME in str(out.removeprefix("file://")):
+        raise ReplayError(f"{out} is not on this host: use --engine spark, or another --out")
+    return path
+
+
+def _known(names: Collection[str]) -> list[str]:
+    unknown = sorted(set(names) - BY_NAME.keys())
+    if unknown:
+        raise ReplayError(f"there is no table {unknown[0]!r}: choose of {', '.join(BY_NAME)}")
+    return [name for name in BY_NAME if name in names]

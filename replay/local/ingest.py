@@ -1,0 +1,93 @@
+"""Ingest on this host: a file per process at a time, Parquet out, and a ledger of what was read."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, silent
+from replay.ingest.batches import PROBLEMS
+from replay.ingest.ledger import Ledger
+from replay.ingest.parquet import FactFiles
+from replay.ingest.units import Unit, find_units, read_unit
+from replay.local.pool import each, workers
+
+_SMALL: Final = 16 * 1024 * 1024
+"""Below so many bytes, starting processes takes longer than the work."""
+_SAVE_EVERY_S: Final = 5.0
+
+
+class Counts(NamedTuple):
+    """What came of one unit, or of all."""
+
+    lines: int = 0
+    facts: int = 0
+    problems: int = 0
+
+
+def ingest(inputs: Inputs, out: Path, progress: OnProgress = silent, *, processes: int | None = None) -> IngestResult:
+    """Turn what is new in the inputs into facts below ``out``, in bounded memory.
+
+    A file that has grown since is read again and replaces what it gave. After an interruption, only what was not
+    complete is read again.
+
+    :param progress: told the bytes of the inputs, as they lie there
+    :param processes: how many; None: as many as there are processors, at most two
+    :raises ReplayError: there is nothing to read, or something cannot be read or written; says what to do
+    """
+    units = find_units(inputs)
+    with Ledger(out) as ledger:
+        # The largest first: no process is left alone with it at the end.
+        unread = [unit for unit in units if not ledger.has(unit.name, unit.files, unit.read_as)]
+        new = sorted(unread, key=_content, reverse=True)
+        counts = list(_ingest_new(new, out, ledger, progress, processes))
+    files = sum(len(unit.files) for unit in new)
+    unchanged = sum(len(unit.files) for unit in units) - files
+    return IngestResult(files, unchanged, *(sum(column) for column in zip(Counts(), *counts, strict=True)))
+
+
+def _ingest_new(
+    units: Sequence[Unit], out: Path, ledger: Ledger, progress: OnProgress, processes: int | None
+) -> Iterator[Counts]:
+    total, done, saved = sum(unit.size for unit in units), 0, time.monotonic()
+    if processes is None:
+        processes = workers() if sum(unit.content for unit in units) > _SMALL else 1
+    progress(Progress("ingest", 0, total, "bytes"))
+    try:
+        for unit, counts in each(partial(ingest_unit, out), units, processes=processes):
+            ledger.note(unit.name, unit.files, unit.read_as, **counts._asdict())
+            done += unit.size
+            progress(Progress("ingest", done, total, "bytes"))
+            if time.monotonic() - saved > _SAVE_EVERY_S:
+                ledger.save()
+                saved = time.monotonic()
+            yield counts
+    except OSError as problem:
+        raise ReplayError(f"{problem.strerror or problem}: {problem.filename or out}; what was read is kept") from None
+    finally:
+        ledger.save()
+
+
+def ingest_unit(out: Path, unit: Unit) -> Counts:
+    """Read one unit and write its facts. :raises OSError: it cannot be read, or the disk refuses."""
+    return write_facts(out, unit.name, read_unit(unit))
+
+
+def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> Counts:
+    """Write all facts of the unit of that name in place of what it gave before. :raises OSError: the disk refuses."""
+    lines = facts = problems = 0
+    with FactFiles(out, name) as files:
+        for batch in batches:
+            files.write(batch)
+            lines += pc.sum(pc.equal(batch.column("row"), 0)).as_py()
+            facts += batch.num_rows
+            problems += pc.sum(pc.is_in(batch.column("kind"), pa.array(PROBLEMS))).as_py()
+    return Counts(lines, facts, problems)
+
+
+def _content(unit: Unit) -> int:
+    return unit.content

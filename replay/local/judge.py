@@ -1,0 +1,75 @@
+"""What is told from the logs themselves: the invariants that do not hold, and the last state of every partition."""
+
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from replay.facts.assemble import FOLDED_KINDS
+from replay.facts.engine import OnProgress, Progress, Row, silent
+from replay.facts.results import partition_rows, violation_rows
+from replay.fold import ClusterState
+from replay.invariants import GROUPS
+from replay.local.logs import ClusterLogs, clusters_of, read_cluster
+from replay.local.pool import each, workers
+from replay.travel import Traveller
+
+VIOLATIONS: Final = "violations"
+PARTITIONS: Final = "partitions"
+JUDGED: Final = (VIOLATIONS, PARTITIONS)
+"""The tables that are made here."""
+_SMALL: Final = 16 * 1024 * 1024
+
+
+class Task(NamedTuple):
+    """What one process does: a group of rules, or the fold."""
+
+    table: str
+    group: int
+    logs: ClusterLogs
+
+
+def judge(
+    paths: Collection[Path],
+    names: Collection[str] = JUDGED,
+    progress: OnProgress = silent,
+    *,
+    lines: int = 0,
+    processes: int | None = None,
+) -> dict[str, list[Row]]:
+    """The tables ``violations`` and ``partitions`` of every cluster whose segments these are; not sorted.
+
+    :param lines: how many the segments have, to tell the progress by; 0: not known
+    :raises ReplayError: a segment is gone
+    """
+    tasks = [task for logs in clusters_of(paths) for task in _tasks(logs) if task.table in names]
+    if processes is None:
+        processes = workers() if sum(path.stat().st_size for path in paths if path.exists()) > _SMALL else 1
+    tables: dict[str, list[Row]] = {name: [] for name in names}
+    told = partial(_tell, progress, lines * len(tasks))
+    for task, rows in each(perform, tasks, processes=processes, on_steps=told):
+        tables[task.table] += rows
+    return tables
+
+
+def perform(task: Task) -> list[Row]:
+    """The rows of one task."""
+    if task.table == PARTITIONS:
+        return list(partition_rows(task.logs.cluster, fold(task.logs)))
+    return violation_rows(task.logs.cluster, read_cluster(task.logs), GROUPS[task.group])
+
+
+def fold(logs: ClusterLogs) -> ClusterState:
+    """The cluster as its last complete snapshot and what came after leave it."""
+    traveller = Traveller()
+    for envelope, record in read_cluster(logs, FOLDED_KINDS):
+        traveller.see(envelope, record)
+    return traveller.state
+
+
+def _tasks(logs: ClusterLogs) -> list[Task]:
+    return [*(Task(VIOLATIONS, group, logs) for group in range(len(GROUPS))), Task(PARTITIONS, 0, logs)]
+
+
+def _tell(progress: OnProgress, total: int, done: int) -> None:
+    progress(Progress("judge", done, total, "records"))

@@ -1,0 +1,114 @@
+"""Work in several processes, with what each of them says of its progress; a little work needs none."""
+
+import gc
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.sharedctypes import Synchronized
+from typing import Final, TypeVar
+
+from replay.facts.engine import ReplayError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORKERS: Final = 2
+_LOOK_EVERY_S: Final = 0.5
+_COLLECT_EVERY: Final = 100_000
+"""New containers, instead of some hundreds."""
+
+OnSteps = Callable[[int], None]
+"""Told how many steps all processes together have made so far."""
+
+
+def workers() -> int:
+    """How many processes do the work: no more than there are processors."""
+    return max(1, min(WORKERS, len(os.sched_getaffinity(0))))
+
+
+def no_steps(steps: int) -> None:
+    """For callers that do not count."""
+
+
+def each(
+    action: Callable[[T], R], items: Sequence[T], *, processes: int, on_steps: OnSteps = no_steps
+) -> Iterator[tuple[T, R]]:
+    """The result for every item, as they come; with one process, in this one.
+
+    :param action: a function that other processes can import; it may call ``advance``
+    :raises ReplayError: a process was killed. What ``action`` raises comes through, and the rest is not begun.
+    """
+    if processes == 1 or len(items) <= 1:
+        _STEPS.here(on_steps)
+        yield from ((item, action(item)) for item in items)
+        return
+    # Forked children of a process with threads, which Arrow starts, may hang.
+    context = multiprocessing.get_context("spawn")
+    counter = context.Value("q", 0)
+    with ProcessPoolExecutor(processes, context, start_counting, (counter,)) as pool:
+        try:
+            yield from _as_they_come(pool, action, items, 2 * processes, lambda: on_steps(counter.value))
+        except BrokenProcessPool:
+            raise ReplayError(
+                "a worker process was killed, most likely because memory ran out: free some, or take fewer workers"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def advance(steps: int) -> None:
+    """Say, from within an action, that so much more is done."""
+    _STEPS.add(steps)
+
+
+def _as_they_come(
+    pool: ProcessPoolExecutor, action: Callable[[T], R], items: Sequence[T], ahead: int, look: Callable[[], None]
+) -> Iterator[tuple[T, R]]:
+    waiting = iter(items)
+    running: dict[Future[R], T] = {}
+    while True:
+        while len(running) < ahead and (item := next(waiting, None)) is not None:
+            running[pool.submit(action, item)] = item
+        if not running:
+            return
+        done, _ = wait(running, _LOOK_EVERY_S, FIRST_COMPLETED)
+        look()
+        for future in done:
+            yield running.pop(future), future.result()
+
+
+class _Steps:
+    """Counts steps of this process, or of all that share a counter."""
+
+    def __init__(self) -> None:
+        self._shared: Synchronized[int] | None = None
+        self._made = 0
+        self._tell: OnSteps = no_steps
+
+    def here(self, tell: OnSteps) -> None:
+        """Count from nothing, in this process."""
+        self._shared, self._made, self._tell = None, 0, tell
+
+    def share(self, counter: "Synchronized[int]") -> None:
+        """Count into this counter, of which another process tells."""
+        self._shared = counter
+
+    def add(self, steps: int) -> None:
+        """So much more."""
+        if self._shared is not None:
+            with self._shared.get_lock():
+                self._shared.value += steps
+        else:
+            self._made += steps
+            self._tell(self._made)
+
+
+_STEPS: Final = _Steps()
+
+
+def start_counting(counter: "Synchronized[int]") -> None:
+    """What a new process does first. It makes millions of values and no cycles, so cycles are rarely looked for."""
+    gc.set_threshold(_COLLECT_EVERY)
+    _STEPS.share(counter)

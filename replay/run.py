@@ -1,0 +1,188 @@
+"""From logs to a report, by the engine that suits: what ``controllerctl replay run``, ``ingest`` and ``report`` do."""
+
+import importlib.util
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, silent
+from replay.ingest.ledger import Ledger
+from replay.report.checks import all_invariants
+from replay.report.files import write_report
+from replay.report.meta import Meta, severity_rank
+from replay.report.parquet import write_parquet
+from replay.report.summary import HARMLESS, verdict
+
+EngineName = Literal["auto", "local", "spark"]
+_REMOTE: Final = ("hdfs:", "s3a:", "s3:", "gs:", "abfss:", "wasbs:", "viewfs:")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+class Options(NamedTuple):
+    """What to replay, and how."""
+
+    inputs: Inputs
+    out: str
+    """Where facts, tables and the report go."""
+    engine: EngineName = "auto"
+    master: str | None = None
+    """Spark's master; None: what its configuration says."""
+    fail_on: str = "warning"
+    """The mildest severity of a violated invariant that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a replay found, and where it is written."""
+
+    sentence: str
+    level: str
+    """``good``, ``warn`` or ``bad``."""
+    engine: str
+    ingested: IngestResult | None
+    violations: int
+    """Those that count."""
+    harm: int
+    """Findings that say that the log is not all there."""
+    files: tuple[Path, ...]
+
+
+def run(options: Options, progress: OnProgress = silent) -> Outcome:
+    """Ingest what is new, compute every table, write the report.
+
+    :raises ReplayError: it cannot go on; says why and what to do
+    """
+    name = choose(options.engine, options.inputs.paths)
+    with closing(open_engine(name, options.master)) as engine:
+        ingested = engine.ingest(options.inputs, options.out, progress)
+        return conclude(engine, name, options, ingested, progress)
+
+
+def ingest(options: Options, progress: OnProgress = silent) -> IngestResult:
+    """Turn what is new into facts, and no more. :raises ReplayError: it cannot go on"""
+    name = choose(options.engine, options.inputs.paths)
+    with closing(open_engine(name, options.master)) as engine:
+        return engine.ingest(options.inputs, options.out, progress)
+
+
+def report(options: Options, progress: OnProgress = silent) -> Outcome:
+    """Write the report of what was ingested before. :raises ReplayError: it cannot go on"""
+    name = choose(options.engine, [options.out])
+    with closing(open_engine(name, options.master)) as engine:
+        return conclude(engine, name, options, None, progress)
+
+
+def choose(wanted: EngineName, paths: Sequence[str]) -> Literal["local", "spark"]:
+    """The engine: Spark where the logs are not on this host, or when told so; otherwise the plain one.
+
+    The plain engine works in bounded memory on both cores of a laptop, so size alone is no reason to start a JVM.
+
+    :raises ReplayError: the engine wanted, or needed, is not installed
+    """
+    remote = next((path for path in paths if path.startswith(_REMOTE)), None)
+    name: Literal["local", "spark"] = "spark" if wanted == "spark" or (wanted == "auto" and remote) else "local"
+    missing = _missing(name)
+    if missing is None:
+        return name
+    why = f"{remote} needs Spark, and " if remote and wanted == "auto" else ""
+    raise ReplayError(f"{why}the {name} engine needs {missing}")
+
+
+def _missing(name: str) -> str | None:
+    modules = ("pyarrow", "duckdb") if name == "local" else ("pyarrow", "pyspark")
+    absent = [module for module in modules if importlib.util.find_spec(module) is None]
+    if absent:
+        return f"{' and '.join(absent)}: install controllerd with the extra `replay`"
+    if name == "spark" and not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        return "Java 17: install it, or set JAVA_HOME or PATH so that it is found"
+    return None
+
+
+def open_engine(name: Literal["local", "spark"], master: str | None = None) -> Engine:
+    """The engine, ready to use. What costs time is imported here."""
+    if name == "spark":
+        from replay.job.engine import SparkEngine
+
+        return SparkEngine(master=master)
+    from replay.local.engine import LocalEngine
+
+    return LocalEngine()
+
+
+def conclude(
+    engine: Engine, name: str, options: Options, ingested: IngestResult | None, progress: OnProgress
+) -> Outcome:
+    """Compute every table and write the report, with an engine that is open. :raises ReplayError: it cannot go on"""
+    folder = _folder(options.out)
+    tables = engine.tables(options.out, progress=progress)
+    sources = tables["sources"]
+    has_audit = any(row["source"] == "audit" for row in sources)
+    meta = Meta(
+        generated_ms=time.time_ns() // 1_000_000,
+        version=version("controllerd"),
+        engine=name,
+        inputs=options.inputs.paths,
+        records=sum(_numbers(sources, "records")),
+        first_ms=min(_numbers(sources, "first_ms"), default=None),
+        last_ms=max(_numbers(sources, "last_ms"), default=None),
+        open_with=(options.inputs.paths or _ingested(folder)) if has_audit else (),
+        limits=_limits(tables),
+        invariants=all_invariants() if has_audit else (),
+    )
+    files = _write(tables, meta, folder)
+    judged = verdict(tables, meta)
+    return Outcome(
+        judged.sentence,
+        judged.level,
+        name,
+        ingested,
+        _counting(tables.get("violations", ()), options.fail_on),
+        sum(row.get("what") not in HARMLESS for row in tables.get("quality", ())),
+        tuple(files),
+    )
+
+
+def _folder(out: str) -> Path:
+    if _URL.match(out):
+        raise ReplayError(f"a report cannot be written to {out}: choose a folder")
+    return Path(out)
+
+
+def _ingested(out: Path) -> tuple[str, ...]:
+    """The audit logs that the facts are of."""
+    with Ledger(out) as ledger:
+        return tuple(sorted({str(path.parent) for path in ledger.segments}))
+
+
+def _write(tables: Mapping[str, Sequence[Row]], meta: Meta, folder: Path) -> list[Path]:
+    try:
+        write_parquet(tables, folder / "tables")
+        return write_report(tables, meta, folder)
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise ReplayError(
+            f"cannot write the report into {folder}: {why}; mend that, then `controllerctl replay report {folder}`"
+        ) from None
+
+
+def _numbers(rows: Sequence[Row], column: str) -> list[int]:
+    return [value for row in rows if isinstance(value := row[column], int)]
+
+
+def _counting(violations: Sequence[Row], fail_on: str) -> int:
+    limit = severity_rank(fail_on)
+    return sum(severity_rank(str(row["severity"])) <= limit for row in violations)
+
+
+def _limits(tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+    bounds = sum(row["start_bound"] is not None or row["end_bound"] is not None for row in tables.get("windows", ()))
+    if not bounds:
+        return ()
+    return (f"{bounds} windows have an end that is only a bound: the logs do not tell the exact moment.",)

@@ -1,0 +1,160 @@
+"""Windows that belong together, and what happened around them.
+
+Windows no more than a minute apart are one incident. One that still lasts joins by its start alone: it would swallow
+everything that came after it.
+"""
+
+from typing import Final
+
+INCIDENT_WINDOWS: Final = """
+WITH reached AS (
+    SELECT *,
+        MAX(CASE WHEN lasts = 1 THEN start_us ELSE end_us END) OVER (
+            PARTITION BY cluster ORDER BY start_us NULLS FIRST, topic NULLS FIRST, partition NULLS FIRST
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reach_us
+    FROM spans
+)
+SELECT cluster, topic, partition, start_ms, end_ms, cause, start_us, lost_us, lasts,
+    CASE WHEN lasts = 1 THEN start_ms ELSE end_ms END AS quiet_ms,
+    CAST(SUM(CASE WHEN reach_us IS NULL OR start_us > reach_us + 60000000 THEN 1 ELSE 0 END) OVER (
+        PARTITION BY cluster ORDER BY start_us NULLS FIRST, topic NULLS FIRST, partition NULLS FIRST
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS INT) AS incident
+FROM reached
+"""
+
+INCIDENTS: Final = """
+WITH topics AS (
+    SELECT cluster, incident, topic, COUNT(*) AS windows, COUNT(DISTINCT partition) AS partitions,
+        SUM(lost_us) AS total_us, MAX(lost_us) AS longest_us, MIN(start_ms) AS start_ms, MAX(end_ms) AS end_ms,
+        MAX(lasts) AS lasts
+    FROM incident_windows
+    GROUP BY cluster, incident, topic
+),
+ranked AS (
+    SELECT *,
+        ROW_NUMBER() OVER (
+            PARTITION BY cluster, incident ORDER BY total_us DESC NULLS LAST, topic NULLS FIRST
+        ) AS place
+    FROM topics
+),
+firsts AS (
+    SELECT cluster, incident, cause FROM incident_windows
+    QUALIFY ROW_NUMBER() OVER (
+        PARTITION BY cluster, incident ORDER BY start_us NULLS FIRST, topic NULLS FIRST, partition NULLS FIRST
+    ) = 1
+),
+sums AS (
+    SELECT cluster, incident, MIN(start_ms) AS start_ms,
+        CASE WHEN MAX(lasts) = 0 THEN MAX(end_ms) END AS end_ms,
+        CAST(SUM(windows) AS BIGINT) AS windows, CAST(SUM(partitions) AS BIGINT) AS partitions, COUNT(*) AS topics,
+        CAST(SUM(total_us) AS BIGINT) AS total_us, MAX(longest_us) AS longest_us,
+        MAX(CASE WHEN place = 1 THEN topic END) AS worst_topic
+    FROM ranked
+    GROUP BY cluster, incident
+)
+SELECT s.*, f.cause
+FROM sums s
+JOIN firsts f ON f.cluster = s.cluster AND f.incident = s.incident
+"""
+
+TIMELINE: Final = """
+WITH rare AS (
+    SELECT f.cluster, f.ts_ms, f.node, f.boot, f.epoch, f.seq, f.event, f.kind, f.row,
+        COALESCE(CASE f.kind
+            WHEN 'term' THEN CASE
+                WHEN f.name = 'elected' THEN 'became the controller, epoch ' || CAST(f.epoch AS STRING)
+                ELSE 'role ' || f.name END || CASE WHEN COALESCE(f.reason, '') = '' THEN '' ELSE ': ' || f.reason END
+            WHEN 'session' THEN 'ZooKeeper session ' || f.name
+            WHEN 'config' THEN 'configuration in effect'
+            WHEN 'brokers' THEN 'broker ' || CAST(f.broker AS STRING) || CASE f.after
+                WHEN 'gone' THEN ' is gone' WHEN 'live' THEN ' is live' ELSE ' began a controlled shutdown' END
+            WHEN 'alarm' THEN f.name || CASE WHEN COALESCE(f.reason, '') = '' THEN '' ELSE ': ' || f.reason END
+            WHEN 'quarantine' THEN CASE
+                WHEN f.reason IS NULL THEN 'released ' || f.name ELSE 'quarantined ' || f.name || ': ' || f.reason END
+            WHEN 'rejected' THEN 'not understood: ' || f.name || COALESCE(': ' || f.reason, '')
+            WHEN 'gap' THEN COALESCE(GET_JSON_OBJECT(f.data, '$.lost'), 'some') || ' records lost'
+                || COALESCE(': ' || f.reason, '') END, f.kind) AS text
+    FROM facts f
+    WHERE f.kind IN ('term', 'session', 'config', 'brokers', 'alarm', 'quarantine', 'rejected', 'gap')
+        AND NOT EXISTS (
+            SELECT 1 FROM snapshots p
+            WHERE p.cluster = f.cluster AND p.node = f.node AND p.boot = f.boot AND p.epoch = f.epoch
+                AND p.event = f.event AND f.seq BETWEEN p.first_seq AND p.last_seq
+                AND (f.kind = 'brokers' OR (f.kind = 'quarantine' AND f.event = 0))
+        )
+)
+SELECT cluster, ts_ms, node, boot, epoch, seq, event, kind,
+    ARRAY_JOIN(ARRAY_SORT(ARRAY_AGG(DISTINCT text)), ', ') AS text
+FROM rare
+GROUP BY cluster, ts_ms, node, boot, epoch, seq, event, kind
+"""
+"""One row per record; what a snapshot only repeats is left out."""
+
+MOMENTS: Final = """
+WITH grouped AS (
+    SELECT cluster, epoch, node, boot, event, CASE WHEN event = 0 THEN seq ELSE 0 END AS apart, kind,
+        name, COALESCE(unclean, FALSE) AS unclean,
+        MIN(ts_ms) AS ts_ms, MIN(seq) AS seq, COUNT(*) AS partitions,
+        MIN(topic || '-' || CAST(partition AS STRING)) AS first_one, MIN(reason) AS reason
+    FROM facts
+    WHERE kind IN ('decision', 'refused')
+        OR (kind = 'partition_state' AND after = 'OfflinePartition' AND before <> 'OfflinePartition')
+    GROUP BY cluster, epoch, node, boot, event, apart, kind, name, COALESCE(unclean, FALSE)
+)
+SELECT cluster, ts_ms, node, boot, epoch, seq, kind, 1 AS rank, text FROM timeline
+UNION ALL
+SELECT cluster, ts_ms, node, boot, epoch, seq, kind, 2 AS rank,
+    CASE WHEN partitions = 1 THEN COALESCE(first_one, 'a partition')
+        ELSE CAST(partitions AS STRING) || ' partitions' || COALESCE(', first ' || first_one, '') END
+    || CASE kind
+        WHEN 'decision' THEN ': leader elected, strategy ' || COALESCE(name, 'unknown')
+            || CASE WHEN unclean THEN ', unclean' ELSE '' END
+        WHEN 'refused' THEN ': ' || COALESCE(name, 'something') || ' refused' || COALESCE(', ' || reason, '')
+        ELSE ': offline' END AS text
+FROM grouped
+UNION ALL
+SELECT cluster, ts_ms, node, boot, epoch, seq, kind,
+    CASE WHEN COALESCE(after, '') <> 'done' THEN 2 WHEN name = 'AlterPartitionReceived' THEN 4 ELSE 3 END AS rank,
+    name || ' ' || COALESCE(after, 'ended') || CASE WHEN took_us IS NULL THEN ''
+        ELSE ', took ' || CAST(CAST((took_us - took_us % 1000) / 1000 AS BIGINT) AS STRING) || ' ms' END
+    || COALESCE(': ' || reason, '') AS text
+FROM facts
+WHERE kind = 'event_end' AND NOT (COALESCE(after, '') = 'done' AND name LIKE '%ResponseReceived')
+"""
+"""What may stand in the chain of an incident, and how important it is (1: most). That brokers answered is no news."""
+
+INCIDENT_CHAIN: Final = """
+WITH bounds AS (
+    SELECT cluster, incident, MIN(start_ms) - 30000 AS from_ms, MAX(quiet_ms) + 5000 AS to_ms
+    FROM incident_windows
+    GROUP BY cluster, incident
+),
+marks AS (
+    SELECT cluster, from_ms AS ts_ms, 0 AS is_moment, incident, CAST(NULL AS INT) AS node, CAST(NULL AS STRING) AS boot,
+        CAST(NULL AS INT) AS epoch, CAST(NULL AS BIGINT) AS seq, CAST(NULL AS STRING) AS kind,
+        CAST(NULL AS INT) AS rank, CAST(NULL AS STRING) AS text
+    FROM bounds
+    UNION ALL
+    SELECT cluster, ts_ms, 1, CAST(NULL AS INT), node, boot, epoch, seq, kind, rank, text FROM moments
+),
+placed AS (
+    SELECT cluster, ts_ms, is_moment, node, boot, epoch, seq, kind, rank, text,
+        MAX(incident) OVER (
+            PARTITION BY cluster ORDER BY ts_ms NULLS FIRST, is_moment NULLS FIRST
+            RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS incident
+    FROM marks
+)
+SELECT p.cluster, p.incident, p.ts_ms, p.node, p.boot, p.epoch, p.seq, p.kind, p.text
+FROM placed p
+JOIN bounds b ON b.cluster = p.cluster AND b.incident = p.incident AND p.ts_ms <= b.to_ms
+WHERE p.is_moment = 1
+QUALIFY ROW_NUMBER() OVER (
+    PARTITION BY p.cluster, p.incident
+    ORDER BY p.rank NULLS FIRST, p.ts_ms NULLS FIRST, p.epoch NULLS FIRST, p.node NULLS FIRST, p.boot NULLS FIRST,
+        p.seq NULLS FIRST, p.kind NULLS FIRST, p.text NULLS FIRST
+) <= 200
+"""
+"""Incidents are more than a minute apart, so what is near the one cannot be near the next: no join over ranges."""

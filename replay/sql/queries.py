@@ -1,0 +1,80 @@
+"""The queries over the view ``facts`` (see ``replay.facts.schema``), one text for DuckDB and Spark SQL.
+
+Each text is a SELECT over ``facts`` and over what stands before it in ``QUERIES``; an engine gives its result that name
+(as a table: most are read more than once). Names that ``replay.facts.tables`` does not have are steps in between.
+
+The texts are Spark SQL. What DuckDB has under another name is in ``replay.local.duck``: the functions
+GET_JSON_OBJECT, ARRAY_JOIN and ARRAY_EXCEPT as macros, and where LAST_VALUE wants its IGNORE NULLS. What both have and
+understand differently is not used: division only of whole numbers that leave no rest, and an order says where nulls go.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from replay.sql import causes, changes, incidents, moves, quality, sources, sums, terms, times, windows
+
+QUERIES: Final[Mapping[str, str]] = {
+    "sources": sources.SOURCES,
+    "extents": sums.EXTENTS,
+    "snapshots": windows.SNAPSHOTS,
+    "openings": windows.OPENINGS,
+    "next_openings": windows.NEXT_OPENINGS,
+    "seams": quality.SEAMS,
+    "copies": quality.COPIES,
+    "leader_facts": windows.LEADER_FACTS,
+    "leader_states": windows.LEADER_STATES,
+    "leader_spans": windows.LEADER_SPANS,
+    "leader_ends": windows.LEADER_ENDS,
+    "causes": causes.CAUSES,
+    "windows": causes.WINDOWS,
+    "spans": sums.SPANS,
+    "topic_windows": sums.TOPIC_WINDOWS,
+    "cluster_windows": sums.CLUSTER_WINDOWS,
+    "heat": sums.HEAT,
+    "incident_windows": incidents.INCIDENT_WINDOWS,
+    "incidents": incidents.INCIDENTS,
+    "timeline": incidents.TIMELINE,
+    "moments": incidents.MOMENTS,
+    "incident_chain": incidents.INCIDENT_CHAIN,
+    "leadership_changes": changes.LEADERSHIP_CHANGES,
+    "isr_changes": changes.ISR_CHANGES,
+    "elected": changes.ELECTED,
+    "elections": changes.ELECTIONS,
+    "churn": changes.CHURN,
+    "event_times": times.EVENT_TIMES,
+    "events": times.EVENTS,
+    "requests": times.REQUESTS,
+    "move_facts": moves.MOVE_FACTS,
+    "move_steps": moves.MOVE_STEPS,
+    "moves": moves.MOVES,
+    "reassignments": moves.REASSIGNMENTS,
+    "deletion_steps": moves.DELETION_STEPS,
+    "deletions": moves.DELETIONS,
+    "terms": terms.TERMS,
+    "missing": quality.MISSING,
+    "quality": quality.QUALITY,
+}
+
+_READ: Final = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+READS: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(_READ.findall(text)) & QUERIES.keys() for name, text in QUERIES.items()
+}
+"""The results that each query reads."""
+
+
+def needed(names: Collection[str]) -> list[str]:
+    """The queries that must run for these results, in their order. Names that no query has are passed over."""
+    found: set[str] = set()
+    for name in reversed(list(QUERIES)):
+        if name in names or name in found:
+            found |= {name, *READS[name]}
+    return [name for name in QUERIES if name in found]
+
+
+def readers(names: Collection[str]) -> dict[str, set[str]]:
+    """Who must have run, of the queries that these results need, before the result of each may be dropped: itself and
+    those that read it.
+    """
+    steps = needed(names)
+    return {name: {name, *(other for other in steps if name in READS[other])} for name in steps}

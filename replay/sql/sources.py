@@ -1,0 +1,17 @@
+"""What was read, as the table ``sources``."""
+
+from typing import Final
+
+SOURCES: Final = """
+SELECT
+    cluster,
+    source,
+    node,
+    boot,
+    CAST(SUM(CASE WHEN row = 0 THEN 1 ELSE 0 END) AS BIGINT) AS records,
+    MIN(NULLIF(ts_ms, 0)) AS first_ms,
+    MAX(NULLIF(ts_ms, 0)) AS last_ms
+FROM facts
+GROUP BY cluster, source, node, boot
+"""
+"""A file in which nothing is written has no moment: its facts are stamped 0."""

@@ -1,0 +1,24 @@
+"""What an operator sees while the job runs."""
+
+from io import StringIO
+
+from replay.facts.engine import Progress
+from replay.job.terminal import Terminal
+
+
+def test_a_stage_is_told_at_its_beginning_and_at_its_end() -> None:
+    said = StringIO()
+    terminal = Terminal(said)
+    for done in (0, 10, 20, 2_000):
+        terminal(Progress("ingest", done, 2_000, "bytes"))
+    lines = said.getvalue().splitlines()
+    assert lines[0] == "ingest: 0 of 2,000 bytes"
+    assert lines[1].startswith("ingest: 2,000 of 2,000 bytes, ")
+    assert lines[1].endswith("/s")
+    assert len(lines) == 2
+
+
+def test_a_refusal_is_told_and_gives_its_code() -> None:
+    said = StringIO()
+    assert Terminal(said).refuse("there is nothing to read", 66) == 66
+    assert said.getvalue() == "replay: there is nothing to read\n"

@@ -1,0 +1,189 @@
+"""What stock brokers log under Kafka's own controller is read, and tells the windows that ZooKeeper's log tells."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from controllerd.dev.cluster import CHROOT
+from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
+from controllerd.zk import codecs, paths
+from replay.facts.engine import Inputs, Row
+from replay.ingest.kafka.reader import read_logs
+from replay.local.engine import LocalEngine
+from tests.real.history import WRITES, effective, registrations
+from tests.real.logged_cluster import DOOMED, ORDERS, LoggedCluster, open_logged_cluster
+from tests.real.operator import DELETE, tp
+
+NOTICED_MS: Final = 2_000
+"""From the end of a broker's session to the controller's line about it: at most, on a busy machine."""
+WRITTEN_MS: Final = 1_000
+"""From the state in ZooKeeper to the controller's line about it."""
+LED_MS: Final = 10_000
+"""From the state in ZooKeeper to the line of the broker that leads; one that has just started is slow at it."""
+ROUNDING_MS: Final = 2
+UNKNOWN: Final = 0.005
+MOSTLY: Final = 0.7
+
+
+class Window(NamedTuple):
+    """A stretch without leader."""
+
+    partition: tuple[str, int]
+    start_ms: int
+    end_ms: int | None
+
+
+class Measured:
+    """Windows by ZooKeeper's own log: nobody leads, or a broker that is not registered; until a deletion is asked."""
+
+    def __init__(self, transactions: Sequence[LoggedTransaction]) -> None:
+        self._sessions = registrations(transactions)
+        self._leaders: dict[tuple[str, int], int] = {}
+        self._live: set[int] = set()
+        self._doomed: set[str] = set()
+        self._open: dict[tuple[str, int], int] = {}
+        self.windows: list[Window] = []
+        for each in effective(transactions):
+            for operation in each.operations:
+                self._apply(operation, each.session_id)
+            self._look(each.time_ms)
+        self.windows += [Window(partition, since, None) for partition, since in self._open.items()]
+        self.windows.sort()
+
+    def _apply(self, operation: Logged, session_id: int) -> None:
+        path = operation.path.removeprefix(CHROOT)
+        head, _, name = path.rpartition("/")
+        partition = paths.parse_partition(path)
+        if operation.op == "closeSession" and session_id in self._sessions:
+            self._live.discard(self._sessions[session_id])
+        elif head == paths.BROKER_IDS and operation.op == "create":
+            self._live.add(int(name))
+        elif head == DELETE and operation.op == "create":
+            self._doomed.add(name)
+        elif partition is not None and name == "state" and operation.op in WRITES:
+            state = codecs.decode_state(partition, operation.data, 0)
+            self._leaders[partition.topic, partition.partition] = state.leader
+
+    def _look(self, time_ms: int) -> None:
+        for partition, leader in self._leaders.items():
+            lacks = leader not in self._live and partition[0] not in self._doomed
+            if lacks and partition not in self._open:
+                self._open[partition] = time_ms
+            elif not lacks and partition in self._open:
+                self.windows.append(Window(partition, self._open.pop(partition), time_ms))
+
+
+def told(facts: Iterable[Row]) -> list[Window]:
+    """Windows by the facts: from offline to the line of the broker that leads, or to the election without one."""
+    ordered = sorted((row for row in facts if row["kind"] in {"partition_state", "leadership"}), key=_place)
+    leads = {_election(row): _int(row["ts_ms"]) for row in facts if row["kind"] == "broker_leader"}
+    open_since: dict[tuple[str, int], int] = {}
+    newest: dict[tuple[str, int], Row] = {}
+    windows = []
+    for row in ordered:
+        partition = (str(row["topic"]), _int(row["partition"]))
+        if row["kind"] == "leadership":
+            newest[partition] = row
+        elif row["after"] == "OfflinePartition":
+            open_since.setdefault(partition, _int(row["ts_ms"]))
+        elif partition in open_since:
+            end = leads.get(_election(newest[partition]), _int(row["ts_ms"]))
+            windows.append(Window(partition, open_since.pop(partition), end))
+    windows += [Window(partition, since, None) for partition, since in open_since.items()]
+    return sorted(windows)
+
+
+def _place(row: Row) -> tuple[int, ...]:
+    return tuple(_int(row[name]) for name in ("epoch", "node", "seq", "row"))
+
+
+def _election(row: Row) -> tuple[object, ...]:
+    return row["topic"], row["partition"], row["leader_epoch"]
+
+
+def by_the_engine(logs: Sequence[Path], out: Path) -> list[Window]:
+    """Windows as an operator gets them."""
+    engine = LocalEngine(processes=1)
+    engine.ingest(Inputs(tuple(map(str, logs)), cluster="real"), str(out))
+    rows = engine.tables(str(out), ["windows"])["windows"]
+    assert {row["start_bound"] for row in rows} == {"not after"}
+    exact = [row["end_bound"] is None for row in rows]  # not so where a leader was replaced before it began
+    assert sum(exact) >= MOSTLY * len(exact), rows
+    return sorted(Window((str(r["topic"]), _int(r["partition"])), _int(r["start_ms"]), _int(r["end_ms"])) for r in rows)
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def distances(found: Sequence[Window], true: Sequence[Window]) -> tuple[list[int], list[int]]:
+    """How much later each window begins and ends than it truly did; they must be the same windows otherwise."""
+    assert [window.partition for window in found] == [window.partition for window in true]
+    starts = [one.start_ms - other.start_ms for one, other in zip(found, true, strict=True)]
+    assert [one.end_ms is None for one in found] == [other.end_ms is None for other in true]
+    ends = [one.end_ms - other.end_ms for one, other in zip(found, true, strict=True) if one.end_ms and other.end_ms]
+    print(
+        f"{len(true)} windows; begin {min(starts)} to {max(starts)} ms later, end {min(ends)} to {max(ends)} ms later"
+    )
+    return starts, ends
+
+
+def counted(facts: Iterable[Row]) -> Counter[str]:
+    """What the files had, over all of them."""
+    total: Counter[str] = Counter()
+    for row in facts:
+        if row["kind"] == "log_file":
+            total.update(json.loads(str(row["data"])))
+    return total
+
+
+async def what_happens(cluster: LoggedCluster) -> None:
+    """Brokers die alone, in pairs and while they lead; partitions move; a topic is deleted; brokers shut down."""
+    await cluster.create_topics()
+    first = await cluster.controller()
+    await cluster.kill(next(broker for broker in (1, 2, 3) if broker != first))
+    await cluster.reassign()
+    await cluster.delete(DOOMED)
+    await cluster.kill(first)
+    second = await cluster.controller()
+    others = [broker for broker in (1, 2, 3) if broker != second]
+    await cluster.shut_down(others[0])
+    await cluster.operator.prefer_by_znode(*(tp(ORDERS, partition) for partition in range(6)))
+    await cluster.kill(*others)
+    await cluster.shut_down(second)
+
+
+@pytest.mark.kafka
+@pytest.mark.real
+@pytest.mark.timeout(400)
+async def test_real_logs_tell_the_windows_that_zookeeper_tells(tmp_path: Path) -> None:
+    async with open_logged_cluster(tmp_path) as cluster:
+        await what_happens(cluster)
+        transactions = TransactionLog(cluster.zookeeper.data_directory).read_new()
+        logs = cluster.logs()
+        judge(logs, transactions, tmp_path / "replay")
+
+
+def judge(logs: Sequence[Path], transactions: Sequence[LoggedTransaction], out: Path) -> None:
+    """Everything is understood, and the windows are those of ZooKeeper within the bounds that the docs state."""
+    facts = list(read_logs(logs))
+    counts = counted(facts)
+    print(dict(counts))
+    unknown = [row["data"] for row in facts if row["kind"] == "unknown_line"]
+    assert len(unknown) == counts["unknown"] < UNKNOWN * counts["entries"], unknown
+    true = Measured(transactions).windows
+    assert true
+
+    starts, ends = distances(told(facts), true)
+    assert all(-ROUNDING_MS <= late <= NOTICED_MS for late in starts)
+    assert all(-ROUNDING_MS <= late <= LED_MS for late in ends)
+    assert by_the_engine(logs, out) == told(facts)
+
+    of_controllers = [row for row in facts if row["kind"] != "broker_leader"]
+    starts, ends = distances(told(of_controllers), true)
+    assert all(-ROUNDING_MS <= late <= WRITTEN_MS for late in ends)

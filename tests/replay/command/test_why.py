@@ -1,0 +1,261 @@
+"""The chain of causes in a few sentences."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controllerd.core.model import TopicPartition
+from replay.command.moments import parse_moment
+from replay.command.story import tell
+from replay.command.why import Explanation, explain, parse_partition
+from replay.records import AssignmentRecord, BrokersRecord, DeletionRecord, OfflineDirsRecord, TermRecord, TopicsRecord
+from replay.travel import Logged
+from tests.replay.command.lives import (
+    START,
+    Life,
+    came,
+    elected,
+    forgotten,
+    gap,
+    led_by,
+    moved,
+    outage,
+)
+
+PAYMENTS_7 = TopicPartition("payments", 7)
+
+
+def asked(life: Life, second: float = 0, *, tp: TopicPartition = PAYMENTS_7) -> Explanation:
+    at_ms = START + int(second * 1000)
+    return explain(tell(tp, life.log, at_ms), at_ms)
+
+
+def said(life: Life, second: float = 0) -> str:
+    return "\n".join(asked(life, second).sentences)
+
+
+def test_an_outage_is_told_from_its_cause_to_its_end() -> None:
+    assert asked(outage()).sentences == (
+        (
+            "payments-7 had no leader at 2026-01-31T03:14:00.000Z: for 64.8 s, from 2026-01-31T03:13:30.000Z to"
+            " 2026-01-31T03:14:34.800Z."
+        ),
+        "Broker 5, its leader, left the cluster at 2026-01-31T03:13:30.000Z (event 3 BrokerChange).",
+        "Its other replicas: 3 was live and not in the ISR [5]; 6 was live and not in the ISR [5].",
+        (
+            "The ISR had shrunk at 2026-01-31T03:04:00.000Z from [5, 3, 6] to [5] (without 3 and 6)"
+            " (event 2 AlterPartitionReceived)."
+        ),
+        "Meanwhile: election refused: no replica of the ISR [5] is live.",
+        (
+            "It ended when broker 5 came back: broker 5 was elected at 2026-01-31T03:14:34.800Z (event 4 BrokerChange)"
+            " by the strategy Offline, a clean one."
+        ),
+    )
+
+
+def test_its_places_in_the_log_are_told() -> None:
+    explanation = asked(outage())
+
+    assert explanation.window is not None
+    start, end = explanation.window
+    assert (start.epoch, start.boot, start.event, start.ts_ms) == (12, "boot", 3, START - 30_000)
+    assert end is not None
+    assert (end.event, end.ts_ms) == (4, START + 34_800)
+    assert [text for _, text in explanation.chain] == [
+        "led by 5 (event 1 Startup)",
+        "ISR [5, 3, 6] to [5]",
+        "no leader (event 3 BrokerChange)",
+        "election refused: no replica of the ISR [5] is live",
+        "led by 5 (event 4 BrokerChange)",
+    ]
+
+
+def test_an_outage_that_has_not_ended_lasts_to_the_end_of_the_log() -> None:
+    life = outage()
+    del life.log[-8:]
+
+    told = said(life)
+    assert "since 2026-01-31T03:13:30.000Z, and still none where the log ends (2026-01-31T03:13:30.000Z)." in told
+    assert "The log ends at 2026-01-31T03:13:30.000Z, before that moment." in told
+
+
+def test_an_unclean_election_is_called_what_it_is() -> None:
+    life = outage()
+    del life.log[-8:]
+    life.event("TopicUncleanLeaderElectionEnable", elected(3, 3, unclean=True), led_by(3, 42, 3),
+               moved("OfflinePartition", "OnlinePartition"))  # fmt: skip
+
+    assert said(life).endswith(
+        "by the strategy Offline, an unclean election: records that only other replicas had are lost."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "sentence"),
+    [
+        (BrokersRecord(shutting_down=[5]), "Broker 5, its leader, was shutting down at"),
+        (OfflineDirsRecord(5, ["payments"], [7]), "A log directory of broker 5, its leader, failed at"),
+        (BrokersRecord(gone=[6]), "Broker 5 ceased to lead it at"),
+    ],
+)
+def test_each_way_to_lose_a_leader_has_its_name(cause: BrokersRecord | OfflineDirsRecord, sentence: str) -> None:
+    life = Life()
+    life.second = -60
+    life.begin()
+    life.second = -10
+    life.event("SomeEvent", cause, moved("OnlinePartition", "OfflinePartition"))
+
+    assert f"{sentence} 2026-01-31T03:13:50.000Z (event 2 SomeEvent)." in said(life)
+
+
+def test_a_leader_that_died_while_nobody_controlled_is_missed_by_the_next_term() -> None:
+    life = Life()
+    life.second = -600
+    life.begin()
+    life.end()
+    life.second = -10
+    life.begin(13, live=(3, 6))
+
+    assert "Broker 5, its leader, was not there when this term began" in said(life)
+
+
+def test_no_controller_in_its_term_is_said() -> None:
+    life = Life()
+    life.second = -600
+    life.begin()
+    life.second = -60
+    life.end()
+    life.second = 60
+    life.begin(13)
+
+    assert (
+        "No controller of these logs was in its term at 2026-01-31T03:14:00.000Z (the last one ended at"
+        " 2026-01-31T03:13:00.000Z): what happened meanwhile is not in them."
+    ) in said(life)
+
+
+def test_the_log_of_a_standby_alone_does_not_pass_for_knowledge() -> None:
+    life = Life()
+    life.second = -60
+    life.event("Startup", TermRecord("held", 0, -1, "controllerd 2000000000", "another one is the controller"))
+
+    *_, doubt = asked(life).sentences
+    assert doubt == (
+        "No controller of these logs had had a term by 2026-01-31T03:14:00.000Z: another node's log may tell."
+    )
+
+
+def test_lost_records_are_a_doubt() -> None:
+    life = outage()
+    life.log[-8:], after = [], life.log[-8:]
+    life.second = 10
+    life.write(gap(17))
+    life.log += after
+
+    assert "17 records were lost meanwhile (the disk was full): the log may miss something here." in said(life)
+
+
+def test_a_partition_that_was_led_has_its_leader_and_the_window_nearby() -> None:
+    told = said(outage(), 60)
+
+    assert "payments-7 was led by broker 5 at 2026-01-31T03:15:00.000Z: since 2026-01-31T03:14:34.800Z, leader" in told
+    assert (
+        "It had no leader from 2026-01-31T03:13:30.000Z to 2026-01-31T03:14:34.800Z, 25.2 s before that; ask for"
+        " 2026-01-31T03:13:30.000Z to hear why."
+    ) in told
+
+
+def test_a_change_of_leaders_names_the_one_before() -> None:
+    life = Life()
+    life.second = -60
+    life.begin()
+    life.second = -10
+    life.event("BrokerChange", BrokersRecord(gone=[5]), elected(3, 3, 6), led_by(3, 41, 3, 6))
+
+    assert "Before, broker 5 led it, and left the cluster." in said(life)
+
+
+def test_a_deleted_partition_was_there_once() -> None:
+    life = outage()
+    life.second = 300
+    life.event("TopicDeletion", DeletionRecord(["payments"], ["queued"], [None]), forgotten())
+
+    assert said(life, 300) == (
+        "There was no partition payments-7 at 2026-01-31T03:19:00.000Z, as far as the controller knew: it was gone"
+        " since 2026-01-31T03:19:00.000Z."
+    )
+
+
+def test_a_window_that_the_deletion_ended_says_so() -> None:
+    life = outage()
+    del life.log[-8:]
+    life.event("TopicDeletion", forgotten())
+
+    assert "It ended when the partition was deleted" in said(life)
+
+
+def test_an_unknown_partition_never_was() -> None:
+    answer = asked(outage(), tp=TopicPartition("orders", 0))
+
+    assert not answer.exists
+    assert answer.sentences == (
+        "There was no partition orders-0 at 2026-01-31T03:14:00.000Z, as far as the controller knew.",
+    )
+
+
+def test_a_moment_before_the_log_is_not_guessed_at() -> None:
+    assert said(outage(), -3600) == (
+        "The log begins at 2026-01-31T02:59:00.000Z, after 2026-01-31T02:14:00.000Z:"
+        " give it the segments before as well."
+    )
+
+
+def test_an_empty_log_tells_nothing() -> None:
+    assert said(Life()) == "The log is empty: nothing can be told of any partition."
+
+
+def test_a_partition_in_creation_has_not_lost_anything() -> None:
+    life = Life()
+    life.second = -60
+    life.begin()
+    life.event("TopicDeletion", forgotten())
+    life.second = -1
+    life.event("TopicChange", TopicsRecord(["payments"], ["new"], [0]),
+               AssignmentRecord(["payments"], [7], [[3]], [[]], [[]]))  # fmt: skip
+
+    assert "It was being created (event 3 TopicChange): it had not had a leader yet." in said(life)
+
+
+def test_reading_stops_where_the_answer_is_known() -> None:
+    life = outage()
+
+    def bounded() -> Iterator[Logged]:
+        for envelope, record in life.log:
+            assert envelope.ts_ms <= START + 34_800, "read on"
+            yield envelope, record
+
+    at_ms = START
+    assert explain(tell(PAYMENTS_7, bounded(), at_ms), at_ms).leader is None
+
+
+def test_a_broker_that_came_elsewhere_is_not_called_back() -> None:
+    life = outage()
+    del life.log[-8:]
+    life.event("BrokerChange", came(6), elected(6, 6), led_by(6, 42, 6), moved("OfflinePartition", "OnlinePartition"))
+
+    assert "It ended when broker 6 came back: broker 6 was elected" in said(life)
+
+
+def test_a_partition_is_split_at_its_last_dash() -> None:
+    assert parse_partition("after-the-failover-2") == TopicPartition("after-the-failover", 2)
+
+
+@pytest.mark.parametrize("text", ["payments", "payments-", "-7", "payments-x", ""])
+def test_what_is_no_partition_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="write TOPIC-PARTITION"):
+        parse_partition(text)
+
+
+def test_the_moments_of_these_tests_are_what_they_seem() -> None:
+    assert parse_moment("2026-01-31T03:14:00Z") == START

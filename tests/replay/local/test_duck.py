@@ -1,0 +1,126 @@
+"""DuckDB over facts in files: within its bounds, and with words for what goes wrong."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from replay.facts.engine import Progress, ReplayError
+from replay.facts.tables import BY_NAME
+from replay.ingest.parquet import FactFiles
+from replay.local.duck import duck, in_duckdb
+from replay.sql.queries import QUERIES
+from tests.replay.sql.book import Book, answer, columns
+
+CALCULATED = [name for name in BY_NAME if name in QUERIES]
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """Files of this process cannot grow above ``size`` bytes: for DuckDB the disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def book(cluster: str | None = "c") -> Book:
+    """A log with a window."""
+    return Book(cluster=cluster).snapshot(("t-0", 1)).done().at(50).leads("t-0", -1, 1).at(60).leads("t-0", 1, 1)
+
+
+def write(out: Path, facts: pa.Table) -> Path:
+    """The facts as ingest leaves them."""
+    with FactFiles(out, "log") as files:
+        for batch in facts.to_batches():
+            files.write(batch)
+    return out / "facts"
+
+
+def test_files_give_the_same_tables_as_memory(tmp_path: Path) -> None:
+    facts = book().table()
+    with duck() as opened:
+        opened.read(write(tmp_path, facts))
+        assert opened.tables(["windows"])["windows"] == answer(facts, "windows") != []
+
+
+@pytest.mark.parametrize("cluster", ["42", "2024-01-31", "true", "a b/c=d%&'", None])
+def test_the_name_of_a_cluster_stays_what_it_is(tmp_path: Path, cluster: str | None) -> None:
+    with duck() as opened:
+        opened.read(write(tmp_path / "it's here", Book(cluster=cluster).add("gap", reason="x").table()))
+        assert columns(opened.tables(["quality"])["quality"], "cluster", "what") == [(cluster, "gap")]
+
+
+def test_every_table_has_the_columns_and_types_that_it_promises() -> None:
+    types = {"string": str, "int": int, "long": int, "bool": bool, "ints": list}
+    with duck() as opened:
+        opened.take(book().event(3, "E").done().table())
+        found = opened.tables(CALCULATED)
+    assert list(found) == [name for name in QUERIES if name in BY_NAME]
+    for name, rows in found.items():
+        for row in rows:
+            assert list(row) == [column.name for column in BY_NAME[name].columns]
+            for column in BY_NAME[name].columns:
+                assert row[column.name] is None or type(row[column.name]) is types[column.type], (name, column)
+
+
+def test_a_disk_that_is_full_says_what_to_do(tmp_path: Path) -> None:
+    with duck(tmp_path) as opened:
+        opened.take(book().table())
+        with no_file_above(20 * 1024), pytest.raises(ReplayError, match="File too large; free disk beside the facts"):
+            opened.tables(CALCULATED)
+
+
+def test_a_scratch_folder_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    with no_file_above(1), pytest.raises(ReplayError, match=r"table scratch: .*; free disk"), duck(tmp_path):
+        pass
+
+
+def test_no_facts_say_what_to_do(tmp_path: Path) -> None:
+    with duck() as opened, pytest.raises(ReplayError, match="run `controllerctl replay ingest` first"):
+        opened.read(tmp_path)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster=c" / "date=2024-01-31"
+    folder.mkdir(parents=True)
+    (folder / "a.parquet").write_bytes(b"no parquet, but long enough to be looked at")
+    with duck() as opened, pytest.raises(ReplayError, match=r"a\.parquet.*delete it and ingest again"):
+        opened.read(tmp_path)
+
+
+def test_too_little_memory_says_what_to_do() -> None:
+    facts = pa.concat_tables([book(f"c{number}").table() for number in range(200)])
+    with duck(memory="2MB", threads=1) as opened:
+        opened.take(facts)
+        with pytest.raises(ReplayError, match="give it more memory"):
+            opened.tables(CALCULATED)
+
+
+def test_progress_counts_queries_up_to_the_last(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with duck(tmp_path) as opened:
+        opened.take(book().table())
+        opened.tables(["topic_windows"], seen.append)
+    assert [progress.done for progress in seen] == list(range(len(seen)))
+    assert seen[-1].done == seen[-1].total > 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_that_nobody_reads_any_more_are_dropped() -> None:
+    with duck() as opened:
+        opened.take(book().table())
+        first = opened.tables(["windows", "heat", "churn"])
+        assert opened.tables(["windows", "churn"])["churn"] == first["churn"]
+
+
+def test_the_last_known_value_is_asked_for_as_duckdb_wants_it() -> None:
+    text = "SELECT LAST_VALUE(CASE WHEN f(a) = 'b' THEN c END) IGNORE NULLS OVER w, LAST_VALUE(d) IGNORE NULLS OVER w"
+    assert in_duckdb(text) == (
+        "SELECT LAST_VALUE(CASE WHEN f(a) = 'b' THEN c END IGNORE NULLS) OVER w, LAST_VALUE(d IGNORE NULLS) OVER w"
+    )

@@ -1,0 +1,98 @@
+"""What the logs lack."""
+
+from replay.facts.engine import Value
+from tests.replay.sql.book import Book, answer, columns
+
+
+def found(book: Book) -> list[tuple[Value, ...]]:
+    return columns(answer(book, "quality"), "what", "first_seq", "last_seq", "file", "line", "count")
+
+
+def lines(count: int, skipped: int = 0) -> Book:
+    """A log of so many lines with a sound chain, which begins after those that were skipped."""
+    book = Book().skip(skipped)
+    for number in range(1, count + 1):
+        book.add("alarm", name="x", hash=1000 + number, prev=999 + number)
+    return book
+
+
+def test_a_sound_log_lacks_nothing() -> None:
+    assert found(lines(20)) == []
+
+
+def test_lost_records_are_a_gap_and_not_missing() -> None:
+    book = lines(3).skip(4).add("gap", reason="disk full", data='{"lost":4,"first_seq":4,"last_seq":7}', prev=1003)
+    assert found(book) == [("gap", 4, 7, "f", 8, 4)]
+
+
+def test_a_gap_that_was_read_twice_is_one() -> None:
+    book = Book().add("alarm").skip(1).add("gap", data='{"lost":1,"first_seq":2,"last_seq":2}')
+    book.rows += [row | {"file": "g"} for row in book.rows]
+    assert found(book) == [("duplicate", 1, 3, "g", 1, 2), ("gap", 2, 2, "f", 3, 1)]
+
+
+def test_clocks_that_differ_a_little_are_not_worth_a_word() -> None:
+    book = Book(source="kafka", epoch=0).add("clock_skew", took_us=900_000, reason="a little")
+    book.add("clock_skew", took_us=1_000_000, reason="ahead").add("clock_skew", took_us=-1000, reason="behind")
+    assert columns(answer(book, "quality"), "what", "detail") == [("clock skew", "ahead"), ("clock skew", "behind")]
+
+
+def test_numbers_that_no_gap_explains_are_missing() -> None:
+    book = Book().add("alarm").skip(2).add("alarm").skip(5).add("alarm")
+    book.add("gap", data='{"lost":2,"first_seq":6,"last_seq":7}')
+    assert found(book) == [("gap", 6, 7, "f", 11, 2), ("missing", 2, 3, "f", 4, 2), ("missing", 5, 5, None, None, 1),
+                           ("missing", 8, 9, "f", 10, 2)]  # fmt: skip
+
+
+def test_a_log_may_begin_anywhere_and_boots_are_apart() -> None:
+    book = Book().skip(500).add("alarm").at(5, boot="c").add("alarm").add("alarm")
+    assert found(book) == []
+
+
+def test_a_deleted_line_is_missing_and_breaks_the_chain() -> None:
+    book = lines(9)
+    del book.rows[4]
+    assert found(book) == [("chain", 4, 6, "f", 6, 1), ("missing", 5, 5, "f", 6, 1)]
+
+
+def test_an_edited_line_breaks_the_chain_behind_it() -> None:
+    book = lines(9)
+    book.rows[4]["hash"] = 5
+    assert found(book) == [("chain", 5, 6, "f", 6, 1)]
+
+
+def test_stretches_of_a_long_log_are_one() -> None:
+    book = lines(12, skipped=65_530)
+    assert found(book) == []
+    del book.rows[5]
+    assert [row[:3] for row in found(book)] == [("chain", 65_535, 65_537), ("missing", 65_536, 65_536)]
+
+
+def test_lines_in_two_files_are_duplicates_by_file() -> None:
+    book = lines(5)
+    book.rows += [row | {"file": "g"} for row in book.rows[1:4]]
+    assert found(book) == [("duplicate", 2, 4, "g", 2, 3)]
+
+
+def test_what_was_not_understood_is_listed_twenty_times_and_then_counted() -> None:
+    book = Book()
+    for number in range(23):
+        book.add("unknown_kind", name=f"kind-{number}")
+    book.add("torn_tail", reason="no newline", seq=None).add("damaged", reason="no JSON", seq=None)
+    quality = answer(book, "quality")
+    assert [(row["what"], row["count"], row["detail"]) for row in quality if row["what"] != "unknown kind"] == [
+        ("damaged", 1, "no JSON"),
+        ("torn tail", 1, "no newline"),
+    ]
+    unknown = [(row["detail"], row["count"]) for row in quality if row["what"] == "unknown kind"]
+    assert unknown == [("3 more like the ones listed", 3)] + [(f"kind-{number}", 1) for number in range(20)]
+
+
+def test_lines_of_unknown_origin_are_listed_too() -> None:
+    book = Book(cluster=None, node=None, boot=None).add("damaged", reason="no JSON", seq=None)
+    assert columns(answer(book, "quality"), "cluster", "what", "file", "detail") == [(None, "damaged", "f", "no JSON")]
+
+
+def test_kafkas_own_logs_number_no_lines() -> None:
+    book = Book(source="kafka").add("alarm").skip(5).add("alarm").add("unknown_line", data="what?")
+    assert columns(answer(book, "quality"), "what", "count", "detail") == [("unknown line", 1, "what?")]

@@ -1,0 +1,74 @@
+"""The one sentence and the figures at the top."""
+
+from dataclasses import replace
+
+from replay.report.summary import tiles, verdict
+from tests.report.sample import Rows, empty, row, sample, sample_meta
+
+
+def calm() -> Rows:
+    tables = sample()
+    return {name: rows if name == "terms" else [] for name, rows in tables.items()}
+
+
+def test_the_log_of_a_standby_alone_is_no_good_news_of_leaders() -> None:
+    judged = verdict(calm() | {"terms": []}, sample_meta())
+
+    assert judged.sentence.startswith("No controller of these logs was in its term, so nothing is known of leaders;")
+
+
+def test_a_calm_log_is_said_to_be_calm() -> None:
+    judged = verdict(calm(), sample_meta())
+
+    assert judged.sentence == "No partition was without a leader; no invariant violated; the log is complete."
+    assert judged.level == "good"
+
+
+def test_the_sentence_tells_how_many_for_how_long() -> None:
+    tables = calm()
+    tables["cluster_windows"] = [row("cluster_windows", partitions=12, windows=14, longest_us=63_204_000, open=0)]
+
+    judged = verdict(tables, sample_meta())
+
+    assert judged.sentence.startswith("12 partitions were without a leader for up to 63.2 s; no invariant violated;")
+    assert judged.level == "warn"
+
+
+def test_what_still_lasts_is_told_and_is_bad() -> None:
+    judged = verdict(sample(), sample_meta())
+
+    assert judged.level == "bad"
+    assert judged.sentence == (
+        "37 partitions were without a leader for up to 4 min 12 s, 1 of them still has none when the log ends; "
+        "2 invariants violated (3 times); the log is not complete: 120 records were dropped."
+    )
+
+
+def test_duplicates_take_nothing_away() -> None:
+    tables = calm()
+    tables["quality"] = [row("quality", what="duplicate", count=14)]
+
+    judged = verdict(tables, sample_meta())
+
+    assert judged.sentence.endswith("the log is complete (14 duplicates).")
+    assert judged.level == "good"
+
+
+def test_what_was_not_checked_is_not_said_to_hold() -> None:
+    judged = verdict(calm(), replace(sample_meta(), invariants=()))
+
+    assert "invariants were not checked" in judged.sentence
+
+
+def test_nothing_read_is_not_good_news() -> None:
+    judged = verdict(*empty())
+
+    assert judged == ("There is nothing to judge: the logs hold no record.", "warn")
+
+
+def test_the_longest_window_may_still_last() -> None:
+    shown = {tile.label: tile for tile in tiles(sample(), sample_meta())}
+
+    assert (shown["Longest"].value, shown["Longest"].note) == ("4 min 12 s", "still lasting")
+    assert shown["Invariants violated"].note == f"of {len(sample_meta().invariants)} checked"
+    assert shown["Partitions without a leader"].value == "37"
