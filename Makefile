@@ -18,7 +18,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants fuzz check bench chaos lock clean setup
+.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-replay chaos lock clean setup
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -76,8 +76,20 @@ fuzz: $(READY) ## Odd and broken frames for the Kafka listener: FRAMES=n, SEED=n
 chaos: $(READY) ## Ten random minutes on three real brokers (CONTROLLERD_CHAOS_SEED, CONTROLLERD_CHAOS_SECONDS).
 	$(BIN)/pytest -m chaos --timeout=0 -s $(ARGS)
 
-bench: $(READY) ## Counts and ratios.
+# Without ARGS a quick look at everything; with them the controller alone.
+bench: $(READY) ## Counts and ratios: the controller, its audit log, the replay.
 	$(BIN)/python -m bench $(ARGS)
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/python -m bench.audit --partitions 2000 --pairs 1
+	$(BIN)/python -m bench.replay --engines local
+endif
+
+bench-audit: $(READY) ## What the audit log costs at 100,000 partitions: off, summary, normal, full (half an hour).
+	$(BIN)/python -m bench.audit $(ARGS)
+
+bench-replay: $(READY) ## Speed and memory of a replay: BENCH_SIZES=n,n records, BENCH_ENGINES=local,spark.
+	$(BIN)/python -m bench.replay $(if $(BENCH_SIZES),--sizes $(BENCH_SIZES)) \
+		$(if $(BENCH_ENGINES),--engines $(BENCH_ENGINES)) $(ARGS)
 
 # pip-compile runs apart from .venv: its own dependencies are nobody else's.
 lock: $(READY) ## Renew both lock files (minutes: it hashes every wheel of every platform).

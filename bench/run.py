@@ -7,7 +7,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +65,8 @@ class Plan:
     """Where the samples of the profiler go."""
     affected: int = 0
     """How many partitions W7 deletes, or W8 moves."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of the daemon's configuration."""
 
     @property
     def topics(self) -> int:
@@ -155,7 +157,7 @@ class Rig:
             folder,
             session_timeout_ms=_CONTROLLER_SESSION_MS,
             program=program,
-            settings=_NO_REBALANCE,
+            settings={**_NO_REBALANCE, **plan.settings},
         )
         self.probe = LoopProbe(self.controller.http)
         self.watched = Watched(plan)

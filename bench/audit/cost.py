@@ -1,0 +1,50 @@
+"""The processor time of a broker failure with the audit log at several levels, in interleaved runs."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.analyse import analyse
+from bench.audit import ratio
+from bench.run import Plan, perform
+
+LEVELS: Final = ("off", "summary", "normal", "full")
+_NO_DIGEST: Final = {"CONTROLLERD__AUDIT__DIGEST_INTERVAL_S": "86400"}
+"""A digest comes at any time, perhaps within a failure; it is measured by itself."""
+
+__all__ = ["LEVELS", "Cost", "measure", "ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One run: seconds of processor time of the daemon for a broker failure, threads included."""
+
+    level: str
+    cpu_s: float
+    told_s: float
+    """From the end of the session until the last new leader was told."""
+    load_cpu_s: float
+    """Of the start and load before."""
+
+
+async def measure(partitions: int, pairs: int, levels: Sequence[str], cache: Path) -> list[Cost]:
+    """Every level so many times, the order turning each time. :raises BenchError: a run was not valid."""
+    costs: list[Cost] = []
+    for number in range(pairs):
+        turn = number % len(levels)
+        for level in (*levels[turn:], *levels[:turn]):
+            costs.append(await _run(partitions, level, cache))
+            said = f"[{len(costs)}/{pairs * len(levels)}] {level}: {costs[-1].cpu_s:.2f} s of processor time"
+            print(said, file=sys.stderr, flush=True)
+    return costs
+
+
+async def _run(partitions: int, level: str, cache: Path) -> Cost:
+    settings = {"CONTROLLERD__AUDIT__LEVEL": level, **_NO_DIGEST}
+    plan = Plan(partitions, ("W3", "W1"), new_topics=0, settings=settings)
+    watched = await perform(plan, cache)
+    death = next(result for result in analyse(watched) if result.workload == "W1")
+    load, failure = watched.windows
+    return Cost(level, failure.after.cpu_s - failure.before.cpu_s, death.headline, load.after.cpu_s - load.before.cpu_s)

@@ -1,0 +1,161 @@
+"""How long an event waits for a snapshot or digest that is written within a term, in a loop with nothing else to do."""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import layout
+from controllerd.audit.checkpoints import Checkpoints
+from controllerd.audit.settings import AuditSettings
+from controllerd.audit.writer import AuditWriter
+from controllerd.clock import SystemClock
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import (
+    Broker,
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicImage,
+)
+from controllerd.pace import favour_the_loop
+from controllerd.snapshot import ClusterSnapshot, publish
+from replay.records import DigestRecord, Record, SnapshotEnd
+
+_PROBE_S = 0.001
+_NODE = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """One snapshot or digest. A step in processor time, which does not depend on who else is on the machine; waits as
+    a task that wants to run every millisecond sees them.
+    """
+
+    what: str
+    took_s: float
+    steps: int
+    longest_step_ms: float
+    longest_wait_ms: float
+
+
+StepFigures = list[Rested]
+
+
+class _Told:
+    """An audit log that notices when a snapshot or digest is complete."""
+
+    def __init__(self, writer: AuditWriter) -> None:
+        self._writer = writer
+        self.complete = asyncio.Event()
+        self.wanted: type[Record] = Record
+
+    def record(self, *records: Record) -> None:
+        """Pass records on."""
+        self._writer.record(*records)
+        if any(isinstance(record, self.wanted) for record in records):
+            self.complete.set()
+
+    async def accepted(self) -> None:
+        """Wait until the writer took them."""
+        await self._writer.accepted()
+
+
+def loaded(partitions: int) -> ControllerContext:
+    """A context as after the load of such a cluster, everything online."""
+    context = ControllerContext()
+    context.begin_term(1, 1)
+    for broker in range(1, layout.BROKERS + 1):
+        context.add_broker(Broker(BrokerId(broker), broker, ()))
+    for number in range(partitions // layout.TOPIC_PARTITIONS):
+        assignments = {p: ReplicaAssignment(layout.replicas(p)) for p in range(layout.TOPIC_PARTITIONS)}
+        context.add_topic(TopicImage(layout.name(layout.OLD, number), assignments, None, 0))
+    records = list(context.records())
+    replicas = [record.assignment.replicas for record in records]
+    led = [LeaderAndIsr(isr[0], 0, isr, 1, 0) for isr in replicas]
+    context.set_leaderships(zip(records, led, strict=True))
+    context.move_partitions(records, PartitionState.ONLINE)
+    for broker in range(1, layout.BROKERS + 1):
+        context.move_replicas(BrokerId(broker), context.records_on(BrokerId(broker)), ReplicaState.ONLINE)
+    context.take_changes()
+    return context
+
+
+async def rest(partitions: int, folder: Path) -> StepFigures:
+    """A digest of everything, a snapshot, and the digest after it, each with what it costs others."""
+    context, snapshot = loaded(partitions), ClusterSnapshot(_NODE)
+    publish(context, snapshot)
+    gc.freeze()  # as after the load
+    favour_the_loop()
+    writer = AuditWriter(AuditSettings(folder), _NODE, SystemClock())
+    await writer.start("bench")
+    told = _Told(writer)
+    figures = [
+        await _measure("first digest", DigestRecord, context, snapshot, told, snapshot_s=1e9, digest_s=0.0),
+        await _measure("snapshot", SnapshotEnd, context, snapshot, told, snapshot_s=0.0, digest_s=1e9),
+    ]
+    await writer.close()
+    return figures
+
+
+async def _measure(
+    what: str,
+    end: type[Record],
+    context: ControllerContext,
+    snapshot: ClusterSnapshot,
+    told: _Told,
+    *,
+    snapshot_s: float,
+    digest_s: float,
+) -> Rested:
+    told.wanted, steps = end, _Steps()
+    told.complete.clear()
+    checkpoints = Checkpoints(
+        context, snapshot, told, time.monotonic, snapshot_interval_s=snapshot_s, digest_interval_s=digest_s
+    )
+    began = time.perf_counter()
+    async with _running(checkpoints.run(steps.between)), _running(steps.probe()):
+        await told.complete.wait()
+    return Rested(what, time.perf_counter() - began, steps.count, steps.longest_s * 1000, steps.latest_s * 1000)
+
+
+class _Steps:
+    """Called before each step; what the loop's thread computes until the loop runs again is the step."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.longest_s = 0.0
+        self.latest_s = 0.0
+
+    def between(self) -> bool:
+        """A step comes now."""
+        self.count += 1
+        began = time.thread_time()
+        asyncio.get_running_loop().call_soon(self._ended, began)
+        return True
+
+    def _ended(self, began: float) -> None:
+        self.longest_s = max(self.longest_s, time.thread_time() - began)
+
+    async def probe(self) -> None:
+        """Wants to run every millisecond, as an event that arrives then."""
+        while True:
+            due = time.perf_counter() + _PROBE_S
+            await asyncio.sleep(_PROBE_S)
+            self.latest_s = max(self.latest_s, time.perf_counter() - due)
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
