@@ -121,6 +121,11 @@ LEFT_OUT_OF_SUMMARIES: Final[frozenset[type[Record]]] = frozenset({
 })  # fmt: skip
 
 
+def is_told_by_summaries(rule: Rule | type[Rule]) -> bool:
+    """Whether a log of the level ``SUMMARY`` has all records that the rule rests on."""
+    return rule.kinds is None or rule.kinds.isdisjoint(LEFT_OUT_OF_SUMMARIES)
+
+
 class Violation(NamedTuple):
     """An invariant that does not hold, where, and what shows it. ``seq`` 0: only the complete log shows it."""
 
@@ -187,7 +192,7 @@ class _Boot:
         """The rules that look at records of this kind; what is no change is not for all of them."""
         rules = [rule for rule in self._rules if rule.kinds is None or kind in rule.kinds]
         if self._level == SUMMARY:
-            rules = [rule for rule in rules if rule.kinds is None or rule.kinds.isdisjoint(LEFT_OUT_OF_SUMMARIES)]
+            rules = [rule for rule in rules if is_told_by_summaries(rule)]
         if not is_row:
             return rules
         return [rule for rule in rules if rule.kinds is None or (rule.sees_pictures and kind in _PICTURE)]

@@ -1,9 +1,9 @@
-"""What an instance that only watches writes down: what the controller did, beside what ours would have done.
+"""What is written down beside the state of a cluster: what watching instances found, and what operators asked for.
 
-A record of its own module, because nothing of it is the state of a cluster: the fold passes over it.
+Records of their own module: the fold passes over them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from replay.records import Record
@@ -36,4 +36,27 @@ class ObservationRecord(Record):
     leader_epochs_after: list[int]
     isrs_after: list[list[int]]
     verdicts: list[str]
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdminRecord(Record):
+    """An operator asked for something by HTTP (``step`` is ``asked``), or what became of it (the task's last state).
+
+    ``subjects``, ``states`` and ``details`` are columns: what was asked for, or done, with each topic, partition or
+    broker. ``continues``: and those of the record before, of the same task and step. It stands beside the events that
+    the task caused and belongs to none of them.
+    """
+
+    kind: ClassVar[str] = "admin"
+    step: str
+    task: str
+    verb: str
+    principal: str
+    peer: str
+    reason: str
+    message: str = ""
+    subjects: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
     continues: bool = False

@@ -5,16 +5,17 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, silent
+from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, Rows, silent
 from replay.ingest.ledger import Ledger
-from replay.report.checks import all_invariants
+from replay.invariants import SUMMARY
+from replay.report.checks import all_invariants, told_by
 from replay.report.files import write_report
 from replay.report.meta import Meta, severity_rank
 from replay.report.parquet import write_parquet
@@ -122,20 +123,7 @@ def conclude(
     """Compute every table and write the report, with an engine that is open. :raises ReplayError: it cannot go on"""
     folder = _folder(options.out)
     tables = engine.tables(options.out, progress=progress)
-    sources = tables["sources"]
-    has_audit = any(row["source"] == "audit" for row in sources)
-    meta = Meta(
-        generated_ms=time.time_ns() // 1_000_000,
-        version=version("controllerd"),
-        engine=name,
-        inputs=options.inputs.paths,
-        records=sum(_numbers(sources, "records")),
-        first_ms=min(_numbers(sources, "first_ms"), default=None),
-        last_ms=max(_numbers(sources, "last_ms"), default=None),
-        open_with=(options.inputs.paths or _ingested(folder)) if has_audit else (),
-        limits=_limits(tables),
-        invariants=all_invariants() if has_audit else (),
-    )
+    meta = _meta(tables, name, options, folder)
     files = _write(tables, meta, folder)
     judged = verdict(tables, meta)
     return Outcome(
@@ -146,6 +134,25 @@ def conclude(
         _counting(tables.get("violations", ()), options.fail_on),
         sum(row.get("what") not in HARMLESS for row in tables.get("quality", ())),
         tuple(files),
+    )
+
+
+def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Path) -> Meta:
+    sources, ingested = tables["sources"], options.inputs.paths or _ingested(folder)
+    levels = [str(row["level"]) for row in sources if row["source"] == "audit" and row["level"] is not None]
+    has_audit = any(row["source"] == "audit" for row in sources)
+    return Meta(
+        generated_ms=time.time_ns() // 1_000_000,
+        version=version("controllerd"),
+        engine=engine,
+        inputs=ingested or (options.out,),
+        records=sum(_numbers(sources, "records")),
+        first_ms=min(_numbers(sources, "first_ms"), default=None),
+        last_ms=max(_numbers(sources, "last_ms"), default=None),
+        open_with=ingested if has_audit else (),
+        limits=(*_untold(levels), *_limits(tables)),
+        invariants=told_by(levels) if has_audit else (),
+        left_out={name: rows.left_out for name, rows in tables.items() if rows.left_out},
     )
 
 
@@ -179,6 +186,12 @@ def _numbers(rows: Sequence[Row], column: str) -> list[int]:
 def _counting(violations: Sequence[Row], fail_on: str) -> int:
     limit = severity_rank(fail_on)
     return sum(severity_rank(str(row["severity"])) <= limit for row in violations)
+
+
+def _untold(levels: Sequence[str]) -> Iterator[str]:
+    if SUMMARY in levels:
+        untold = len(all_invariants()) - len(told_by([SUMMARY]))
+        yield f"{untold} invariants cannot be told from logs of level summary, in {levels.count(SUMMARY)} boots here."
 
 
 def _limits(tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
+from replay.moments import moment
 from replay.records import Record, SnapshotBegin, SnapshotEnd
 
 Logged = tuple[Envelope, Record]
@@ -130,7 +131,8 @@ class _Wanted:
 
     def refusal(self, last: Envelope | None) -> str:
         """Why there is no such moment, and what there is."""
-        names = {"seq": self.seq, "epoch": self.epoch, "node": self.node, "boot": self.boot, "time (ms)": self.time_ms}
+        time = moment(self.time_ms) if self.time_ms is not None else None
+        names = {"seq": self.seq, "epoch": self.epoch, "node": self.node, "boot": self.boot, "time": time}
         asked = ", ".join(f"{name} {value}" for name, value in names.items() if value is not None) or "any record"
         if last is not None:
             return f"no record of {asked}: the last one before is {_place(last)}"
@@ -142,7 +144,7 @@ class _Wanted:
 def _place(envelope: Envelope) -> str:
     return (
         f"seq {envelope.seq} of node {envelope.node}, boot {envelope.boot}, epoch {envelope.epoch},"
-        f" written at {envelope.ts_ms} ms"
+        f" written at {moment(envelope.ts_ms)}"
     )
 
 

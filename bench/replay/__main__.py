@@ -18,7 +18,7 @@ from rich.table import Table
 
 from bench.replay.generate import generate
 from bench.replay.memory import PeakMemory
-from bench.replay.stage import STAGES
+from bench.replay.stage import STAGES, reads
 
 _SIZES: Final = (200_000,)
 _FORMS: Final = ("jsonl", "zst")
@@ -35,6 +35,8 @@ class Figure:
     form: str
     engine: str
     stage: str
+    reads: str
+    """``log``, or ``Parquet``: what ingest made of it."""
     seconds: float
     peak_memory: int
     largest_process: int
@@ -48,7 +50,10 @@ class Figure:
 
 
 def measure(log: Path, out: Path, form: str, engine: str, stage: str) -> Figure:
-    """Run one stage. :raises subprocess.CalledProcessError: it failed; what it said went to our own error output."""
+    """Run one stage; ``form`` is that of the log.
+
+    :raises subprocess.CalledProcessError: it failed; what it said went to our own error output
+    """
     load = os.getloadavg()[0]
     command = [sys.executable, "-m", "bench.replay.stage", stage, engine, str(log), str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -57,7 +62,10 @@ def measure(log: Path, out: Path, form: str, engine: str, stage: str) -> Figure:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     told = json.loads(output.splitlines()[-1])
-    return Figure(told["lines"], form, engine, stage, told["seconds"], memory.total, memory.largest, told["said"], load)
+    memories = (memory.total, memory.largest)
+    return Figure(
+        told["lines"], form, engine, stage, reads(stage, engine), told["seconds"], *memories, told["said"], load
+    )
 
 
 def measure_all(arguments: argparse.Namespace, folder: Path) -> Iterator[Figure]:
@@ -83,7 +91,7 @@ def measure_all(arguments: argparse.Namespace, folder: Path) -> Iterator[Figure]
 def table_of(figures: Sequence[Figure]) -> Table:
     """The figures for people."""
     table = Table(
-        "records", "input", "engine", "stage", "s", "records/s", "peak MB", "largest process MB", "gave", "load"
+        "records", "log", "engine", "stage", "reads", "s", "records/s", "peak MB", "largest process MB", "gave", "load"
     )
     for one in figures:
         table.add_row(*_cells(one))
@@ -92,7 +100,7 @@ def table_of(figures: Sequence[Figure]) -> Table:
 
 def markdown_of(figures: Sequence[Figure]) -> str:
     """The figures for a document."""
-    head = "| records | input | engine | stage | s | records/s | peak MB | largest process MB | gave | load |"
+    head = "| records | log | engine | stage | reads | s | records/s | peak MB | largest process MB | gave | load |"
     rows = ["| " + " | ".join(_cells(one)) + " |" for one in figures]
     return "\n".join([head, "|" + " --- |" * (head.count("|") - 1), *rows])
 
@@ -100,7 +108,17 @@ def markdown_of(figures: Sequence[Figure]) -> str:
 def _cells(one: Figure) -> list[str]:
     memory = (f"{one.peak_memory / _MB:,.0f}", f"{one.largest_process / _MB:,.0f}")
     speed = (f"{one.seconds:.1f}", f"{one.rate:,.0f}")
-    return [f"{one.records:,}", one.form, one.engine, one.stage, *speed, *memory, one.said, f"{one.load:.1f}"]
+    return [
+        f"{one.records:,}",
+        one.form,
+        one.engine,
+        one.stage,
+        one.reads,
+        *speed,
+        *memory,
+        one.said,
+        f"{one.load:.1f}",
+    ]
 
 
 def missed(figures: Sequence[Figure]) -> list[str]:

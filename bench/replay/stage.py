@@ -53,6 +53,18 @@ STAGES: Final[Mapping[str, Callable[[Engine, str, str], str]]] = {
     "tables": _tables,
 }
 """In the order in which they need each other."""
+_LOG: Final = "log"
+_FACTS: Final = "Parquet"
+
+
+def reads(stage: str, engine: str) -> str:
+    """What a stage reads: the log as it was written, or the Parquet that ingest made of it.
+
+    Spark folds what was ingested; the plain engine folds segments, and both judge them, because order is in them.
+    """
+    if stage == "tables" or (stage, engine) == ("fold", "spark"):
+        return _FACTS
+    return _LOG
 
 
 def main() -> None:

@@ -70,6 +70,8 @@ class Chain:
         """Segments of which a block could not be read."""
         self.gaps: list[GapRecord] = []
         self.newest_version = SCHEMA_VERSION
+        self.newer_lines = 0
+        """Lines of a schema that is newer than ours."""
         self.since_ms: int | None = None
         """Wall clock of the first line."""
         self.heads_met: list[tuple[Head, Place]] = []
@@ -94,7 +96,10 @@ class Chain:
 
     def see(self, lines: Sequence[RawLine], number: int) -> None:
         """The next lines, all of the segment with this number."""
-        self.newest_version = max(self.newest_version, *(line.entry.v for line in lines))
+        newest = max(line.entry.v for line in lines)
+        if newest > SCHEMA_VERSION:
+            self.newest_version = max(self.newest_version, newest)
+            self.newer_lines += sum(line.entry.v > SCHEMA_VERSION for line in lines)
         if self.since_ms is None:
             self.since_ms = lines[0].entry.ts_ms
         if self._all_follow(lines):

@@ -38,7 +38,8 @@ class Compressor:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        os.nice(_NICENESS)
+        with suppress(PermissionError):  # a sandbox may forbid even to be nicer
+            os.nice(_NICENESS)
         while (path := self._closed.get()) is not None and not self._stopping:
             if self._compress(path):
                 self._try_again()

@@ -103,6 +103,8 @@ class Report:
     """Losses that the writer itself declared."""
     torn_tails: tuple[TornTail, ...]
     unknown_kinds: dict[str, int]
+    newer_lines: int
+    """Lines of a newer schema: fields of theirs may mean something else than this version takes them for."""
     notes: tuple[str, ...]
 
     @property
@@ -197,8 +199,8 @@ class AuditReader:
         """What was found. Meaningful after the last record was taken; reads a log whose chain is broken once more."""
         findings, notes = judge(self._chain, self._expected, self._locate)
         notes += [*self._unopened, *self._about_strangers()]
-        if self._chain.newest_version > SCHEMA_VERSION:
-            notes.append(f"written with schema {self._chain.newest_version}, this version knows {SCHEMA_VERSION}")
+        if self._chain.newer_lines:
+            notes.append(f"{_lines(self._chain.newer_lines)} written with {newer_schema(self._chain.newest_version)}")
         if not self._expected.heads:
             notes.append("without an exported head nobody can tell whether the end was cut off or rolled back")
         return Report(
@@ -208,6 +210,7 @@ class AuditReader:
             tuple(self._chain.gaps),
             tuple(self._torn),
             dict(self._unknown),
+            self._chain.newer_lines,
             tuple(notes),
         )
 
@@ -227,6 +230,18 @@ class AuditReader:
                 if raw.hash in hashes:
                     spots[raw.hash].append(Spot(Place(segment.number, raw.segment, raw.line), raw.entry.seq))
         return spots
+
+
+def newer_schema(version: int) -> str:
+    """What to say of lines with a schema that is newer than ours."""
+    return (
+        f"schema {version}, this version knows {SCHEMA_VERSION}: what they say may mean something else; read the log"
+        " with the version that wrote it"
+    )
+
+
+def _lines(number: int) -> str:
+    return "1 line was" if number == 1 else f"{number} lines were"
 
 
 def _whole_lines(segment: Segment) -> Iterator[RawLine]:

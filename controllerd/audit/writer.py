@@ -73,6 +73,8 @@ class AuditWriter:
         self.is_troubled = False
         self.records_written = 0
         self.bytes_written = 0
+        self.syncs = 0
+        self.sync_s = 0.0
         self.failures = 0
         self.stalls = 0
         self._settings = settings
@@ -230,7 +232,7 @@ class AuditWriter:
                 log.error("audit records lost at shutdown", records=chunk.records, last_seq=chunk.head.seq)
                 return
             is_last = self._backlog.pause(self._settings.retry_s)
-        is_durable = self._settings.fsync != "event" or self._attempt(sink.sync)
+        is_durable = self._settings.fsync != "event" or self._sync(sink)
         self.head, self._written = chunk.head, (chunk.head, chunk.epoch)
         self.records_written += chunk.records
         self.bytes_written += len(chunk.data)
@@ -241,9 +243,16 @@ class AuditWriter:
     def _maintain(self, sink: SegmentSink) -> None:
         self._attempt(sink.tidy)
         if sink.sync_due_in() == 0.0:
-            self._attempt(sink.sync)
+            self._sync(sink)
         if sink.is_durable:
             self._durable = self._written
+
+    def _sync(self, sink: SegmentSink) -> bool:
+        began = self._clock.monotonic()
+        is_durable = self._attempt(sink.sync)
+        self.syncs += 1
+        self.sync_s += self._clock.monotonic() - began
+        return is_durable
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         try:

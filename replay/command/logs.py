@@ -12,7 +12,8 @@ from controllerd.audit.reader import Unreadable, read_segment
 from controllerd.audit.segments import Segment, list_segments
 from controllerd.errors import ControllerdError
 from replay.envelope import Envelope
-from replay.records import GapRecord, Record, SnapshotBegin
+from replay.kinds import KINDS
+from replay.records import SCHEMA_VERSION, GapRecord, Record, SnapshotBegin
 from replay.travel import Logged, merged
 
 
@@ -27,6 +28,8 @@ class Problems:
     damaged_lines: int = 0
     missing: int = 0
     """Numbers that no record has and no gap record explains; those of damaged lines as well."""
+    newer: int = 0
+    """Records of a newer schema, or of kinds that this version does not know."""
     files: dict[str, str] = field(default_factory=dict)
     """Files that could not be read to their end, with the reason."""
     newest_ms: int = 0
@@ -39,6 +42,9 @@ class Problems:
         missing = self.missing - self.damaged_lines
         if missing > 0:
             yield f"records missing: {missing}; what they told is not in this answer (controllerctl audit verify)"
+        if self.newer:
+            are = "1 record is" if self.newer == 1 else f"{self.newer} records are"
+            yield f"{are} of a newer schema than this version knows: ask the version that wrote them"
         for name, reason in self.files.items():
             yield f"{name} could not be read to its end: {reason}"
 
@@ -163,6 +169,7 @@ def _records(segment: Segment, problems: Problems) -> Iterator[Logged]:
 
 def _record(line: RawLine, problems: Problems) -> Iterator[Logged]:
     entry = line.entry
+    problems.newer += entry.v > SCHEMA_VERSION or entry.kind not in KINDS
     try:
         yield entry.envelope, decode_record(entry.kind, entry.data)
     except BadLine:

@@ -6,10 +6,10 @@ from operator import itemgetter
 from typing import Final
 
 from controllerd.core.model import TopicPartition
-from replay.command.moments import duration, moment
 from replay.command.story import Scene, Story, Turn
 from replay.envelope import Envelope
 from replay.fold import TERM_BEGINS
+from replay.moments import duration, moment
 
 NEAR_MS: Final = 600_000
 """A window this near to the moment is worth a word: clocks of people and machines differ."""

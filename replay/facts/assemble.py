@@ -36,11 +36,11 @@ _ENVELOPE: Final = ("cluster", "node", "boot", "seq", "epoch", "event", "ts_ms",
 def assemble(columns: Values) -> Iterator[tuple[Envelope, Record]]:
     """The records of these facts, each with its envelope but for ``prev``; kinds that no fold needs are left out.
 
-    :param columns: facts sorted by ``epoch, node, boot, seq, row``. It may be a part of them: a record whose rows are
-        in several parts becomes several, which fold to the same
+    :param columns: facts sorted by ``cluster, epoch, node, boot, seq, row``. It may be a part of them: a record whose
+        rows are in several parts becomes several, which fold to the same
     """
     count = len(columns["seq"])
-    keys = zip(columns["node"], columns["boot"], columns["seq"], strict=True)
+    keys = zip(*(columns[name] for name in ("cluster", "node", "boot", "seq")), strict=True)
     start, last = 0, next(keys, None)
     for index, key in enumerate(keys, 1):
         if key != last:

@@ -1,6 +1,6 @@
 """What computes the tables of an analysis: the plain engine or Spark, one behind the same few calls. Pure."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol
 
 
@@ -11,6 +11,16 @@ class ReplayError(Exception):
 Value = str | int | bool | list[int] | None
 Row = dict[str, Value]
 """One row of a table of ``replay.facts.tables``, by the names of its columns."""
+
+
+class Rows(list[Row]):
+    """The rows of a table; so many more were left out, see ``Table.keeps``."""
+
+    left_out: int
+
+    def __init__(self, rows: Iterable[Row] = (), left_out: int = 0) -> None:
+        super().__init__(rows)
+        self.left_out = left_out
 
 
 class Inputs(NamedTuple):
@@ -66,12 +76,10 @@ class Engine(Protocol):
         """
         ...
 
-    def tables(
-        self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent
-    ) -> dict[str, list[Row]]:
+    def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
         """The tables asked for (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
 
-        Every engine gives equal rows. A table that says that it is capped comes capped.
+        Every engine gives equal rows.
 
         :raises ReplayError: there are no facts below ``out``, or memory or disk did not suffice; says what to do
         """

@@ -13,7 +13,7 @@ import msgspec
 
 from replay.envelope import UnknownRecord
 from replay.facts.buffer import FactBuffer, Place, short_hash
-from replay.observation import ObservationRecord
+from replay.observation import AdminRecord, ObservationRecord
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -364,6 +364,7 @@ _EXPLODERS: Final[Mapping[type[Record], Callable[[Any], Exploded]]] = {
     ZkWriteRecord: _zk,
     RequestRecord: _request,
     ResponseRecord: _response,
+    AdminRecord: _one(AdminRecord, name="verb", reason="reason"),
     AlarmRecord: _one(AlarmRecord, name="what", reason="detail"),
     ObservationRecord: _observation,
     GapRecord: _one(GapRecord, reason="reason"),

@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 from replay.facts.schema import Column, Type
 
+MOST_ROWS: Final = 50_000
+"""Of one table, so that a result takes no more memory for a longer log."""
+
 
 class Table(NamedTuple):
     """One result: its columns, the columns it is sorted by, and what it answers."""
@@ -16,6 +19,26 @@ class Table(NamedTuple):
     title: str
     columns: tuple[Column, ...]
     sort: tuple[str, ...]
+    keeps: tuple[str, ...] = ()
+    """Of a table that grows with the log: which rows count most, in the form of ``order_by``. An engine gives the first
+    ``MOST_ROWS`` of them and says how many it left out; sums over them are in other tables. Empty: it gives all.
+    """
+
+    def order_by(self, first: tuple[str, ...] = ()) -> str:
+        """The clause that puts rows in one order, whatever the engine: null first.
+
+        :param first: columns that come before ``sort``; with ``-`` the largest first, with ``?`` null first, and all
+            others are equal
+        """
+        names = dict.fromkeys([*self.sort, *(column.name for column in self.columns)])
+        return ", ".join([*map(_term, first), *map(_term, names)])
+
+
+def _term(spec: str) -> str:
+    name = f"`{spec.lstrip('-?')}`"
+    if spec.startswith("?"):
+        return f"{name} IS NOT NULL"
+    return f"{name} DESC NULLS FIRST" if spec.startswith("-") else f"{name} ASC NULLS FIRST"
 
 
 def _columns(*specs: str) -> tuple[Column, ...]:
@@ -40,6 +63,7 @@ TABLES: Final = (
             "node:i:",
             "boot:s:",
             "records:l:",
+            "level:s:`audit.level`, as its snapshots say it",
             "first_ms:l:",
             "last_ms:l:",
         ),
@@ -71,6 +95,7 @@ TABLES: Final = (
             "end_event:l:",
         ),
         ("cluster", "start_ms", "topic", "partition"),
+        ("-duration_us",),
     ),
     Table(
         "topic_windows",
@@ -127,6 +152,7 @@ TABLES: Final = (
             "cause:s:of the first window",
         ),
         ("cluster", "incident"),
+        ("?end_ms", "-total_us"),
     ),
     Table(
         "incident_chain",
@@ -143,6 +169,7 @@ TABLES: Final = (
             "text:s:for people",
         ),
         ("cluster", "incident", "ts_ms", "epoch", "node", "boot", "seq"),
+        ("-ts_ms",),
     ),
     Table(
         "timeline",
@@ -151,6 +178,7 @@ TABLES: Final = (
             "cluster:s:", "ts_ms:l:", "node:i:", "boot:s:", "epoch:i:", "seq:l:", "event:l:", "kind:s:", "text:s:"
         ),
         ("cluster", "ts_ms", "epoch", "node", "boot", "seq", "text"),
+        ("-ts_ms",),
     ),
     Table(
         "isr_changes",
@@ -169,6 +197,7 @@ TABLES: Final = (
             "event_name:s:",
         ),
         ("cluster", "topic", "partition", "epoch", "node", "boot", "seq"),
+        ("-ts_ms",),
     ),
     Table(
         "churn",
@@ -236,6 +265,7 @@ TABLES: Final = (
             "caught_up_ms:l:when the last of them joined",
         ),
         ("cluster", "begun_ms", "topic", "partition"),
+        ("-duration_us",),
     ),
     Table(
         "deletions",
@@ -252,6 +282,7 @@ TABLES: Final = (
             "blocked_by:s:reasons, separated by `; `",
         ),
         ("cluster", "asked_ms", "topic"),
+        ("-duration_us",),
     ),
     Table(
         "terms",
@@ -294,8 +325,8 @@ TABLES: Final = (
             "cluster:s:null where unknown",
             "node:i:",
             "boot:s:",
-            "what:s:`gap`, `missing`, `duplicate`, `chain`, `damaged`, `torn tail`, `unknown kind`, `unknown line`, "
-            "`clock skew`",
+            "what:s:`gap`, `missing`, `duplicate`, `chain`, `damaged`, `newer schema`, `torn tail`, "
+            "`unknown kind`, `unknown line`, `clock skew`",
             "first_seq:l:",
             "last_seq:l:",
             "file:s:",

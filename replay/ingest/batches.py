@@ -11,7 +11,9 @@ from replay.facts.buffer import Columns, is_constant
 from replay.facts.schema import COLUMNS, PLACE, Type
 
 DAMAGED: Final = "damaged"
-PROBLEMS: Final = (DAMAGED, "torn_tail", "unknown_kind", "unknown_line")
+TORN_TAIL: Final = "torn_tail"
+NEWER_SCHEMA: Final = "newer_schema"
+PROBLEMS: Final = (DAMAGED, TORN_TAIL, NEWER_SCHEMA, "unknown_kind", "unknown_line")
 """Kinds of facts that readers make of what they do not understand."""
 _TYPES: Final[Mapping[Type, pa.DataType]] = {
     "string": pa.string(),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Row, silent
+from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Row, Rows, silent
 from replay.facts.order import in_order
-from replay.facts.tables import BY_NAME, Table
+from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.job.checking import violations
 from replay.job.folding import Moment, partitions
 from replay.job.frames import facts_of, refusals
@@ -22,12 +22,14 @@ from replay.local.judge import PARTITIONS, VIOLATIONS
 class SparkEngine:
     """``replay.facts.engine.Engine``; its rows equal those of the plain engine."""
 
-    def __init__(self, spark: SparkSession | None = None, master: str | None = None) -> None:
+    def __init__(self, spark: SparkSession | None = None, master: str | None = None, *, most: int = MOST_ROWS) -> None:
         """The engine on a session.
 
         :param spark: a session that stays open; None: ``open_session``, until ``close``
         :param master: where a session that is opened runs; None: what Spark's configuration says
+        :param most: how many rows of a table it gives that grows with the log
         """
+        self._most = most
         self._owned = spark is None
         self.spark = spark or open_session({"spark.master": master} if master else None)
 
@@ -41,9 +43,7 @@ class SparkEngine:
         with refusals():
             return ingest(self.spark, inputs, self._folder(out), progress)
 
-    def tables(
-        self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent
-    ) -> dict[str, list[Row]]:
+    def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
         """The tables asked for (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
 
         :raises ReplayError: there are no facts below ``out``, or memory or disk did not suffice; says what to do
@@ -56,7 +56,7 @@ class SparkEngine:
             facts = facts_of(self.spark, out)
             queries = Queries(self.spark, facts)
             try:
-                return {table.name: self._rows(self._frame(table, facts, queries), table, progress) for table in wanted}
+                return {table.name: self._table(table, facts, queries, progress) for table in wanted}
             finally:
                 queries.forget()
 
@@ -80,15 +80,21 @@ class SparkEngine:
             raise ReplayError(f"{out} is no folder that the tasks can write: choose a folder that they share as --out")
         return Folder(self.spark, Path(out))
 
+    def _table(self, table: Table, facts: DataFrame, queries: Queries, progress: OnProgress) -> Rows:
+        rows = self._rows(self._frame(table, facts, queries), table, progress)
+        if table.keeps and len(rows) == self._most:
+            rows.left_out = queries.count(table) - self._most
+        return rows
+
     def _frame(self, table: Table, facts: DataFrame, queries: Queries) -> DataFrame:
         if table.name == PARTITIONS:
             return partitions(facts, self._buckets)
         if table.name == VIOLATIONS:
             return violations(self.spark, facts)
-        return queries.frame(table)
+        return queries.frame(table, self._most)
 
-    def _rows(self, frame: DataFrame, table: Table, progress: OnProgress) -> list[Row]:
+    def _rows(self, frame: DataFrame, table: Table, progress: OnProgress) -> Rows:
         with watched(self.spark, table.name, progress):
-            rows = in_order(table, frame.toArrow().to_pylist())
+            rows = Rows(in_order(table, frame.toArrow().to_pylist()))
         progress(Progress(table.name, len(rows), len(rows), "rows"))
         return rows

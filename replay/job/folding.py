@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from replay.facts.assemble import assemble
@@ -17,7 +17,7 @@ from replay.facts.results import partition_rows
 from replay.facts.schema import COLUMNS
 from replay.facts.tables import BY_NAME
 from replay.fold import ClusterState
-from replay.job.frames import FACTS, arrow, map_batches, struct
+from replay.job.frames import arrow, map_batches, struct
 from replay.records import (
     AssignmentRecord,
     GapRecord,
@@ -46,7 +46,10 @@ _KINDS: Final = tuple(
         PartitionStateRecord,
     )
 )
-_UNUSED: Final = frozenset({"date", "source", "file", "line", "hash", "prev", "bound", "unclean", "reason", "took_us"})
+_UNUSED: Final = frozenset(
+    {"date", "source", "file", "line", "hash", "prev", "broker", "unclean", "reason", "state", "queued_us", "took_us"}
+    | {"error", "attempts", "bytes", "zxid", "bound"}
+)
 _NEEDED: Final = tuple(column.name for column in COLUMNS if column.name not in _UNUSED)
 
 
@@ -102,20 +105,34 @@ def _until(facts: DataFrame, moment: Moment) -> DataFrame:
 
 def _since_snapshot(facts: DataFrame) -> DataFrame:
     """What follows the beginning of the last complete snapshot of each cluster, of the kinds that partitions need."""
-    begin, end = SnapshotBegin.kind, SnapshotEnd.kind
-    marks = facts.where(F.col("kind").isin(begin, end)).select("cluster", "kind", *ORDER).distinct().collect()
-    starts: dict[str, tuple[int, ...]] = {}
-    opened: dict[str, tuple[int, ...]] = {}
-    for cluster, kind, *key in sorted(marks, key=lambda mark: mark[2:]):
-        if kind == begin:
-            opened[cluster] = tuple(key)
-        elif cluster in opened:
-            starts[cluster] = opened[cluster]
+    starts = _starts(facts)
     wanted = facts.where(F.col("kind").isin(*_KINDS))
+    if starts and facts.select("cluster").distinct().count() == len(starts):
+        # Said of columns alone, without the cluster, which no file has: so what nobody needs is not even read.
+        wanted = wanted.where(_from(min(starts.values())))
     for cluster, start in starts.items():
-        first = F.struct(*(F.lit(value).cast(FACTS[name].dataType) for name, value in zip(ORDER, start, strict=True)))
-        wanted = wanted.where((F.col("cluster") != cluster) | (_key() >= first))
+        wanted = wanted.where((F.col("cluster") != cluster) | _from(start))
     return wanted
+
+
+def _starts(facts: DataFrame) -> dict[str, Row]:
+    """Where the last complete snapshot of each cluster begins; clusters that have none are left out."""
+    begin, end = (
+        facts.where(F.col("kind") == record.kind).select("cluster", _key().alias("key"))
+        for record in (SnapshotBegin, SnapshotEnd)
+    )
+    ends = end.groupBy("cluster").agg(F.max("key").alias("end"))
+    complete = begin.join(F.broadcast(ends), "cluster").where(F.col("key") < F.col("end"))
+    return dict(complete.groupBy("cluster").agg(F.max("key")).collect())
+
+
+def _from(start: Row) -> Column:
+    """Whether a record stands at this place or after it, column by column so that readers of Parquet understand it."""
+    *first, last = ORDER
+    follows: Column = F.col(last) >= start[last]
+    for name in reversed(first):
+        follows = (F.col(name) > start[name]) | ((F.col(name) == start[name]) & follows)
+    return follows
 
 
 def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -40,6 +40,8 @@ _ARROW: Final[dict[Type, pa.DataType]] = {
 }
 PANDAS_DOUBT: Final = "PySpark does not yet fully support pandas"
 _OF_A_TASK: Final = re.compile(r"(?:ReplayError|OSError|\w+Error): (?P<said>.+)")
+_OF_JAVA: Final = re.compile(r"^(?:: |Caused by: )(?P<cause>.+)", re.MULTILINE)
+_EXCEPTION: Final = re.compile(r"(?:[\w$]+\.)+(?P<name>[\w$]+(?:Exception|Error))")
 OverBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -87,6 +89,17 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as problem:
-        said = [match["said"] for match in _OF_A_TASK.finditer(str(problem))]
-        what = said[-1] if said else str(problem).strip().partition("\n")[0]
-        raise ReplayError(f"Spark gave up: {what}") from problem
+        raise ReplayError(f"Spark gave up: {root_cause(str(problem))}") from problem
+
+
+def root_cause(trace: str) -> str:
+    """What started it all, in one line: what a task said last, else the innermost exception that Java tells of."""
+    said = [match["said"] for match in _OF_A_TASK.finditer(trace)]
+    if said:
+        return said[-1]
+    causes = [match["cause"] for match in _OF_JAVA.finditer(trace)]
+    parts = (causes or [trace.strip().partition("\n")[0]])[-1].split(": ")
+    while len(parts) > 1 and _EXCEPTION.fullmatch(parts[1]):
+        del parts[0]
+    name = _EXCEPTION.fullmatch(parts[0])
+    return ": ".join([name["name"] if name is not None else parts[0], *parts[1:]])

@@ -5,18 +5,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from replay.facts.engine import Inputs, ReplayError
 from replay.ingest.inputs import EXPECTED, FORMATS, Source, format_of, without_twins
 from replay.ingest.units import Unit, find_units, options_of, units_of
+from replay.job.frames import root_cause
 from replay.job.reading import Read, bare, from_contents, names_of, on_this_host
 
 _REMOTE: Final = re.compile(r"(?P<prefix>[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(?P<path>/.*)")
 _FILE: Final = "file:"
 _TASKS: Final = 512
+_NEXT: Final = (
+    "look whether the path is there and its host can be reached, and whether Spark has Hadoop's connector for it on its"
+    " class path (for s3a: --packages org.apache.hadoop:hadoop-aws:VERSION) and credentials in its configuration"
+)
 
 
 class Listed(NamedTuple):
@@ -59,8 +65,8 @@ def _list(spark: SparkSession, prefix: str, paths: Sequence[str], inputs: Inputs
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         files = reader.load(list(paths)).select("path", "length", F.unix_micros("modificationTime")).collect()
-    except AnalysisException as problem:
-        raise ReplayError(f"cannot read {', '.join(paths)}: {problem.getMessage() or problem}") from None
+    except (PySparkException, Py4JError) as problem:
+        raise ReplayError(f"cannot read {', '.join(paths)}: {root_cause(str(problem))}; {_NEXT}") from None
     status = {Path(bare(path, prefix)): (length, micros * 1000) for path, length, micros in files}
     kept = sorted(without_twins(sorted(status)))
     sources = list(_sources(kept, status, inputs))

@@ -21,13 +21,20 @@ class Queries:
         self._kept: dict[str, DataFrame] = {}
         facts.createOrReplaceTempView("facts")
 
-    def frame(self, table: Table) -> DataFrame:
-        """A table with its types, in any order."""
+    def frame(self, table: Table, most: int) -> DataFrame:
+        """A table with its types, in any order; if it grows with the log, the ``most`` rows that count most."""
         for name in needed([table.name]):
             if name not in self._kept:
                 self._define(name)
         columns = [F.col(field.name).cast(field.dataType) for field in struct(table.columns)]
-        return self._kept[table.name].select(*columns)
+        frame = self._kept[table.name]
+        if table.keeps:
+            frame = self._spark.sql(f"SELECT * FROM {table.name} ORDER BY {table.order_by(table.keeps)} LIMIT {most}")  # noqa: S608
+        return frame.select(*columns)
+
+    def count(self, table: Table) -> int:
+        """How many rows a table has whose frame was asked for."""
+        return self._kept[table.name].count()
 
     def forget(self) -> None:
         """Give back what was kept, and the names."""

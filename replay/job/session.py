@@ -1,11 +1,15 @@
 """The Spark session: what the surroundings ask for, and a small quiet one of our own if they ask for nothing."""
 
 import os
+import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, current_thread, main_thread
+from types import FrameType
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -24,13 +28,17 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": _LOOPBACK,
     "spark.driver.host": _LOOPBACK,
     "spark.driver.memory": "1g",
-    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
+    # A sort goes to disk long before the heap is full, so that its memory does not grow with the log.
+    "spark.shuffle.spill.maxRecordsSizeForSpillThreshold": "32m",
     # Nothing is put there, but Spark makes the folder: by default wherever the operator stands.
     "spark.sql.warehouse.dir": tempfile.gettempdir(),
 }
+# Java's usual collector takes as much of the heap as it may have, and the more the longer it runs. This one takes what
+# is in use; it has a little from the beginning, so that the memory of a session does not depend on when it collects.
+_HEAP: Final = "-XX:+UseSerialGC -Xms192m -XX:+AlwaysPreTouch"
 _FOR_EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Fewer and larger batches: most of a batch's price is paid once.
@@ -46,18 +54,44 @@ def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
     it is a process of our own: on all cores, with one GiB, without its web pages, and reachable from this host only.
 
     :param options: Spark's options, which come before ours
+    :raises KeyboardInterrupt: Ctrl-C was pressed; only once Spark has started, and so can be ended
     """
     settings = dict(_FOR_EVERY_SESSION)
     if not is_configured(os.environ):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         logging = Path(__file__).with_name("log4j2.properties").as_uri()
-        settings |= {**_LOCAL, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+        settings |= {**_LOCAL, "spark.driver.extraJavaOptions": f"{_HEAP} -Dlog4j2.configurationFile={logging}"}
     warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
     builder = SparkSession.builder.appName("controllerd replay")
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _ctrl_c_waits():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Ctrl-C takes effect behind the block: a JVM that loses its parent while it starts would run for ever.
+
+    :raises KeyboardInterrupt: it was pressed meanwhile
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    pressed = Event()
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # Spark sets one of its own, which ends its jobs as well
+            signal.signal(signal.SIGINT, before)
+    if pressed.is_set():
+        raise KeyboardInterrupt
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Row, silent
+from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Rows, silent
 from replay.facts.order import in_order
-from replay.facts.tables import BY_NAME
+from replay.facts.tables import BY_NAME, MOST_ROWS
 from replay.ingest.ledger import Ledger
 from replay.ingest.parquet import FACTS
 from replay.local.duck import MEMORY, duck
@@ -21,22 +21,22 @@ _NO_FACTS: Final = "there are no facts in {}: run `controllerctl replay ingest` 
 class LocalEngine:
     """Implements ``replay.facts.engine.Engine`` for files of this host."""
 
-    def __init__(self, *, processes: int | None = None, memory: str = MEMORY) -> None:
+    def __init__(self, *, processes: int | None = None, memory: str = MEMORY, most: int = MOST_ROWS) -> None:
         """
         :param processes: how many work side by side; None: as many as there are processors, at most two, and one
             where there is little to do
         :param memory: what DuckDB may take, as ``1GB``; what needs more goes to disk, beside the facts
+        :param most: how many rows of a table it gives that grows with the log
         """
         self._processes = processes
         self._memory = memory
+        self._most = most
 
     def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
         """See ``Engine.ingest``."""
         return ingest(inputs, _folder(out), progress, processes=self._processes)
 
-    def tables(
-        self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent
-    ) -> dict[str, list[Row]]:
+    def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
         """See ``Engine.tables``. The segments must still lie where they were ingested from."""
         folder = _folder(out)
         wanted = _known(BY_NAME if names is None else names)
@@ -47,22 +47,22 @@ class LocalEngine:
     def close(self) -> None:
         """Nothing outlives a call."""
 
-    def _queried(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, list[Row]]:
+    def _queried(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, Rows]:
         if not (out / FACTS).is_dir():
             raise ReplayError(_NO_FACTS.format(out))
         if not names:
             return {}
         with duck(out, memory=self._memory, threads=self._processes or workers()) as opened:
             opened.read(out / FACTS)
-            return opened.tables(names, progress)
+            return opened.tables(names, progress, most=self._most)
 
-    def _judged(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, list[Row]]:
+    def _judged(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, Rows]:
         if not names:
             return {}
         with Ledger(out) as ledger:
             segments, lines = ledger.segments, ledger.segment_lines
         found = judge(segments, names, progress, lines=lines, processes=self._processes)
-        return {name: in_order(BY_NAME[name], rows) for name, rows in found.items()}
+        return {name: Rows(in_order(BY_NAME[name], rows)) for name, rows in found.items()}
 
 
 def _folder(out: str) -> Path:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, silent
-from replay.ingest.batches import PROBLEMS
+from replay.ingest.batches import NEWER_SCHEMA, PROBLEMS
 from replay.ingest.ledger import Ledger
 from replay.ingest.parquet import FactFiles
 from replay.ingest.units import Unit, find_units, read_unit
@@ -83,10 +83,14 @@ def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> Coun
     with FactFiles(out, name) as files:
         for batch in batches:
             files.write(batch)
-            lines += pc.sum(pc.equal(batch.column("row"), 0)).as_py()
+            lines += pc.sum(pc.and_(pc.equal(batch.column("row"), 0), _is_of_a_line(batch))).as_py()
             facts += batch.num_rows
             problems += pc.sum(pc.is_in(batch.column("kind"), pa.array(PROBLEMS))).as_py()
     return Counts(lines, facts, problems)
+
+
+def _is_of_a_line(batch: pa.RecordBatch) -> pa.Array:
+    return pc.not_equal(batch.column("kind"), NEWER_SCHEMA)
 
 
 def _content(unit: Unit) -> int:

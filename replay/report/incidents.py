@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from replay.moments import duration, moment
 from replay.report.charts.axis import Axis
 from replay.report.charts.load import Load, load
 from replay.report.meta import Meta, Row, Tables
 from replay.report.rows import number, of, optional, place, text
-from replay.report.text import at_command, count, duration, moment
+from replay.report.text import at_command, count
 
 MOST_SHOWN: Final = 20
 MOST_LINKS: Final = 60

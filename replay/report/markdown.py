@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from replay.moments import STILL_LASTS, duration, moment
 from replay.report.incidents import Incident, incidents
 from replay.report.meta import Meta, Row, Tables, severity_rank
 from replay.report.page import checked
 from replay.report.rows import number, of, optional, text
 from replay.report.summary import tiles, verdict
-from replay.report.text import STILL_LASTS, count, duration, moment, sign
+from replay.report.text import count, sign
 
 WORST: Final = 10
 _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")

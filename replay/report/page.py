@@ -10,6 +10,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from replay.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.charts.heat import Heat, heat
 from replay.report.charts.lanes import Bar, Lane, mark_lanes, term_bars
@@ -18,7 +19,7 @@ from replay.report.incidents import incidents
 from replay.report.meta import Invariant, Meta, Row, Tables, severity_rank
 from replay.report.rows import clusters, number, of, optional, text, within
 from replay.report.summary import tiles, verdict
-from replay.report.text import at_command, count, moment, unbroken
+from replay.report.text import at_command, count, unbroken
 from replay.report.views import VIEWS, data
 
 MOST_EVIDENCE: Final = 20

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
+from replay.moments import duration
 from replay.report.meta import Meta, Row, Tables
 from replay.report.rows import number, of, total
-from replay.report.text import count, duration, joined
+from replay.report.text import count, joined
 
 Level = Literal["good", "warn", "bad"]
-HARMLESS: Final = frozenset({"clock skew", "duplicate", "torn tail", "unknown kind", "unknown line"})
+HARMLESS: Final = frozenset({"clock skew", "duplicate", "newer schema", "torn tail", "unknown kind", "unknown line"})
 """Findings about a log that take nothing away from what it tells. A torn tail was never a whole record."""
 
 _FINDINGS: Final = {
@@ -19,6 +20,7 @@ _FINDINGS: Final = {
     "clock skew": ("clock is off", "clocks are off"),
     "damaged": ("line is damaged", "lines are damaged"),
     "torn tail": ("torn tail", "torn tails"),
+    "newer schema": ("record of a newer schema", "records of a newer schema"),
     "unknown kind": ("record of an unknown kind", "records of unknown kinds"),
     "unknown line": ("line that nobody understood", "lines that nobody understood"),
 }

@@ -1,55 +1,13 @@
-"""Moments, durations, counts, names and commands as people read them. Nothing here is HTML or Markdown yet."""
+"""Counts, names and commands as people read them. Nothing here is HTML or Markdown yet."""
 
 import re
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
-_EARLIEST_MS: Final = -62_135_596_800_000
-_LATEST_MS: Final = 253_402_300_799_999
+from replay.moments import moment
+
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:µs|ms|s|min|h|d)\b)")
-STILL_LASTS: Final = "still lasts"
-NOTHING: Final = "–"  # noqa: RUF001  (a dash is meant)
-
-
-def moment(ms: int | None) -> str:
-    """As ``2026-01-31T03:14:07.123Z``; what no calendar has stays a number."""
-    if ms is None:
-        return NOTHING
-    if not _EARLIEST_MS <= ms <= _LATEST_MS:
-        return f"{ms} ms"
-    seconds, rest = divmod(ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
-
-
-def duration(us: int | None) -> str:
-    """In the units that matter: ``850 µs``, ``250 ms``, ``63.2 s``, ``4 min 12 s``, ``3 h 05 min``, ``2 d 4 h``."""
-    if us is None:
-        return STILL_LASTS
-    if us < 0:
-        return f"-{duration(-us)}"
-    if us < 1000:
-        return f"{us} µs"
-    if us < 1_000_000:
-        return f"{_short(us / 1000)} ms"
-    seconds = us / 1_000_000
-    return f"{_short(seconds)} s" if seconds < 120 else _long(round(seconds))
-
-
-def _short(value: float) -> str:
-    """Three digits that matter, no zeros after the point."""
-    text = f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _long(seconds: int) -> str:
-    minutes, s = divmod(seconds, 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    if days >= 2:
-        return f"{days} d {h} h"
-    return f"{hours} h {m:02d} min" if hours >= 2 else f"{minutes} min {s:02d} s"
 
 
 def unbroken(sentence: str) -> str:

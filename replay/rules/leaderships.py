@@ -4,14 +4,16 @@ What is compared is worked out once per record (``OwnWrites``) and shared by the
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, LeaderRecoveryState, TopicPartition
+from replay.fold import ClusterState, PartitionPicture
 from replay.records import DecisionRecord, LeadershipRecord
 from replay.rules.base import Entry, Evidence, LeadershipChange, Rule
 
 ALTER_PARTITION: Final = "AlterPartitionReceived"
+_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "Relieve"})
 
 
 class OwnChanges(Rule):
@@ -89,20 +91,25 @@ class FirstEligibleLeads(Rule):
         known = entry.state.partition(tp)
         if known is None:
             return
-        eligible = self._eligible(record.strategy, record.isrs[index], entry)
+        eligible = _eligible(tp, known, record.strategy, record.isrs[index], entry.state)
         replicas = known.assignment.replicas
         candidates = replicas[:1] if record.strategy == "Preferred" else replicas
         first = next((broker for broker in candidates if eligible is None or broker in eligible), None)
         if eligible is not None and first != record.leaders[index]:
             yield f"{tp}: {record.strategy} took {record.leaders[index]}, first in {list(replicas)} is {first}"
 
-    def _eligible(self, strategy: str, isr: list[int], entry: Entry) -> set[int] | None:
-        """Who could be taken, None where a record does not say it: after Offline the ISR has but online members."""
-        if strategy == "Offline":
-            return set(isr)
-        if strategy in {"Preferred", "ControlledShutdown"}:
-            return set(isr) & entry.state.live
+
+def _eligible(
+    tp: TopicPartition, known: PartitionPicture, strategy: str, isr: Sequence[int], state: ClusterState
+) -> set[int] | None:
+    """Who could be taken, None where a record does not say it: after Offline the ISR has but online members."""
+    if strategy == "Offline":
+        return set(isr)
+    if strategy not in _AMONG_THE_LIVE:
         return None
+    relieved = known.leadership.leader if known.leadership is not None and strategy == "Relieve" else None
+    failed = {broker for broker, dirs in state.offline_dirs.items() if tp in dirs}
+    return (set(isr) & state.live) - failed - {relieved}
 
 
 class LeaderAsksForIsr(OwnChanges):

@@ -126,10 +126,18 @@ WHERE kind = 'event_end' AND NOT (COALESCE(after, '') = 'done' AND name LIKE '%R
 """What may stand in the chain of an incident, and how important it is (1: most). That brokers answered is no news."""
 
 INCIDENT_CHAIN: Final = """
-WITH bounds AS (
-    SELECT cluster, incident, MIN(start_ms) - 30000 AS from_ms, MAX(quiet_ms) + 5000 AS to_ms
+WITH weighed AS (
+    SELECT cluster, incident, MIN(start_ms) - 30000 AS from_ms, MAX(quiet_ms) + 5000 AS to_ms,
+        MAX(lasts) AS lasting, SUM(lost_us) AS total_us
     FROM incident_windows
     GROUP BY cluster, incident
+),
+bounds AS (
+    SELECT cluster, incident, from_ms, to_ms
+    FROM weighed
+    QUALIFY ROW_NUMBER() OVER (
+        PARTITION BY cluster ORDER BY lasting DESC NULLS LAST, total_us DESC NULLS LAST, incident NULLS FIRST
+    ) <= 200
 ),
 marks AS (
     SELECT cluster, from_ms AS ts_ms, 0 AS is_moment, incident, CAST(NULL AS INT) AS node, CAST(NULL AS STRING) AS boot,
@@ -157,4 +165,5 @@ QUALIFY ROW_NUMBER() OVER (
         p.seq NULLS FIRST, p.kind NULLS FIRST, p.text NULLS FIRST
 ) <= 200
 """
-"""Incidents are more than a minute apart, so what is near the one cannot be near the next: no join over ranges."""
+"""The 200 worst of each cluster. Incidents are more than a minute apart, so what is near the one cannot be near the
+next: no join over ranges."""

@@ -106,6 +106,11 @@ WITH found AS (
         'the line does not name the hash of the one before it', 1000
     FROM seams WHERE breaks_chain
     UNION ALL
+    SELECT cluster, node, boot, 'newer schema', CAST(GET_JSON_OBJECT(data, '$.first_seq') AS BIGINT),
+        CAST(GET_JSON_OBJECT(data, '$.last_seq') AS BIGINT), file, line,
+        CAST(GET_JSON_OBJECT(data, '$.lines') AS BIGINT), reason, 20
+    FROM facts WHERE kind = 'newer_schema'
+    UNION ALL
     SELECT cluster, node, boot, REPLACE(kind, '_', ' '), seq, seq, file, line, 1,
         CASE kind WHEN 'unknown_kind' THEN name WHEN 'unknown_line' THEN data ELSE reason END, 20
     FROM facts WHERE kind IN ('damaged', 'torn_tail', 'unknown_kind', 'unknown_line')

@@ -9,7 +9,7 @@ from controllerd.audit.segments import DiskFile, FileOpener
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from replay.envelope import Envelope
-from replay.observation import ObservationRecord
+from replay.observation import AdminRecord, ObservationRecord
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -75,6 +75,9 @@ ONE_OF_EACH: Final[tuple[Record, ...]] = (
     ZkWriteRecord(12, 4711, 0.5, ["set"], ["/brokers/topics/a"], [3], ["ok"], [4], ambiguous=True),
     RequestRecord("LeaderAndIsr", 7, [1], [77], ["a"], [0], [1], [4], [9], is_new=[True]),
     ResponseRecord(1, 77, "LeaderAndIsr", 7, 5, 120, 1, 2.5, 0, {"a-0": 3}),
+    AdminRecord(
+        "done", "9f2c", "elections", "User:alice", "127.0.0.1", "drill", "1 done", ["t-0"], ["done"], ["1 -> 2"]
+    ),
     AlarmRecord("bad znode", 'quote " and newline \n and \u2028'),
     ObservationRecord(
         "broker died", ["1"], 7, ["a"], [0], [1], [3], [[1, 2]], [2], [4], [[2]], [2], [4], [[2]], ["equal"]

@@ -245,9 +245,11 @@ async def test_a_segment_that_is_compressed_while_it_is_read_is_found_again(tmp_
     assert len(list(read_lines(first))) == 5
 
 
-def test_a_newer_schema_is_noted(log: Path) -> None:
-    rewrite(segment_of(log), lambda lines: [line.replace(b'{"v":1', b'{"v":2') for line in lines])
-    assert "written with schema 2, this version knows 1" in verify(log).notes
+def test_lines_of_a_newer_schema_are_counted_and_noted(log: Path) -> None:
+    rewrite(segment_of(log), lambda lines: [*lines[:4], *(line.replace(b'{"v":1', b'{"v":2') for line in lines[4:])])
+    report = verify(log)
+    assert report.newer_lines == 5
+    assert any(note.startswith("5 lines were written with schema 2, this version knows 1: ") for note in report.notes)
 
 
 def test_a_record_with_other_fields_is_counted_and_left_out(log: Path) -> None:

@@ -9,7 +9,7 @@ from controllerd.audit.findings import Harm
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS, Head
 from controllerd.audit.reader import Report, verify
-from controllerd.audit.segments import list_segments
+from controllerd.audit.segments import compress, list_segments
 from replay.records import AlarmRecord
 from tests.audit.forgery import Line, Log, Part, line, lines_of, relinked, swapped, write, written
 from tests.audit.samples import CLUSTER, NODE, alarms, read_log, write_log
@@ -92,7 +92,9 @@ async def test_damage_is_named_where_it_is(tmp_path: Path) -> None:
     for boot in ("one", "two"):
         await write_log(tmp_path, *alarms(3), boot=boot)
     directory = await write_log(tmp_path, *alarms(3), boot="three")
-    damaged = list_segments(directory)[1].path
+    second = list_segments(directory)[1]
+    # A writer that is closed on a busy machine leaves compressing to the next one.
+    damaged = second.path if second.is_compressed else compress(second.path)
     damaged.write_bytes(damaged.read_bytes()[:9])
 
     (finding,) = verify(directory).findings

@@ -16,6 +16,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from controllerd.dev.cluster import BROKER_IDS, open_cluster
+from controllerd.dev.errors import DevError
 from controllerd.dev.load import LoadResult, ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.errors import StoreUnavailable
@@ -42,6 +43,7 @@ REFUSALS: Final = {
     ErrorCode.request_timed_out,
 }
 """What the controller may answer to steps that do not fit the moment."""
+EXPIRED: Final = "ZooKeeperClientExpiredException"
 SETTINGS: Final = {"CONTROLLERD__KAFKA__LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS": "20"}
 
 
@@ -184,8 +186,17 @@ class Run:
         return f"gone after {time.monotonic() - since:.1f} s"
 
     async def _start(self, step: Step) -> str:
-        self._in_background(f"broker {step.broker}", self.cluster.brokers[step.broker].start())
+        self._in_background(f"broker {step.broker}", self._start_as_supervisor(step.broker))
         return "on its way"
+
+    async def _start_as_supervisor(self, broker: int) -> None:
+        """A broker ends by itself when its session expires while it starts; whoever runs it starts it again."""
+        try:
+            await self.cluster.brokers[broker].start()
+        except DevError as error:
+            if EXPIRED not in str(error):
+                raise
+            await self.cluster.brokers[broker].start()
 
     async def _end_controller(self, step: Step) -> str:
         """The active one, and it is started again at once; the other one, or a broker for a while, takes over."""

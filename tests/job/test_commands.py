@@ -18,6 +18,14 @@ from tests.replay.logs import good_log
 GOOD = lines_in("good", good_log())
 
 
+def children_of(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def are_running(processes: list[str]) -> bool:
+    return any(Path(f"/proc/{process}").exists() for process in processes)
+
+
 async def test_following_without_spark_is_refused(tmp_path: Path) -> None:
     command = ("replay", "run", str(tmp_path), "--engine", "local", "--follow", "--out", str(tmp_path / "out"))
     outcome = await controllerctl(*command)
@@ -45,3 +53,22 @@ async def test_a_run_that_follows_ends_by_a_signal_with_its_verdict(tmp_path: Pa
     assert outcome.code == 0, outcome.err
     assert "no invariant violated; the log is complete." in outcome.out
     assert (out / "report.html").exists()
+
+
+@pytest.mark.real
+@pytest.mark.timeout(500)
+async def test_ctrl_c_while_spark_starts_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
+    write_segment(tmp_path / "log", GOOD)
+    command = ("replay", "run", str(tmp_path / "log"), "--engine", "spark", "--out", str(tmp_path / "out"))
+    process = await start(*command)
+    while not (children := children_of(process.pid)):
+        assert process.returncode is None, await outcome_of(process)
+        await anyio.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    outcome = await outcome_of(process)
+    assert outcome.code == 130, outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("controllerctl: interrupted: ")
+    while are_running(children):
+        assert process.returncode == 130
+        await anyio.sleep(0.02)

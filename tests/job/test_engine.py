@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from controllerd.audit.lines import GENESIS, digest, encode_line
 from controllerd.audit.segments import compress
-from replay.facts.engine import Inputs, ReplayError, Row
+from replay.facts.engine import Inputs, ReplayError, Rows
 from replay.facts.tables import TABLES
 from replay.job.engine import SparkEngine
 from replay.job.folding import Moment
@@ -28,8 +28,8 @@ OTHER_NODE: Final = 2_000_000_001
 class Compared:
     """The tables of both engines over the same logs."""
 
-    plain: dict[str, list[Row]]
-    spark: dict[str, list[Row]]
+    plain: dict[str, Rows]
+    spark: dict[str, Rows]
     out: str
     logs: Path
 
@@ -90,6 +90,20 @@ def test_a_table_has_the_rows_of_the_plain_engine(compared: Compared, name: str)
 
 def test_the_logs_fill_every_table_that_they_should(compared: Compared) -> None:
     assert [name for name, rows in compared.plain.items() if not rows] == []
+
+
+def test_of_a_table_that_grows_with_the_log_both_engines_keep_and_count_the_same_rows(
+    compared: Compared, spark: SparkSession
+) -> None:
+    names = [table.name for table in TABLES if table.keeps]
+    plain = LocalEngine(most=3).tables(compared.out.replace("SparkEngine", "LocalEngine"), names)
+    job = SparkEngine(spark, most=3).tables(compared.out, names)
+    assert job == plain
+    for name in names:
+        every = compared.plain[name]
+        assert (len(plain[name]), plain[name].left_out) == (min(3, len(every)), max(0, len(every) - 3)), name
+        assert job[name].left_out == plain[name].left_out
+        assert [row for row in every if row in plain[name]] == plain[name]
 
 
 def test_files_that_hadoop_opens_give_the_same_facts(compared: Compared, engine: SparkEngine, tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ JOINED: Final = [
 MOVING: Final[list[Record]] = [*event("BrokerChange", *JOINED), *moved("begun", [3, 2, 1], [3], [1])]
 """Broker 3 joins, and the partition is on its way from 1,2 to 3,2."""
 SYNCED: Final = event("AlterPartitionReceived", *write(11, 2, 4, [2, 1, 3]))
+LIT: Final = [*moved("begun", [1, 2, 3], [3], []), *event("AlterPartitionReceived", *write(11, 2, 4, [2, 1, 3]))]
 STARTED: Final[list[Record]] = [DeletionRecord(["a", "a"], ["queued", "started"], [None, None])]
 DELETED: Final = ReplicaStateRecord(["a"], [0], [1], ["ReplicaDeletionStarted"], ["ReplicaDeletionSuccessful"])
 OFFLINE: Final = PartitionStateRecord(["a"], [0], ["OnlinePartition"], ["OfflinePartition"])
@@ -238,6 +239,8 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-15", more(*event("BrokerChange", decision("Offline", 2, [2, 1])))),
     ("I-15", more(*event("ControlledShutdown", decision("ControlledShutdown", 2, [2, 1])))),
     ("I-15", more(*event("AutoPreferredReplicaLeaderElection", decision("Preferred", 2, [2, 1])))),
+    ("I-15", more(*event("DrainBroker", decision("Relieve", 2, [2, 1])))),
+    ("I-15", more(*event("BrokerChange", *JOINED), *LIT, *event("DrainBroker", decision("Relieve", 3, [2, 1, 3])))),
     ("I-16", more(*moved("begun", [2, 1, 3], [], []))),
     ("I-16", more(*moved("begun", [3, 2], [3], []))),
     ("I-16", more(*MOVING, *moved("overridden", [4, 2], [4], []))),
@@ -458,6 +461,28 @@ def test_the_election_and_persistent_parents_are_written_without_fence() -> None
     )
     parents = ZkWriteRecord(-1, 2, 1.0, ["create"], ["/config/topics"], [-1], ["ok"], [0])
     assert list(check(with_more(good_log(), election, parents))) == []
+
+
+def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays_in_sync() -> None:
+    paused = ["/controllerd", "/controllerd/pauses"]
+    log = with_more(
+        good_log(),
+        *event(
+            "DrainBroker",
+            ZkWriteRecord(12, 5002, 1.0, ["create"] * 2, paused, [-1] * 2, ["ok"] * 2, [0] * 2),
+            decision("Relieve", 1, [2, 1]),
+            *write(11, 1, 5, [2, 1]),
+        ),
+        ZkWriteRecord(12, 5003, 1.0, ["setData"], ["/controllerd/throttle"], [3], ["ok"], [4]),
+    )
+    assert list(check(log)) == []
+
+
+@pytest.mark.parametrize(("strategy", "leader"), [("ControlledShutdown", 2), ("Relieve", 1)])
+def test_a_replica_on_a_failed_log_directory_is_not_eligible(strategy: str, leader: int) -> None:
+    failed = OfflineDirsRecord(3, ["a"], [0])
+    log = with_more(good_log(), *MOVING, *SYNCED, *event("X", failed, decision(strategy, leader, [2, 1, 3])))
+    assert list(check(log)) == []
 
 
 def test_a_term_that_is_renewed_is_announced_with_the_old_epoch_and_won_with_the_next() -> None:

@@ -96,7 +96,10 @@ def test_no_more_is_read_than_the_moment_takes() -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"time_ms": 5}, "no record of time (ms) 5: the log begins later, with seq 1 of node 2000000000"),
+        (
+            {"time_ms": 5},
+            "no record of time 1970-01-01T00:00:00.005Z: the log begins later, with seq 1 of node 2000000000",
+        ),
         ({"seq": 500}, "no record of seq 500: the last one before is seq 32 of node 2000000000"),
         ({"seq": 5, "node": 3}, "no record of seq 5, node 3: the last one before is seq 32"),
         ({"epoch": 6}, "no record of epoch 6: the log begins later"),

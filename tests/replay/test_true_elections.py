@@ -14,6 +14,7 @@ from events.elections import (
     ElectionType,
     ReplicaLeaderElection,
 )
+from events.operator import DrainBroker, Resume, ThrottleReassignments
 from replay.fold import ClusterState, apply
 from replay.invariants import check
 from tests.fakes.requester import ALICE
@@ -106,6 +107,26 @@ async def controlled_shutdown(world: World) -> None:
     await bring_back(world, 1)
 
 
+async def drained(world: World) -> None:
+    """Relieved of what it leads, it stays in sync; it leads again when the pause that goes with it is over."""
+    await world.call(DrainBroker(BrokerId(1), leaders_only=True, reason="a new disk", by="ann"))
+    await fire(world, AutoPreferredReplicaLeaderElection())
+    await world.call(Resume("drain-1", "the disk is in", "ann"))
+    await fire(world, AutoPreferredReplicaLeaderElection())
+
+
+async def drained_whole(world: World) -> None:
+    await world.call(DrainBroker(BrokerId(1), leaders_only=False, reason="a new disk", by="ann"))
+    await kill(world, 1)
+    await bring_back(world, 1)
+
+
+async def throttled(world: World) -> None:
+    await bring_back(world, 3)
+    await world.call(ThrottleReassignments(1_000_000, {tp("t"): (BrokerId(3), BrokerId(2))}, "ann"))
+    await go_and_return(world)
+
+
 async def features(world: World) -> None:
     await world.call(UpdateFeatures(ALICE, {"f": FeatureUpdate(1, allow_downgrade=False)}))
     world.tree.put("/feature", b"{")
@@ -125,6 +146,9 @@ STORIES = [
     unclean_by_default,
     log_directory,
     controlled_shutdown,
+    drained,
+    drained_whole,
+    throttled,
     features,
 ]
 

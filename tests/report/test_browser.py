@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from replay.moments import duration, moment
 from replay.report.files import write_report
-from replay.report.text import duration, moment
 from replay.report.views import VIEWS
 from tests.report.browser import Page, chromium
 from tests.report.picture import SHOTS, pictures

@@ -250,6 +250,8 @@ class Deriver:
             if tp in self._known.offline:
                 return
             self._known.offline.add(tp)
+        else:
+            self._known.offline.discard(tp)
         yield row
 
     def _refused(self, row: Fields) -> Iterator[Fields]:

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from replay.moments import duration, moment
 from replay.report.charts.axis import Axis
 from replay.report.meta import Row
 from replay.report.rows import number, text, total
-from replay.report.text import duration, moment
 
 CLASSES: Final = 5
 MOST_TOPICS: Final = 200

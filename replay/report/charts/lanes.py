@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from replay.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.meta import Row, Tables
 from replay.report.rows import number, of, optional, text, within
-from replay.report.text import moment
 
 SLOTS: Final = 120
 MOST_TERMS: Final = 400

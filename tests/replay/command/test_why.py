@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from controllerd.core.model import TopicPartition
-from replay.command.moments import parse_moment
 from replay.command.story import tell
 from replay.command.why import Explanation, explain, parse_partition
+from replay.moments import parse_moment
 from replay.records import AssignmentRecord, BrokersRecord, DeletionRecord, OfflineDirsRecord, TermRecord, TopicsRecord
 from replay.travel import Logged
 from tests.replay.command.lives import (

@@ -1,5 +1,6 @@
 """Facts lead to the same picture of the cluster as the records that they were made of."""
 
+from dataclasses import replace
 from typing import Final
 
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from replay.facts.assemble import FOLDED_KINDS, assemble
 from replay.facts.buffer import Columns, FactBuffer
 from replay.facts.explode import explode
 from replay.fold import ClusterState, apply
-from replay.records import GapRecord, SessionRecord, TermRecord
+from replay.records import GapRecord, LeadershipRecord, SessionRecord, TermRecord
 from tests.audit.samples import ONE_OF_EACH
 from tests.fakes.world import World
 from tests.handlers import test_faults as faults
@@ -92,4 +93,14 @@ def test_the_envelope_comes_back_with_its_record() -> None:
 
 
 def test_of_no_facts_nothing_comes() -> None:
-    assert list(assemble({"seq": [], "node": [], "boot": []})) == []
+    assert list(assemble({"cluster": [], "seq": [], "node": [], "boot": []})) == []
+
+
+def test_clusters_that_number_their_records_alike_do_not_mix() -> None:
+    leads = LeadershipRecord(["t"], [0], [1], [0], [[1]], [1], [0], [0])
+    buffer = FactBuffer()
+    for cluster in ("one", "two"):
+        [(envelope, record)] = log_of([leads])
+        explode(buffer, replace(envelope, cluster=cluster), record, file="file", line=1)
+    found = [(envelope.cluster, record) for envelope, record in assemble(buffer.take())]
+    assert found == [("one", leads), ("two", leads)]

@@ -1,5 +1,6 @@
 """Every line of a segment becomes facts; what cannot be read becomes facts that say so."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,16 @@ def test_a_kind_that_is_not_known_is_told_by_name(tmp_path: Path) -> None:
     path = write_segment(tmp_path, [line.replace(b'"kind":"alarm"', b'"kind":"weather"')])
     [row] = rows_of(read_facts(path, "segment"))
     assert (row["kind"], row["name"], row["seq"]) == ("unknown_kind", "weather", 1)
+
+
+def test_lines_of_a_newer_schema_are_read_as_ours_and_counted_once(tmp_path: Path) -> None:
+    lines = [line.replace(b'{"v":1', b'{"v":3') if number in (2, 3) else line
+             for number, line in enumerate(lines_of(alarms(5)), 1)]  # fmt: skip
+    rows = rows_of(read_facts(write_segment(tmp_path, lines), "segment", rows=1))
+    assert [row["kind"] for row in rows] == ["alarm"] * 5 + ["newer_schema"]
+    assert (rows[-1]["line"], rows[-1]["seq"], rows[-1]["boot"]) == (2, None, "boot")
+    assert json.loads(rows[-1]["data"]) == {"first_seq": 2, "last_seq": 3, "lines": 2}
+    assert rows[-1]["reason"].startswith("written with schema 3, this version knows 1")
 
 
 def test_a_record_whose_columns_do_not_match_is_damage_with_a_number(tmp_path: Path) -> None:

@@ -56,6 +56,15 @@ def test_the_name_of_a_cluster_stays_what_it_is(tmp_path: Path, cluster: str | N
         assert columns(opened.tables(["quality"])["quality"], "cluster", "what") == [(cluster, "gap")]
 
 
+def test_a_folder_named_like_a_pattern_is_that_folder(tmp_path: Path) -> None:
+    for name in ("1", "[1]", "a*?", "ab?"):
+        write(tmp_path / name, Book(cluster=name).add("gap", reason="x").table())
+    for name in ("[1]", "a*?"):
+        with duck() as opened:
+            opened.read(tmp_path / name / "facts")
+            assert columns(opened.tables(["quality"])["quality"], "cluster") == [(name,)]
+
+
 def test_every_table_has_the_columns_and_types_that_it_promises() -> None:
     types = {"string": str, "int": int, "long": int, "bool": bool, "ints": list}
     with duck() as opened:
@@ -100,6 +109,19 @@ def test_too_little_memory_says_what_to_do() -> None:
         opened.take(facts)
         with pytest.raises(ReplayError, match="give it more memory"):
             opened.tables(CALCULATED)
+
+
+def test_of_long_tables_the_rows_that_count_most_are_kept_and_the_others_counted() -> None:
+    log = Book().snapshot(("t-0", 1), ("t-1", 1)).done()
+    for start, length in ((100, 5), (200, 50), (300, 20)):
+        log.at(start).leads("t-0", -1, 1).at(start + length).leads("t-0", 1, 1)
+    log.at(400).leads("t-1", -1, 1)
+    with duck() as opened:
+        opened.take(log.table())
+        windows, sums = opened.tables(["windows", "topic_windows"], most=2).values()
+    assert columns(windows, "topic", "partition", "duration_us") == [("t", 0, 50_000), ("t", 1, None)]
+    assert windows.left_out == 2
+    assert columns(sums, "windows") == [(4,)]
 
 
 def test_progress_counts_queries_up_to_the_last(tmp_path: Path) -> None:

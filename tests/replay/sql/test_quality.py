@@ -88,6 +88,14 @@ def test_what_was_not_understood_is_listed_twenty_times_and_then_counted() -> No
     assert unknown == [("3 more like the ones listed", 3)] + [(f"kind-{number}", 1) for number in range(20)]
 
 
+def test_lines_of_a_newer_schema_are_counted_by_file_and_are_no_records() -> None:
+    book = lines(4).add("newer_schema", seq=None, reason="schema 2", data='{"first_seq":2,"last_seq":4,"lines":3}')
+    assert columns(answer(book, "quality"), "what", "first_seq", "last_seq", "file", "count", "detail") == [
+        ("newer schema", 2, 4, "f", 3, "schema 2")
+    ]
+    assert columns(answer(book.add("torn_tail", seq=None), "sources"), "records") == [(4,)]
+
+
 def test_lines_of_unknown_origin_are_listed_too() -> None:
     book = Book(cluster=None, node=None, boot=None).add("damaged", reason="no JSON", seq=None)
     assert columns(answer(book, "quality"), "cluster", "what", "file", "detail") == [(None, "damaged", "f", "no JSON")]

@@ -8,7 +8,7 @@ import pytest
 from controllerd.core.model import BrokerId
 from events.admin import ControlledShutdown
 from replay.facts.buffer import FactBuffer
-from replay.facts.engine import Row
+from replay.facts.engine import Row, Rows
 from replay.facts.explode import explode
 from replay.ingest.batches import to_batch
 from replay.local.duck import duck
@@ -36,7 +36,7 @@ def _log_of(world: World) -> Log:
     return stamped_log(world.audit.records)
 
 
-def tables(*worlds: World) -> dict[str, list[Row]]:
+def tables(*worlds: World) -> dict[str, Rows]:
     """What is asked of the logs of these controllers."""
     with duck() as opened:
         opened.take(facts_of(*worlds))

@@ -1,0 +1,78 @@
+"""The lines of a log between two moments, and how much of what there is in it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controllerd.audit.chain import RawLine
+from controllerd.audit.reader import read_chunks
+from controllerd.audit.segments import Segment, list_segments
+from controllerd.audit.tail import EVERYTHING, Choice
+
+SKEW_MS: Final = 60_000
+"""A wall clock may have been set back by so much, and nothing is missed."""
+
+
+class Span(NamedTuple):
+    """From one moment to before another, in milliseconds since 1970; None: no bound."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def has(self, line: RawLine) -> bool:
+        """Whether a line was written in it."""
+        since = self.since_ms is None or line.entry.ts_ms >= self.since_ms
+        return since and (self.until_ms is None or line.entry.ts_ms < self.until_ms)
+
+
+def lines_within(directory: Path, span: Span, choice: Choice = EVERYTHING) -> Iterator[RawLine]:
+    """The lines of a span that are wanted, oldest first; damage is passed over. :raises OSError: it cannot be read."""
+    for segment in _segments_of(list_segments(directory), span):
+        for chunk in read_chunks(segment.path):
+            if isinstance(chunk, list):
+                yield from (line for line in chunk if span.has(line) and choice.takes(line))
+
+
+def _segments_of(segments: list[Segment], span: Span) -> Iterator[Segment]:
+    """Those that may have lines of the span: a segment ends where the next one begins."""
+    begins = [_begin_ms(segment) for segment in segments]
+    for number, segment in enumerate(segments):
+        following = begins[number + 1] if number + 1 < len(segments) else None
+        is_over = span.since_ms is not None and following is not None and following < span.since_ms - SKEW_MS
+        begin = begins[number]
+        is_later = span.until_ms is not None and begin is not None and begin > span.until_ms + SKEW_MS
+        if not is_over and not is_later:
+            yield segment
+
+
+def _begin_ms(segment: Segment) -> int | None:
+    """When its first whole line was written; None of a segment without one."""
+    for chunk in read_chunks(segment.path):
+        if isinstance(chunk, list):
+            return chunk[0].entry.ts_ms
+    return None
+
+
+@dataclass(slots=True)
+class Totals:
+    """How much there is, by kind; bytes are those of the records before compression."""
+
+    records: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    epochs: set[int] = field(default_factory=set)
+    """Terms of controllers; 0 is none."""
+    boots: set[str] = field(default_factory=set)
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def add(self, line: RawLine) -> None:
+        """Count one more."""
+        entry = line.entry
+        self.records[entry.kind] += 1
+        self.bytes[entry.kind] += memoryview(entry.data).nbytes
+        self.epochs.add(entry.epoch)
+        self.boots.add(entry.boot)
+        self.first_ms = entry.ts_ms if self.first_ms is None else min(self.first_ms, entry.ts_ms)
+        self.last_ms = entry.ts_ms if self.last_ms is None else max(self.last_ms, entry.ts_ms)
