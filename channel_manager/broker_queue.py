@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from channel_manager.coalesce import BodyMerger
 from channel_manager.settings import ChannelSettings, estimated_bytes
@@ -35,6 +36,11 @@ class BrokerQueue:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def first(self, limit: int) -> list[tuple[ControlRequest, float]]:
+        """The next ``limit`` requests, each with how long it has waited, in seconds."""
+        now = self._clock()
+        return [(item.request, now - item.since) for item in islice(self._items, limit)]
 
     @property
     def oldest_age_s(self) -> float:

@@ -10,7 +10,7 @@ import structlog
 
 from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, Reactions
-from channel_manager.sender import BrokerSender, SenderStats, Surroundings
+from channel_manager.sender import BrokerSender, Pending, SenderStats, Surroundings
 from channel_manager.settings import ChannelSettings
 from controllerd.core.model import Broker, BrokerId
 from controllerd.core.requests import (
@@ -146,6 +146,11 @@ class ChannelManager:
     def stats(self) -> list[SenderStats]:
         """How each channel is doing, by broker id."""
         return [self._senders[broker][0].stats() for broker in sorted(self._senders)]
+
+    def pending(self, broker: BrokerId, limit: int) -> list[Pending]:
+        """The first ``limit`` requests towards a broker; none for one without a channel."""
+        known = self._senders.get(broker)
+        return [] if known is None else known[0].pending(limit)
 
     def _answered(self, exchange: Exchange) -> None:
         event = event_of(exchange)

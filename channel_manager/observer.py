@@ -28,6 +28,10 @@ class Exchange:
 class ChannelObserver(Protocol):
     """Told about every request and answer, in the event loop; must not block."""
 
+    def on_taken(self, broker: BrokerId, waited_s: float) -> None:
+        """A request was taken from the broker's queue, in which it had waited for so long."""
+        ...
+
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
     ) -> None:
@@ -42,6 +46,9 @@ class ChannelObserver(Protocol):
 class NobodyObserves:
     """Nobody wants to know."""
 
+    def on_taken(self, broker: BrokerId, waited_s: float) -> None:
+        """Nothing to do."""
+
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
     ) -> None:
@@ -49,6 +56,30 @@ class NobodyObserves:
 
     def on_response(self, exchange: Exchange) -> None:
         """Nothing to do."""
+
+
+class AllObserve:
+    """Several want to know, and are told one after the other."""
+
+    def __init__(self, *observers: ChannelObserver) -> None:
+        self._observers = observers
+
+    def on_taken(self, broker: BrokerId, waited_s: float) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_taken(broker, waited_s)
+
+    def on_request(
+        self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
+    ) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_request(broker, request, version, correlation_id, bytes_sent)
+
+    def on_response(self, exchange: Exchange) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_response(exchange)
 
 
 @dataclass(frozen=True, slots=True)

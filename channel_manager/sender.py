@@ -7,7 +7,7 @@ Nothing is given up until the broker is removed, and no other broker waits for i
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -17,7 +17,7 @@ from channel_manager.observer import ChannelObserver, Exchange, Reactions
 from channel_manager.settings import ChannelSettings
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
-from controllerd.core.requests import ControlRequest, ControlResponse, api_name
+from controllerd.core.requests import ControlRequest, ControlResponse, UpdateMetadataRequest, api_name
 from wire import hot
 from wire.connection import KafkaConnection
 from wire.errors import PeerClosed, WireError
@@ -56,6 +56,19 @@ class SenderStats:
     bytes_sent: int
     coalesced: int
     dropped: int
+    last_sent_s: float | None = None
+    """How long ago the last request left; None before the first."""
+    last_answered_s: float | None = None
+
+
+class Pending(NamedTuple):
+    """A request that waits for the broker, or for its answer. ``age_s``: since it was queued, or taken to be sent."""
+
+    api: str
+    partitions: int
+    age_s: float
+    attempts: int
+    in_flight: bool
 
 
 class Delivery:
@@ -107,6 +120,8 @@ class BrokerSender:
         self._behind = False
         self._failing = False
         self._last_error: str | None = None
+        self._sent_at: float | None = None
+        self._answered_at: float | None = None
         self._sent = self._retries = self._bytes_sent = self._dropped = 0
 
     @property
@@ -168,7 +183,22 @@ class BrokerSender:
             bytes_sent=self._bytes_sent,
             coalesced=self._queue.coalesced,
             dropped=self._dropped,
+            last_sent_s=self._since(self._sent_at),
+            last_answered_s=self._since(self._answered_at),
         )
+
+    def _since(self, then: float | None) -> float | None:
+        return None if then is None else self._shared.clock() - then
+
+    def pending(self, limit: int) -> list[Pending]:
+        """The first ``limit`` requests that are under way or wait, in order."""
+        now = self._shared.clock()
+        begun = [
+            _pending(delivery.request, now - delivery.since, delivery.attempts, in_flight=at == 0)
+            for at, delivery in enumerate(self._under_way[:limit])
+        ]
+        waiting = self._queue.first(limit - len(begun))
+        return begun + [_pending(request, age_s, 0, in_flight=False) for request, age_s in waiting]
 
     async def run(self) -> None:
         """Send what comes until cancelled. A defect ends this sender alone, loudly, and the controller's term."""
@@ -188,7 +218,9 @@ class BrokerSender:
         while not self._queue:
             self._arrived.clear()
             await self._arrived.wait()
-        self._under_way = [self._begin(self._queue.pop().request)]
+        taken = self._queue.pop()
+        self._shared.observer.on_taken(self.broker.id, self._shared.clock() - taken.since)
+        self._under_way = [self._begin(taken.request)]
         while self._under_way:
             if await self._attempt():
                 del self._under_way[0]
@@ -269,6 +301,7 @@ class BrokerSender:
             return False
         size = sum(map(len, body))
         delivery.attempts += 1
+        self._sent_at = self._shared.clock()
         self._bytes_sent += size
         api_key, correlation_id = hot.api_key(delivery.request), delivery.correlation_id
         self._shared.observer.on_request(self.broker.id, delivery.request, version, correlation_id, size)
@@ -297,6 +330,7 @@ class BrokerSender:
             attempts=delivery.attempts,
             took_s=self._shared.clock() - delivery.since,
         )
+        self._answered_at = self._shared.clock()
         self._shared.observer.on_response(exchange)
         if response.error is KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             await self._hold()
@@ -315,3 +349,8 @@ class BrokerSender:
         self._failing, self._last_error = True, KafkaError.CLUSTER_AUTHORIZATION_FAILED.name
         self._retries += 1
         await asyncio.sleep(self._settings.authorization_backoff_s)
+
+
+def _pending(request: ControlRequest, age_s: float, attempts: int, *, in_flight: bool) -> Pending:
+    partitions = request.body.partitions if isinstance(request, UpdateMetadataRequest) else request.partitions
+    return Pending(api_name(request), len(partitions), age_s, attempts, in_flight)

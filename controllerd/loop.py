@@ -32,9 +32,12 @@ from events.cluster import Reelect, ShutdownEventThread
 from events.queue import QueuedEvent
 from events.registry import AnyEvent
 from handlers.dispatch import dispatch
+from handlers.pauses import follow_up_pauses
 from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
+from handlers.throttles import follow_up_throttle
 from handlers.topic_deletion import follow_up
+from replay.observation import AdminRecord
 from replay.records import (
     MAX_ROWS,
     AlarmRecord,
@@ -51,7 +54,7 @@ log = structlog.get_logger(__name__)
 
 FAILURE_WINDOW_S: Final = 600.0
 FAILURES_UNTIL_GIVING_UP: Final = 3
-_FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord)
+_FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord, AdminRecord)
 _DETAIL_FIELDS: Final = 8
 _SUMMARY_LENGTH: Final = 400
 _FULL_LENGTH: Final = 100_000
@@ -147,6 +150,8 @@ class EventLoop:
         self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
         check_later(self._c)
         follow_up(self._c)
+        follow_up_pauses(self._c)
+        follow_up_throttle(self._c)
         await self._publish()
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)
@@ -159,7 +164,7 @@ class EventLoop:
         publication = Publication(self._c.context)
         while publication.prepare_one():
             await self._c.outbox.pace.breathe()
-        publication.show(self._c.snapshot)
+        publication.show(self._c.snapshot, self._c.clock.now_ms())
 
     async def _run(self, queued: QueuedEvent) -> tuple[str, str | None]:
         """Dispatch and answer; returns the outcome for the audit log and what went wrong."""

@@ -14,10 +14,10 @@ from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, T
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import BadZnode
 from controllerd.guards import WriteGuard
+from controllerd.intent_ports import IntentStore
 from controllerd.results import (
     BrokersRead,
     ConfigChangesRead,
-    ConfigRead,
     ElectionsRead,
     FeaturesRead,
     Held,
@@ -240,14 +240,6 @@ class AdminStore(Protocol):
         """
         ...
 
-    async def read_user_configs(self, users: Iterable[str]) -> Mapping[str, ConfigRead | BadZnode]:
-        """The configurations of users, by their names as they have them; or why one cannot be understood."""
-        ...
-
-    async def write_user_configs(self, configs: Mapping[str, ConfigRead]) -> Mapping[str, WriteResult]:
-        """Write each on the condition of the version read, and tell brokers in the same transaction. Fenced."""
-        ...
-
     async def read_producer_ids(self) -> ProducerIds:
         """The last block handed out. :raises BadZnode: it cannot be understood."""
         ...
@@ -265,7 +257,7 @@ class AdminStore(Protocol):
         ...
 
 
-class MetadataStore(BrokerStore, TopicStore, StateStore, AdminStore, Protocol):
+class MetadataStore(BrokerStore, TopicStore, StateStore, AdminStore, IntentStore, Protocol):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
 
     def guard_writes(self, guard: WriteGuard) -> None:

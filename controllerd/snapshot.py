@@ -6,8 +6,10 @@ readers run on the same event loop, so what they see between two awaits is one c
 
 import asyncio
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
@@ -15,7 +17,19 @@ from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_progress import is_hidden
-from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
+from controllerd.core.intents import ThrottleView
+from controllerd.core.model import (
+    Broker,
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from controllerd.core.pauses import NO_PAUSES, Pauses, PauseView
+from controllerd.core.progress import Age, ProgressView
+from controllerd.core.replica_states import NO_REPLICAS, ReplicaStates
 from controllerd.pace import sliced
 
 _COUNTED_AT_ONCE: Final = 1_000
@@ -40,6 +54,8 @@ class PartitionView(NamedTuple):
     assignment: ReplicaAssignment
     leadership: LeaderAndIsr | None
     offline_replicas: tuple[BrokerId, ...]
+    replica_states: ReplicaStates = NO_REPLICAS
+    """None exists where nobody but the controller knows them: an instance that only watches."""
 
 
 class DeletionView(NamedTuple):
@@ -53,6 +69,10 @@ class DeletionView(NamedTuple):
     """The brokers that were told to delete their replicas and have not answered."""
     is_hidden: bool = True
     """Whether clients are told that the topic does not exist, as brokers tell them."""
+    replicas: Mapping[tuple[BrokerId, ReplicaState], int] = MappingProxyType({})
+    """How many replicas of the topic there are, by broker and state."""
+    is_queued: bool = True
+    """False while deletions are paused: the topic goes on as any other, and its deletion begins afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +143,12 @@ class ClusterSnapshot:
     """By topic."""
     debts: Mapping[BrokerId, int] = field(default_factory=lambda: MappingProxyType({}))
     """How many replicas each broker must still delete, because nobody assigns them to it any more."""
+    pauses: Pauses = field(default_factory=lambda: NO_PAUSES)
+    """What operators told us to leave alone for a while, by name (``core/pauses.py``)."""
+    throttle: ThrottleView | None = None
+    """The bounds that we set for reassignments and will take away; those of other tools are not known here."""
+    progress: ProgressView = field(default_factory=ProgressView)
+    """Since when reassignments and deletions are under way."""
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False, compare=False)
 
     async def next_version(self) -> None:
@@ -158,6 +184,13 @@ class ClusterSnapshot:
         return found if found is not None and found.partition == tp.partition else None
 
 
+def say_pause(pause: PauseView) -> str:
+    """A pause as a sentence for people: who, until when (UTC), why."""
+    until = datetime.fromtimestamp(pause.until_ms / 1000, UTC).isoformat(timespec="seconds")
+    why = f": {pause.reason}" if pause.reason else ""
+    return f"paused by {pause.by or 'somebody'} until {until.replace('+00:00', 'Z')}{why}"
+
+
 class Publication:
     """Brings a snapshot up to date with the context, at the cost of the topics that changed.
 
@@ -186,15 +219,22 @@ class Publication:
             self._offline += sum(self._context.record(tp).state is PartitionState.OFFLINE for tp in part)
             yield True
 
-    def show(self, snapshot: ClusterSnapshot) -> None:
-        """All of it at once."""
+    def show(self, snapshot: ClusterSnapshot, now_ms: int | None = None) -> None:
+        """All of it at once; ``now_ms``, the wall clock, is the age of what began, None: nobody asks for ages."""
+        context = self._context
         for name, view in self._views.items():
             _replace_topic(snapshot, name, view)
-        context = self._context
+            if now_ms is not None:
+                age = Age(now_ms, is_older=snapshot.controller_epoch != context.epoch)
+                moving = _moving(view) if view is not None and context.being_reassigned else ()
+                is_deleted = view is not None and view.deletion is not None
+                snapshot.progress.note(name, moving, age, is_deleted=is_deleted)
         snapshot.brokers = MappingProxyType(dict(context.brokers))
         snapshot.shutting_down = frozenset(context.shutting_down)
         snapshot.quarantine = MappingProxyType(dict(context.quarantine))
         snapshot.debts = MappingProxyType({broker: len(context.debts.of(broker)) for broker in context.debts.brokers()})
+        snapshot.pauses = context.intents.pauses
+        snapshot.throttle = context.intents.throttle
         snapshot.controller_epoch = context.epoch
         snapshot.offline_partitions = self._offline
         snapshot.announce()
@@ -206,6 +246,10 @@ def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
     while publication.prepare_one():
         pass
     publication.show(snapshot)
+
+
+def _moving(view: TopicView) -> list[int]:
+    return [each.partition for each in view.partitions if each.assignment.adding or each.assignment.removing]
 
 
 def _replace_topic(snapshot: ClusterSnapshot, name: str, view: TopicView | None) -> None:
@@ -227,8 +271,8 @@ def view_topic(context: ControllerContext, name: str) -> TopicView:
     topic, offline = context.topics[name], context.liveness.offline
     new = tuple.__new__
     partitions = [
-        new(PartitionView, (partition, record.state, record.assignment, record.leadership, offline(record)))
-        for partition, record in topic.partitions.items()
+        new(PartitionView, (number, each.state, each.assignment, each.leadership, offline(each), each.replica_states))
+        for number, each in topic.partitions.items()
     ]
     partitions.sort(key=_number)
     return TopicView(name, topic.topic_id, tuple(partitions), view_deletion(context, name))
@@ -237,10 +281,23 @@ def view_topic(context: ControllerContext, name: str) -> TopicView:
 def view_deletion(context: ControllerContext, name: str) -> DeletionView | None:
     """The deletion of a known topic; None when nobody asked for it."""
     book = context.deletions
+    if name in book.waiting:
+        return DeletionView(has_begun=False, held_up_by=book.paused, deleting=(), is_hidden=False, is_queued=False)
     if name not in book.queued:
         return None
-    deleting = sorted(book.deleting.get(name, ()))
-    return DeletionView(name in book.started, book.halted.get(name), tuple(deleting), is_hidden(context, name))
+    deleting, replicas = sorted(book.deleting.get(name, ())), _count_replicas(context, name)
+    hidden = is_hidden(context, name)
+    return DeletionView(name in book.started, book.halted.get(name), tuple(deleting), hidden, replicas)
+
+
+def _count_replicas(context: ControllerContext, name: str) -> Mapping[tuple[BrokerId, ReplicaState], int]:
+    """By broker and state; few of very many partitions differ in the states of their replicas."""
+    alike = Counter(record.replica_states for record in context.topics[name].partitions.values())
+    counts: Counter[tuple[BrokerId, ReplicaState]] = Counter()
+    for states, number in alike.items():
+        for replica in states.items():
+            counts[replica] += number
+    return MappingProxyType(counts)
 
 
 _number = attrgetter("partition")

@@ -45,6 +45,7 @@ FAMILIES: Final = (
     ("Topics as clients ask for them, deletions, log directories, features", registry.AdminEvent),
     ("Elections and configurations", registry.ElectionEvent),
     ("Reassignments", registry.ReassignmentEvent),
+    ("What operators hold back", registry.OperatorEvent),
 )
 
 FAILURES: Final[Mapping[str, str]] = {
@@ -105,6 +106,16 @@ FAILURES: Final[Mapping[str, str]] = {
     "ReassignmentRetry": "Refused again: the next time comes after twice as long, at most ten minutes. The end of the "
     "term ends it: whoever leads next goes through everything that is under way.",
     "ListPartitionReassignments": "Unknown partitions are left out of the answer.",
+    "Pause": "Refused: a name that cannot be paused, a time that is over or more than 7 days away, a znode that cannot "
+    "be understood (it is left as it is, and deletions are held until it is repaired or deleted).",
+    "Resume": "Nothing of that name is paused: nothing happens. Refused as Pause is.",
+    "PauseCheck": "The end cannot be written: the pause goes on, and is looked at again after 10 s.",
+    "DrainBroker": "A broker that is not registered: refused. What nobody else can lead stays, with its reason in the "
+    "answer. `leaders_only` stays in effect across a failover; a whole drain does not, as a controlled shutdown.",
+    "ThrottleReassignments": "Refused, with nothing set: a throttle of somebody else with another value (unless "
+    "overridden), an unknown partition, a configuration or a memory that cannot be understood. What was set before a "
+    "write failed is taken away again after a minute.",
+    "ThrottleCheck": "What cannot be taken away is remembered and tried again after 30 s, by whoever leads then.",
     "CreateTopics": "Per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, "
     "INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, "
     "THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR (ZooKeeper does not take it); the others are created. A topic is "

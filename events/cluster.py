@@ -52,7 +52,7 @@ class ShutdownEventThread(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Resync(Event):
+class Resync(Call[None]):
     """Connected again within the session: every watch was lost, so everything is read and armed anew (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Final
 
 from controllerd.errors import NotController
@@ -112,6 +113,11 @@ class EventQueue:
         if type(taken.event) in _LOOK_THERE:  # before it is handled: what comes from now on may come too late for it
             self._waiting.discard(taken.event)
         return taken
+
+    def waiting(self, limit: int) -> list[tuple[QueuedEvent, float]]:
+        """The next ``limit`` events, oldest first, each with how long it has waited, in seconds."""
+        now = self._clock()
+        return [(queued, now - queued.enqueued_at) for queued in islice(self._items, limit)]
 
     def oldest_age_s(self) -> float:
         """How long the next event has waited already, in seconds; 0 when the queue is empty."""

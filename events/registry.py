@@ -1,6 +1,6 @@
 """Every event there is, as unions: what dispatch must cover, and the type checker proves that it does."""
 
-from events import admin, cluster, elections, reassignments, replicas, responses, topics
+from events import admin, cluster, elections, operator, reassignments, replicas, responses, topics
 
 RoleEvent = (
     cluster.Startup
@@ -55,4 +55,12 @@ ReassignmentEvent = (
     | reassignments.ReassignmentRetry
     | reassignments.ListPartitionReassignments
 )
-AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent
+OperatorEvent = (
+    operator.Pause
+    | operator.Resume
+    | operator.PauseCheck
+    | operator.DrainBroker
+    | operator.ThrottleReassignments
+    | operator.ThrottleCheck
+)
+AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent | OperatorEvent

@@ -4,12 +4,21 @@ from collections.abc import Awaitable
 from typing import assert_never
 
 from controllerd.controller import Controller
-from events import admin, cluster, elections, reassignments, replicas, responses, topics
-from events.registry import AdminEvent, AnyEvent, ClusterEvent, ElectionEvent, ReassignmentEvent, RoleEvent
+from events import admin, cluster, elections, operator, reassignments, replicas, responses, topics
+from events.registry import (
+    AdminEvent,
+    AnyEvent,
+    ClusterEvent,
+    ElectionEvent,
+    OperatorEvent,
+    ReassignmentEvent,
+    RoleEvent,
+)
 from handlers import role
 from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
 from handlers.config_changes import on_config_change
 from handlers.controlled_shutdown import on_controlled_shutdown
+from handlers.draining import on_drain_broker
 from handlers.elections import (
     on_auto_preferred_election,
     on_replica_leader_election,
@@ -19,6 +28,7 @@ from handlers.elections import (
 from handlers.features import on_update_features
 from handlers.isr_change import on_alter_partition, on_isr_change_notification
 from handlers.log_dirs import on_log_dir_event
+from handlers.pauses import on_pause, on_pause_check, on_resume
 from handlers.producer_ids import on_allocate_producer_ids
 from handlers.quarantine import on_quarantine_check
 from handlers.reassignments import (
@@ -31,6 +41,7 @@ from handlers.reassignments import (
 from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
 from handlers.scram import on_alter_scram
 from handlers.self_audit import on_self_audit
+from handlers.throttles import on_throttle_check, on_throttle_reassignments
 from handlers.topic_creation import on_create_partitions, on_create_topics
 from handlers.topic_deletion import (
     on_deletion_retry,
@@ -54,6 +65,8 @@ async def dispatch(event: AnyEvent, c: Controller) -> object:
         return await _election_work(event, c)
     if isinstance(event, ReassignmentEvent):
         return await _reassignment_work(event, c)
+    if isinstance(event, OperatorEvent):
+        return await _operator_work(event, c)
     assert_never(event)
 
 
@@ -165,5 +178,23 @@ def _reassignment_work(event: ReassignmentEvent, c: Controller) -> Awaitable[obj
             return on_reassignment_retry(event, c)
         case reassignments.ListPartitionReassignments():
             return on_list_reassignments(event, c)
+        case _:
+            assert_never(event)
+
+
+def _operator_work(event: OperatorEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case operator.Pause():
+            return on_pause(event, c)
+        case operator.Resume():
+            return on_resume(event, c)
+        case operator.PauseCheck():
+            return on_pause_check(event, c)
+        case operator.DrainBroker():
+            return on_drain_broker(event, c)
+        case operator.ThrottleReassignments():
+            return on_throttle_reassignments(event, c)
+        case operator.ThrottleCheck():
+            return on_throttle_check(event, c)
         case _:
             assert_never(event)

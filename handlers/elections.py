@@ -23,6 +23,7 @@ from events.elections import (
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
+from handlers.pauses import drained_now, is_rebalance_paused
 from handlers.preparation import quarantine, take_out_of_quarantine
 from replay.records import AlarmRecord
 
@@ -147,6 +148,9 @@ async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, 
     if not c.is_active:
         return  # and no next time: the next term begins anew
     try:
+        if is_rebalance_paused(c):
+            log.info("leader imbalance is not looked at: paused")
+            return
         await _elect(await _out_of_balance(c), ElectionType.PREFERRED, ElectionTrigger.AUTO, c)
     finally:
         c.timers.put_later(c.policy.leader_imbalance_check_interval_s, event)
@@ -162,7 +166,10 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
         tally.add(record for record in part if record.tp.topic not in queued)
         await c.outbox.pace.breathe()
     found: list[TopicPartition] = []
+    drained = drained_now(c)
     for broker, records in tally.above(c.policy.leader_imbalance_per_broker_percentage):
+        if broker in drained:
+            continue
         able = [record.tp for record in records if can_lead(record, c.context.liveness)]
         able = [tp for tp in able if not c.reassigner.may_soon_complete(tp)]
         log.info("leader imbalance", broker=broker, led_by_others=len(records), electable=len(able))

@@ -15,8 +15,10 @@ from handlers.config_changes import load_configs
 from handlers.debts import pay_debts
 from handlers.elections import initialise_elections
 from handlers.our_replicas import replace_our_replicas
+from handlers.pauses import load_pauses
 from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.reassignments import initialise_reassignments
+from handlers.throttles import load_throttle
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
 from handlers.usable_brokers import usable_brokers
@@ -40,6 +42,8 @@ async def fail_over(c: Controller) -> None:
     await load_configs(c)
     await _drop_notifications(c)
     await load_context(c)
+    await load_pauses(c)
+    await load_throttle(c)
     await initialise_deletions(c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)
     await c.replicas.startup()

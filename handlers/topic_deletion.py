@@ -38,7 +38,7 @@ async def initialise_deletions(c: Controller) -> None:
     if not c.policy.delete_topic_enable:
         await _drop_all(asked, c)
         return
-    c.deletions.queue(sorted(asked & c.context.topics.keys()))
+    c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))
     unknown = asked - c.context.topics.keys()
     if not unknown:
         return
@@ -65,8 +65,20 @@ async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
     if asked - c.context.topics.keys():
         await on_topic_change(event, c)  # of a topic that was created a moment ago we may not know yet
         await _drop_unknown(asked - c.context.topics.keys(), c)
-    c.deletions.queue(sorted(name for name in asked & c.context.topics.keys() if not is_in_quarantine(c.context, name)))
+    known = _not_waiting(asked & c.context.topics.keys(), c)
+    c.deletions.queue(sorted(name for name in known if not is_in_quarantine(c.context, name)))
     await c.deletions.resume()
+
+
+def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
+    """Those to be queued now. While deletions are paused the others go on as any topic, though readers see the wish."""
+    book = c.context.deletions
+    before = book.waiting
+    begun = book.queued | book.begun_before
+    book.waiting = frozenset(asked) - begun if book.paused is not None else frozenset()
+    for topic in before ^ book.waiting:
+        c.context.touch(topic)
+    return [topic for topic in asked if topic not in book.waiting]
 
 
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
@@ -143,7 +155,7 @@ def follow_up(c: Controller) -> None:
     if book.has_cut_reassignments:
         book.has_cut_reassignments = False
         c.queue.put(ZkPartitionReassignment())
-    if book.refused:
+    if book.refused and book.paused is None:
         pause_s = FIRST_RETRY_S * 2 ** min(book.fewest_refusals() - 1, _DOUBLINGS)
         c.timers.put_later(min(pause_s, LAST_RETRY_S), TopicDeletionRetry())
 

@@ -55,7 +55,7 @@ async def on_topic_change(_event: Event, c: Controller) -> None:
 def _forget(topic: str, c: Controller) -> None:
     """Somebody else deleted the topic's znode. If its deletion was asked for, that request goes as well."""
     log.info("topic is gone", topic=topic)
-    if topic in c.context.queued_for_deletion:
+    if topic in c.context.queued_for_deletion or topic in c.context.deletions.waiting:
         c.queue.put(TopicDeletion())
     if not c.context.being_reassigned.isdisjoint(c.context.partitions_of(topic)):
         c.queue.put(ZkPartitionReassignment())  # what asked for it ends with the topic (KAFKA-9478)

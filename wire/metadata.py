@@ -1,5 +1,6 @@
 """What one broker tells its clients about the cluster, for whoever compares brokers: tests, the story, the CLI."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -81,7 +82,7 @@ async def fetch_metadata(
         body = await connection.request(ApiKey.METADATA, _VERSION, encode_entity(_request(topics)))
     finally:
         await connection.close()
-    return _cluster(decode_entity(MetadataResponse, body))
+    return await asyncio.to_thread(_decoded, body)  # of a large cluster it takes seconds
 
 
 def _request(topics: Iterable[str] | None) -> MetadataRequest:
@@ -91,6 +92,10 @@ def _request(topics: Iterable[str] | None) -> MetadataRequest:
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
     )
+
+
+def _decoded(body: bytes) -> ClusterMetadata:
+    return _cluster(decode_entity(MetadataResponse, body))
 
 
 def _cluster(response: MetadataResponse) -> ClusterMetadata:

@@ -12,6 +12,7 @@ from controllerd.core import changes
 from controllerd.core.changes import BulkChange, Change
 from controllerd.core.debts import DebtBook
 from controllerd.core.deletions import DeletionBook
+from controllerd.core.intents import Intents
 from controllerd.core.liveness import Liveness
 from controllerd.core.model import (
     Broker,
@@ -44,8 +45,7 @@ class ControllerContext:
     def reset(self) -> None:
         """Forget everything; the term is over. Readers are told that every topic changed."""
         self._dirty.update(getattr(self, "topics", ()))
-        self.epoch = 0
-        self.epoch_zk_version = 0
+        self.epoch = self.epoch_zk_version = 0
         self.brokers: dict[BrokerId, Broker] = {}
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[str, TopicRecord] = {}
@@ -53,6 +53,7 @@ class ControllerContext:
         self.deletions = DeletionBook(self._note_deletion)
         self.queued_for_deletion = self.deletions.queued
         self.debts = DebtBook(self._journal.append)
+        self.intents = Intents()
         self.offline_dirs: dict[BrokerId, frozenset[TopicPartition]] = {}
         self.quarantine: dict[str, str] = {}
         self.liveness = Liveness(self.brokers, self.shutting_down, self.offline_dirs)
@@ -63,8 +64,7 @@ class ControllerContext:
 
     def begin_term(self, epoch: int, epoch_zk_version: int) -> None:
         """We were elected with this controller epoch, written at this version of ``/controller_epoch``."""
-        self.epoch = epoch
-        self.epoch_zk_version = epoch_zk_version
+        self.epoch, self.epoch_zk_version = epoch, epoch_zk_version
 
     def take_changes(self) -> list[Change | BulkChange]:
         """The mutations since the last call, in order."""
@@ -346,7 +346,7 @@ class ControllerContext:
 
     def offline_partition_count(self) -> int:
         """How many partitions are Offline (KafkaController.OfflinePartitionsCount)."""
-        return sum(1 for tp in self.waiting_partitions() if self.record(tp).state is PartitionState.OFFLINE)
+        return sum(self.record(tp).state is PartitionState.OFFLINE for tp in self.waiting_partitions())
 
     def replica_state(self, replica: Replica) -> ReplicaState:
         """State of the replica state machine; NonExistent for an unknown replica."""
@@ -359,6 +359,7 @@ class ControllerContext:
         before = record.replica_states[replica.broker]
         if before is not state:
             record.replica_states = record.replica_states.after(replica.broker, state)
+            self._dirty.add(replica.tp.topic)
             self._journal.append(changes.ReplicaMoved(replica.tp, replica.broker, before, state))
 
     def move_replicas(self, broker: BrokerId, records: Iterable[PartitionRecord], state: ReplicaState) -> None:
@@ -372,10 +373,9 @@ class ControllerContext:
                 after = states.after(broker, state)
                 for record in those:
                     record.replica_states = after
+                self._dirty.update({record.tp.topic for record in those})
                 moved.setdefault(states[broker], []).extend([record.tp for record in those])
-        self._journal += [
-            changes.ReplicasMoved(broker, partitions, before, state) for before, partitions in moved.items()
-        ]
+        self._journal += [changes.ReplicasMoved(broker, tps, before, state) for before, tps in moved.items()]
 
     # -- quarantine --------------------------------------------------------------------------------------------------
 

@@ -90,12 +90,14 @@ def is_hidden(context: ControllerContext, topic: str) -> bool:
     """Whether brokers are told that the topic is gone.
 
     Not while its deletion waits for a reassignment: a leader answers no fetch of a topic that is gone, so a new replica
-    would never catch up, and both would wait for ever.
+    would never catch up, and both would wait for ever. And not while deletions are paused before it began.
     """
     book = context.deletions
     if topic not in book.queued:
         return False
-    return topic in book.started or topic not in context.topics or not reassignments_to_wait_for(context, topic)
+    if topic in book.started or topic in book.begun_before or topic not in context.topics:
+        return True
+    return book.paused is None and not reassignments_to_wait_for(context, topic)
 
 
 # -- reassignments -----------------------------------------------------------------------------------------------------
@@ -134,6 +136,8 @@ def _can_end(context: ControllerContext, record: PartitionRecord) -> bool:
 def hold_up(context: ControllerContext, topic: str, progress: DeletionProgress) -> str | None:
     """Why the deletion of a queued topic cannot go on or not end now; None while it is under way."""
     book, reasons = context.deletions, []
+    if book.paused is not None:
+        reasons.append(book.paused)
     if is_in_quarantine(context, topic):
         reasons.append("its znode cannot be understood")
     if topic not in book.started and (waiting := reassignments_to_wait_for(context, topic)):

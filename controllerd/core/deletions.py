@@ -27,6 +27,12 @@ class DeletionBook:
         """Who refused to delete something of a topic, and how; it is asked again later, or when a broker starts."""
         self._refusals: dict[str, int] = {}
         """How often it was of no use so far to ask."""
+        self.paused: str | None = None
+        """Who paused deletions, until when and why, as a sentence; None while they are not."""
+        self.begun_before: frozenset[str] = frozenset()
+        """While deletions are paused: what brokers were told before is gone, perhaps by an earlier controller."""
+        self.waiting: frozenset[str] = frozenset()
+        """Asked for while deletions are paused: not queued, so that they go on as any other topic."""
         self.has_cut_reassignments = False
         """A topic went in the middle of a reassignment; whoever asked for that may still ask."""
 
@@ -71,6 +77,7 @@ class DeletionBook:
     def forget(self, topic: str) -> None:
         """The topic is gone; the journal says so by ``TopicForgotten``."""
         self.queued.discard(topic)
+        self.waiting -= {topic}
         self.started.discard(topic)
         self.halted.pop(topic, None)
         self.deleting.pop(topic, None)

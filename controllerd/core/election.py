@@ -42,7 +42,14 @@ class ControlledShutdown:
     """Move leadership away from the brokers that are shutting down."""
 
 
-ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown
+@dataclass(frozen=True, slots=True)
+class Relieve:
+    """Move leadership away from a broker that goes on as a follower."""
+
+    broker: BrokerId
+
+
+ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown | Relieve
 
 
 class Elected(NamedTuple):
@@ -122,6 +129,13 @@ def elect_controlled_shutdown(
     if leader is None:
         return None
     return Elected(leader, tuple(broker for broker in isr if broker not in shutting_down))
+
+
+def elect_instead(
+    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId], relieved: BrokerId
+) -> Elected | None:
+    """First other replica that is online and in the ISR; the ISR stays as it is."""
+    return elect_reassign(assignment, isr, online - {relieved})
 
 
 def _first(

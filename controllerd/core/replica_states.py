@@ -5,6 +5,7 @@ of the controller's memory, and changing them one by one most of its failover.
 """
 
 from collections.abc import ItemsView, Mapping
+from typing import Final
 
 from controllerd.core.model import BrokerId, ReplicaState
 
@@ -51,3 +52,7 @@ class ReplicaStates:
         if known is None:
             known = self._known[key] = ReplicaStates(moved, self._known)
         return known
+
+
+NO_REPLICAS: Final = ReplicaStates.nothing()
+"""Where no controller keeps any."""

@@ -144,14 +144,16 @@ class TopicDeletionManager:
     async def _advance(self, topics: Collection[str]) -> None:
         """Finish what is done, stop again what failed, begin what can begin, and say what holds up the rest.
 
-        Stopping comes before beginning: only a replica that was stopped can be told to delete itself.
+        Stopping comes before beginning: only a replica that was stopped can be told to delete itself. While deletions
+        are paused nothing is done but the last.
         """
         if not topics:
             return
-        work = await self._sort(topics)
-        await self._finish(work.done)
-        await self._stop_again(work.ineligible)
-        await self._begin(work.startable)
+        if self._context.deletions.paused is None:
+            work = await self._sort(topics)
+            await self._finish(work.done)
+            await self._stop_again(work.ineligible)
+            await self._begin(work.startable)
         await self._explain(topics)
 
     async def _sort(self, topics: Iterable[str]) -> _Sorted:

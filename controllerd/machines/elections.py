@@ -20,7 +20,9 @@ from controllerd.core.election import (
     Offline,
     Preferred,
     Reassign,
+    Relieve,
     elect_controlled_shutdown,
+    elect_instead,
     elect_offline,
     elect_preferred,
     elect_reassign,
@@ -158,6 +160,8 @@ class Electing:
                     return elect_preferred(replicas, isr, set(online))
                 case ControlledShutdown():
                     return elect_controlled_shutdown(replicas, isr, set(online), context.shutting_down)
+                case Relieve():
+                    return elect_instead(replicas, isr, set(online), strategy.broker)
 
         def rule(record: PartitionRecord, state: LeaderAndIsr) -> Elected | None:
             assignment = record.assignment
@@ -287,7 +291,7 @@ class Electing:
         match strategy:
             case Reassign():
                 return record.assignment.target
-            case Preferred():
+            case Preferred() | Relieve():
                 return record.assignment.replicas
             case Offline() | ControlledShutdown():
                 leaving_too = isinstance(strategy, ControlledShutdown)

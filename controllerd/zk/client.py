@@ -9,6 +9,7 @@ from controllerd.zk.elector import Contender, ZooKeeperElector
 from controllerd.zk.read_only import ReadOnly
 from controllerd.zk.session import EventSink, ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
+from controllerd.zk.timings import UNTIMED, Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,13 @@ async def open_store(
     clock: Clock,
     connect_timeout_s: float | None = None,
     kazoo: KazooDriver = THREADED,
+    timings: Timings = UNTIMED,
 ) -> ZooKeeperClient:
     """Connect to ``zookeeper.connect`` (several hosts, perhaps a chroot, created when missing).
 
     :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
     """
-    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo)
+    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo, timings=timings)
     zk = KazooZooKeeper(session)
     store = ZooKeeperStore(zk, audit, clock, queue.put)
     zk.listen(store.fired)
@@ -71,12 +73,13 @@ async def open_read_only(
     audit: AuditLog,
     connect_timeout_s: float | None = None,
     kazoo: KazooDriver = THREADED,
+    timings: Timings = UNTIMED,
 ) -> ReadOnlyClient:
     """As ``open_store``, for whoever must not write: a chroot that is missing stays missing, and all of it is empty.
 
     :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
     """
-    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo)
+    session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo, timings=timings)
     below = KazooZooKeeper(session)
     await session.open(connect_timeout_s, create_chroot=False)
     return ReadOnlyClient(session, ReadOnly(below), below)

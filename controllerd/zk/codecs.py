@@ -28,6 +28,7 @@ from controllerd.zk.formats.configs import (
     encode_config_change,
 )
 from controllerd.zk.formats.debts import decode_debt, encode_debt
+from controllerd.zk.formats.intents import decode_pauses, decode_throttle, encode_pauses, encode_throttle
 from controllerd.zk.formats.registrations import decode_broker, encode_broker
 from controllerd.zk.formats.requests import (
     DELETE_MARKER,
@@ -60,11 +61,13 @@ __all__ = [
     "decode_feature",
     "decode_isr_change",
     "decode_log_dir_event",
+    "decode_pauses",
     "decode_plain_state",
     "decode_preferred_election",
     "decode_producer_id_block",
     "decode_reassignments",
     "decode_state",
+    "decode_throttle",
     "decode_topic",
     "encode_broker",
     "encode_cluster_id",
@@ -76,10 +79,12 @@ __all__ = [
     "encode_feature",
     "encode_isr_change",
     "encode_log_dir_event",
+    "encode_pauses",
     "encode_preferred_election",
     "encode_producer_id_block",
     "encode_reassignments",
     "encode_state",
+    "encode_throttle",
     "encode_topic",
     "is_topic_id",
     "state_extra",

@@ -153,6 +153,7 @@ class KazooZooKeeper:
                 return Node(None, UNREADABLE_VERSION, 0)
 
     async def _commit(self, transaction: Transaction) -> Outcome:
+        self._session.timings.on_commit(len(transaction))
         try:
             (outcome,) = await self._session.ask(Multi(transaction, self._session.chroot))
         except ConnectionBroken:

@@ -5,10 +5,11 @@ Decoding slice by slice also lets go of the event loop, and of the raw data, bet
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
 from typing import Final, TypeVar
 
 from controllerd.pace import sliced
-from controllerd.zk.access import Node
+from controllerd.zk.access import Create, Node, ZooKeeper
 
 IN_FLIGHT: Final = 4
 
@@ -37,3 +38,10 @@ async def read_in_slices(
     for outcome in await asyncio.gather(*(work() for _ in range(IN_FLIGHT)), return_exceptions=True):
         if outcome is not None:
             raise outcome
+
+
+async def missing_parents(zk: ZooKeeper, path: str) -> list[Create]:
+    """What creates this path and everything above it that is missing, from above to below."""
+    parents = list(accumulate(path.split("/")[1:], lambda above, name: f"{above}/{name}", initial=""))[1:]
+    nodes = await zk.read(parents)
+    return [Create(parent, None) for parent, node in zip(parents, nodes, strict=True) if node is None]

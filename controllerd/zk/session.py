@@ -19,6 +19,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from controllerd.errors import ControllerdError, StoreUnavailable
 from controllerd.ports import AuditLog
 from controllerd.zk.driver import THREADED, Kazoo, KazooDriver, hop
+from controllerd.zk.timings import UNTIMED, Timings
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect, Resync
 from replay.records import SessionRecord
@@ -97,8 +98,10 @@ class ZooKeeperSession:
         audit: AuditLog,
         *,
         kazoo: KazooDriver = THREADED,
+        timings: Timings = UNTIMED,
     ) -> None:
         """``hosts`` is ``zookeeper.connect``: ``host:port`` of several servers, then perhaps a chroot."""
+        self.timings: Final = timings
         self._hosts = hosts
         self._timeout_s = session_timeout_ms / 1000
         self._queue = queue
@@ -205,6 +208,7 @@ class ZooKeeperSession:
         await self.until_connected()
         future: asyncio.Future[Any] = self._loop.create_future()
         self._pending.add(future)
+        began = self._loop.time()
         try:
             self._client._call(request, _Answer(self._loop, future))  # noqa: SLF001  # kazoo has no public way in
             return await future
@@ -214,6 +218,7 @@ class ZooKeeperSession:
             raise StoreUnavailable(f"the ZooKeeper session is over: {type(error).__name__}") from error
         finally:
             self._pending.discard(future)
+            self.timings.on_answer(type(request).__name__, self._loop.time() - began)
 
     async def until_connected(self) -> None:
         """Wait while the session is suspended, at most for the session time-out.

@@ -10,6 +10,7 @@ from controllerd.zk.journal import Journal
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.store_admin import AdminZnodes
 from controllerd.zk.store_brokers import BrokerZnodes
+from controllerd.zk.store_intents import IntentZnodes
 from controllerd.zk.store_requests import RequestZnodes
 from controllerd.zk.store_states import StateZnodes
 from controllerd.zk.store_topics import TopicZnodes
@@ -18,7 +19,7 @@ from controllerd.zk.writer import FencedWriter
 from events.base import Event
 
 
-class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes):
+class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes, IntentZnodes):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
 
     def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock, put: Callable[[Event], None]) -> None:

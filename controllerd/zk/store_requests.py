@@ -6,18 +6,16 @@ And what the controller asks itself to remember: the replicas that absent broker
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate
 from typing import Final, TypeVar
 
 import structlog
 
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.mutation_quota import RATE_CONFIG, sanitize
+from controllerd.core.mutation_quota import RATE_CONFIG
 from controllerd.errors import BadZnode
-from controllerd.pace import Pace, sliced
+from controllerd.pace import sliced
 from controllerd.results import (
     ConfigChangesRead,
-    ConfigRead,
     Conflict,
     ElectionsRead,
     ReassignmentsRead,
@@ -27,7 +25,7 @@ from controllerd.results import (
 )
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData, ZooKeeper
-from controllerd.zk.reading import read_in_slices
+from controllerd.zk.reading import missing_parents, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -35,7 +33,6 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-_MISSING: Final = -1
 _SLICE: Final = 1_000
 _LISTINGS: Final = 10
 """Listings of children under way at the same time."""
@@ -145,36 +142,6 @@ class RequestZnodes:
         await read_in_slices(wanted, _SLICE, self._read_configs, take)
         return rates
 
-    async def read_user_configs(self, users: Iterable[str]) -> Mapping[str, ConfigRead | BadZnode]:
-        """The configurations of users; or why one cannot be understood."""
-        configs: dict[str, ConfigRead | BadZnode] = {}
-
-        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
-            for user, node in zip(part, nodes, strict=True):
-                try:
-                    configs[user] = _user_config(user, node)
-                except BadZnode as error:
-                    configs[user] = error
-                    self._rejections.note(error, node)
-
-        await read_in_slices(list(users), _SLICE, self._read_users, take)
-        return configs
-
-    async def _read_users(self, users: Sequence[str]) -> list[Node | None]:
-        return await self._read_configs([_user(user) for user in users])
-
-    async def write_user_configs(self, configs: Mapping[str, ConfigRead]) -> Mapping[str, WriteResult]:
-        """Write the configurations of users, each with the notification by which brokers notice."""
-        groups: list[list[Operation]] = []
-        pace = Pace()
-        for user, (config, version, extra) in configs.items():
-            path, data = _config(_user(user)), codecs.encode_config(config, extra)
-            written = Create(path, data) if version == _MISSING else SetData(path, data, version)
-            told = Create(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(_user(user)), sequential=True)
-            groups.append([written, told])
-            await pace.breathe()
-        return dict(zip(configs, await self._writer.write_groups(groups), strict=True))
-
     async def _read_configs(self, entities: Sequence[str]) -> list[Node | None]:
         return await self._zk.read(list(map(_config, entities)))
 
@@ -222,16 +189,11 @@ class RequestZnodes:
             and (operation := _replaced(paths.debt(broker), debts[broker], node)) is not None
         ]
         if any(isinstance(operation, Create) for operation in operations):
-            operations = [*await self._missing_parents_of_debts(), *operations]
+            operations = [*await missing_parents(self._zk, paths.DEBTS), *operations]
         results = zip(operations, await self._writer.write(operations), strict=True)
         failed = [BadZnode(o.path, result.reason) for o, result in results if not isinstance(result, Written)]
         for bad in (*broken, *failed):
             raise bad
-
-    async def _missing_parents_of_debts(self) -> list[Operation]:
-        parents = list(accumulate(paths.DEBTS.split("/")[1:], lambda above, name: f"{above}/{name}", initial=""))[1:]
-        nodes = await self._zk.read(parents)
-        return [Create(path, None) for path, node in zip(parents, nodes, strict=True) if node is None]
 
     async def _drop(self, doomed: Sequence[str]) -> None:
         """Delete what exists of these."""
@@ -245,18 +207,6 @@ class RequestZnodes:
 
 def _config(entity: str) -> str:
     return f"{paths.CONFIG}/{entity}"
-
-
-def _user(name: str) -> str:
-    return f"users/{sanitize(name)}"
-
-
-def _user_config(user: str, node: Node | None) -> ConfigRead:
-    """:raises BadZnode: it cannot be understood."""
-    if node is None:
-        return ConfigRead({}, _MISSING, {})
-    path = _config(_user(user))
-    return ConfigRead(codecs.decode_config(path, node.data), node.version, codecs.config_extra(path, node.data))
 
 
 def _replaced(path: str, owed: Mapping[TopicPartition, str | None], node: Node | None) -> Operation | None:

@@ -38,7 +38,11 @@ class Desk:
     defects: list[Exception] = field(default_factory=list)
     requests: list[tuple[BrokerId, int, int]] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
     may_send: bool = True
+
+    def on_taken(self, broker: BrokerId, waited_s: float) -> None:
+        self.waited.append(waited_s)
 
     def on_request(self, broker: BrokerId, request: ControlRequest, version: int, correlation: int, size: int) -> None:
         self.requests.append((broker, version, correlation))

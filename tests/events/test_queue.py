@@ -158,3 +158,31 @@ async def test_any_other_event_waits_as_often_as_it_came() -> None:
     queue.put(Startup())
     queue.put(Startup())
     assert await taken(queue) == [Startup(), Startup()]
+
+
+async def test_what_waits_is_shown_with_its_age_and_stays() -> None:
+    clock = ManualClock()
+    queue = EventQueue(clock)
+    queue.put(Startup())
+    clock.now = 1.5
+    queue.put(BrokerChange())
+    queue.put(TopicChange())
+    clock.now = 2.0
+
+    shown = [(queued.number, queued.event, age_s) for queued, age_s in queue.waiting(2)]
+
+    assert shown == [(1, Startup(), 2.0), (2, BrokerChange(), 0.5)]
+    assert len(queue) == 3
+
+
+async def test_what_was_taken_or_preempted_waits_no_more() -> None:
+    queue = EventQueue(ManualClock())
+    assert queue.waiting(5) == []
+    queue.put(Startup())
+    queue.put(BrokerChange())
+
+    await queue.take()
+    assert [queued.event for queued, _ in queue.waiting(5)] == [BrokerChange()]
+
+    queue.close()
+    assert queue.waiting(5) == []

@@ -2,10 +2,10 @@
 
 import typing
 
-from events import admin, cluster, elections, reassignments, registry, replicas, responses, topics
+from events import admin, cluster, elections, operator, reassignments, registry, replicas, responses, topics
 from events.base import Call, Event
 
-FAMILIES = (admin, cluster, elections, reassignments, replicas, responses, topics)
+FAMILIES = (admin, cluster, elections, operator, reassignments, replicas, responses, topics)
 
 
 def defined_events() -> set[type]:
@@ -28,4 +28,5 @@ def test_no_event_is_in_two_families() -> None:
 def test_every_event_has_a_controller_state() -> None:
     states = {event.__name__: event.state.name for event in typing.get_args(registry.AnyEvent)}
 
-    assert [name for name, state in states.items() if state == "IDLE"] == ["AllocateProducerIds", "AlterScram"]
+    idle = [name for name, state in states.items() if state == "IDLE"]
+    assert idle == ["AllocateProducerIds", "AlterScram", "Pause", "Resume", "PauseCheck"]

@@ -8,7 +8,6 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
-from controllerd.snapshot import DeletionView
 from events.admin import ForgetBroker
 from events.cluster import BrokerChange, BrokerRefresh
 from events.topics import TopicDeletion, TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
@@ -655,7 +654,8 @@ async def test_readers_see_whose_answer_a_deletion_waits_for(disks: Disks) -> No
     ask_for_deletion(disks.world, "t")
     await disks.settle()
 
-    assert disks.world.snapshot.deletions == {"t": DeletionView(True, None, (BrokerId(2), BrokerId(3)))}
+    view = disks.world.snapshot.deletions["t"]
+    assert (view.has_begun, view.held_up_by, view.deleting) == (True, None, (2, 3))
 
     await _answer(disks, 2)
     assert disks.world.snapshot.deletions["t"].deleting == (3,)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from controllerd.core.model import Features
+from controllerd.core.replica_states import NO_REPLICAS
 from controllerd.observer.mirror import Mirror
 from controllerd.snapshot import ClusterSnapshot, PartitionView
 from controllerd.zk import paths
@@ -31,10 +32,14 @@ def shown(snapshot: ClusterSnapshot) -> Shown:
         snapshot.controller_epoch,
         snapshot.offline_partitions,
         dict(snapshot.quarantine),
-        {name: (view.topic_id, view.partitions) for name, view in snapshot.topics.items()},
+        {name: (view.topic_id, _without_replicas(view.partitions)) for name, view in snapshot.topics.items()},
         snapshot.names_by_id,
         set(snapshot.deletions),
     )
+
+
+def _without_replicas(partitions: tuple[PartitionView, ...]) -> tuple[PartitionView, ...]:
+    return tuple(view._replace(replica_states=NO_REPLICAS) for view in partitions)
 
 
 class Watched:

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.daemon.announcing import ready_line
 from controllerd.daemon.node import Node
-from controllerd.daemon.run import ready_line
 from controllerd.errors import RefusedToLead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create

@@ -129,7 +129,7 @@ DELETIONS: Final = (
         "a new controller does not look for deletions that were asked for",
         "A11, H3",
         _DELETIONS,
-        "    c.deletions.queue(sorted(asked & c.context.topics.keys()))\n    unknown",
+        "    c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))\n    unknown",
         "    unknown",
     ),
     bug(

@@ -83,12 +83,18 @@ def traced(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def size_of(node: Node, rig: Rig) -> Size:
-    """What there is now, without what the test itself keeps."""
+    """What there is now, without what the test itself keeps, and what is remembered within bounds of its own."""
     for stub in rig.stubs.values():
         stub.got.clear()
         stub.writers.clear()
     rig.peer.events.all.clear()
     rig.peer.audit.records.clear()
+    node.recent._entries.clear()
+    node.recent._rows = 0
+    node.recent.terms.clear()
+    meters = node.instance.meters
+    for timer in (meters.events.all, *meters.events.by_state.values(), *meters.channels.queued.values()):
+        timer.sample._kept.clear()
     gc.collect()
     kazoo = kazoo_of(session_of(node))
     registries = [kazoo._data_watchers, kazoo._child_watchers]

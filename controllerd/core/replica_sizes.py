@@ -1,0 +1,115 @@
+"""How large replicas are and how fast they grow, as brokers tell it: progress and an end that is never guessed.
+
+PURE. A view is immutable; the book behind it takes an answer of one broker at a time.
+"""
+
+from collections.abc import Mapping
+from math import exp
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from controllerd.core.model import BrokerId, TopicPartition
+
+SMOOTHED_OVER_S: Final = 30.0
+"""A rate forgets what was before about that many seconds."""
+
+Told = Mapping[TopicPartition, tuple[int, int]]
+"""What a broker tells of its replicas: bytes, and the offsets that it lacks by what it knows."""
+
+
+class ReplicaSize(NamedTuple):
+    """One replica. ``told_s``: monotonic seconds of the answer."""
+
+    bytes: int
+    lag: int
+    """Offsets that it lacks by what it knows itself: a follower that is far behind has not heard of the rest, so that 0
+    does not mean that it has caught up. The ISR says that.
+    """
+    told_s: float
+    bytes_per_s: float | None = None
+    """Smoothed growth; None after the first answer, and where it shrank."""
+
+
+Sizes = Mapping[TopicPartition, Mapping[BrokerId, ReplicaSize]]
+
+
+class SizesView(NamedTuple):
+    """What is known of replicas at the moment; empty while nobody asks for it."""
+
+    replicas: Sizes = MappingProxyType({})
+    failures: Mapping[BrokerId, str] = MappingProxyType({})
+    """The brokers that did not tell the last time, and why."""
+
+    def size(self, tp: TopicPartition, broker: BrokerId) -> ReplicaSize | None:
+        """One replica; None while its broker has said nothing of it."""
+        return self.replicas.get(tp, {}).get(broker)
+
+    def bytes_left(self, tp: TopicPartition, leader: BrokerId, broker: BrokerId) -> int | None:
+        """What the leader has beyond the replica, at least 0; None unless both brokers told."""
+        ahead, behind = self.size(tp, leader), self.size(tp, broker)
+        if ahead is None or behind is None:
+            return None
+        return max(0, ahead.bytes - behind.bytes)
+
+    def eta_s(self, tp: TopicPartition, leader: BrokerId, broker: BrokerId) -> float | None:
+        """Seconds until the replica has caught up; None while anything that it takes to say so is not known.
+
+        The leader may grow meanwhile: what counts is how fast the distance becomes less.
+        """
+        left = self.bytes_left(tp, leader, broker)
+        ahead, behind = self.size(tp, leader), self.size(tp, broker)
+        if left is None or ahead is None or behind is None or behind.bytes_per_s is None:
+            return None
+        closing = behind.bytes_per_s - (ahead.bytes_per_s or 0.0)
+        if left == 0:
+            return 0.0
+        return left / closing if closing > 0 else None
+
+
+NO_SIZES: Final = SizesView()
+
+
+class SizeBook:
+    """Collects answers; what is not asked for any more is forgotten."""
+
+    def __init__(self) -> None:
+        self._replicas: dict[TopicPartition, dict[BrokerId, ReplicaSize]] = {}
+        self._failures: dict[BrokerId, str] = {}
+
+    def take(self, broker: BrokerId, told: Told, now_s: float) -> None:
+        """A broker has answered at this time."""
+        self._failures.pop(broker, None)
+        for tp, (size, lag) in told.items():
+            known = self._replicas.setdefault(tp, {})
+            known[broker] = ReplicaSize(size, lag, now_s, _rate(known.get(broker), size, now_s))
+
+    def fail(self, broker: BrokerId, reason: str) -> None:
+        """A broker did not answer; what it told before stays, with its age."""
+        self._failures[broker] = reason
+
+    def keep(self, wanted: Mapping[BrokerId, frozenset[TopicPartition]]) -> None:
+        """Forget everything else."""
+        for tp in list(self._replicas):
+            kept = {b: size for b, size in self._replicas[tp].items() if tp in wanted.get(b, ())}
+            if kept:
+                self._replicas[tp] = kept
+            else:
+                del self._replicas[tp]
+        self._failures = {broker: why for broker, why in self._failures.items() if broker in wanted}
+
+    def view(self) -> SizesView:
+        """All that is known now."""
+        replicas = {tp: MappingProxyType(dict(known)) for tp, known in self._replicas.items()}
+        return SizesView(MappingProxyType(replicas), MappingProxyType(dict(self._failures)))
+
+
+def _rate(before: ReplicaSize | None, size: int, now_s: float) -> float | None:
+    """An average of which each second counts less, the longer ago it is."""
+    if before is None or now_s <= before.told_s or size < before.bytes:
+        return None
+    passed = now_s - before.told_s
+    latest = (size - before.bytes) / passed
+    if before.bytes_per_s is None:
+        return latest
+    fresh = 1 - exp(-passed / SMOOTHED_OVER_S)
+    return fresh * latest + (1 - fresh) * before.bytes_per_s

@@ -1,0 +1,210 @@
+"""Reassignments copy no faster than an operator wants, and nothing of it stays when they have ended.
+
+What is set, and what was there before, is in ZooKeeper before any broker is told: whoever leads at the end takes away
+what is still ours, and nothing else.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.intents import ThrottleView
+from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
+from controllerd.core.throttles import Bounds, Configs, Throttle, entity_names, lifted, plan_bounds, wanted_bounds
+from controllerd.errors import BadZnode, CallRefused, NotController
+from controllerd.machines.passes import paced
+from controllerd.results import ConfigRead, Conflict, Written
+from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
+from handlers.preparation import quarantine, take_out_of_quarantine
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+ZNODE: Final = "/controllerd/throttle"
+GRACE_S: Final = 60.0
+"""A throttle comes before its reassignments: so long it waits for those that have not begun."""
+RETRY_S: Final = 30.0
+"""After a throttle could not be taken away."""
+ATTEMPTS: Final = 5
+"""Times that a configuration is found changed between reading and writing it."""
+
+Move = tuple[TopicPartition, ReplicaAssignment, tuple[BrokerId, ...]]
+
+
+async def load_throttle(c: Controller) -> None:
+    """At the start of a term: the throttle that an earlier controller set."""
+    try:
+        found = await c.store.read_throttle()
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return
+    await take_out_of_quarantine(c, ZNODE)
+    if found is not None:
+        _expect(found.view, found.view.partitions, c)
+
+
+def _expect(view: ThrottleView, coming: AbstractSet[TopicPartition], c: Controller) -> None:
+    """Keep the throttle until its reassignments are over; those that are to come have a while to begin."""
+    intents = c.context.intents
+    intents.throttle = view
+    left_s = GRACE_S - (c.clock.now_ms() - view.set_ms) / 1000
+    left_s = min(left_s, GRACE_S)  # a wall clock that was set back must not make it wait for ever
+    intents.awaited = set(coming - c.context.being_reassigned) if left_s > 0 else set()
+    if intents.awaited:
+        c.timers.put_later(left_s, ThrottleCheck(view.set_ms))
+
+
+# -- set ---------------------------------------------------------------------------------------------------------------
+
+
+async def on_throttle_reassignments(event: ThrottleReassignments, c: Controller) -> ThrottleReply:
+    """Set the rate on the brokers and name the replicas on the topics, as ``kafka-reassign-partitions`` does.
+
+    :raises CallRefused: a throttle of somebody else is there, or a configuration cannot be understood or written.
+    """
+    if not c.is_active:
+        raise NotController("not the active controller")
+    if event.rate <= 0:
+        raise CallRefused(f"a rate of {event.rate} bytes per second: it must be positive")
+    wanted = await _wanted(event, c)
+    for _ in range(ATTEMPTS):
+        if await _set(event, wanted, c):
+            log.info("reassignments throttled", rate=event.rate, by=event.by, entities=len(wanted))
+            return ThrottleReply(*entity_names(wanted))
+    raise CallRefused("somebody else keeps changing the configurations of these brokers or topics: ask again")
+
+
+async def _wanted(event: ThrottleReassignments, c: Controller) -> Configs:
+    moves: list[Move] = []
+    async for tp, target in paced(event.targets.items(), c.outbox.pace):
+        if tp not in c.context:
+            raise CallRefused(f"partition {tp} does not exist")
+        moves.append((tp, c.context.assignment(tp), target))
+    return wanted_bounds(event.rate, moves)
+
+
+async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> bool:
+    """Remember, then write; false if somebody else was quicker, and it must be planned anew."""
+    ours = await _remembered(c)
+    read = _understood(await c.store.read_configs(wanted))
+    found = {entity: each.config for entity, each in read.items()}
+    bounds = ours.bounds if ours is not None else {}
+    plan = plan_bounds(wanted, found, bounds, override=event.override)
+    if plan.refusals:
+        first, why = next(iter(plan.refusals.items()))
+        more = f" (and {len(plan.refusals) - 1} more)" if len(plan.refusals) > 1 else ""
+        raise CallRefused(f"{first}: {why}{more}; take it away, or ask with override, which puts it back at the end")
+    before = ours.view.partitions if ours is not None else frozenset[TopicPartition]()
+    throttle = Throttle(
+        ThrottleView(event.rate, event.by, c.clock.now_ms(), before | event.targets.keys()), plan.bounds
+    )
+    try:
+        await c.store.write_throttle(throttle)
+    except BadZnode as bad:
+        raise CallRefused(f"the throttle cannot be remembered, so it is not set: {bad}") from bad
+    coming = {tp for tp, target in event.targets.items() if c.context.assignment(tp).target != target}
+    _expect(throttle.view, c.context.intents.awaited | coming, c)
+    changed = {e: read[e]._replace(config=config) for e, config in plan.configs.items() if config != read[e].config}
+    return await _written(changed, c)
+
+
+async def _remembered(c: Controller) -> Throttle | None:
+    try:
+        found = await c.store.read_throttle()
+    except BadZnode as bad:
+        raise CallRefused(f"{bad}: repair or delete that znode, and ask again") from bad
+    await take_out_of_quarantine(c, ZNODE)
+    return found
+
+
+def _understood(read: Mapping[str, ConfigRead | BadZnode]) -> dict[str, ConfigRead]:
+    understood: dict[str, ConfigRead] = {}
+    for entity, config in read.items():
+        if isinstance(config, BadZnode):
+            raise CallRefused(f"{config}: nothing is throttled before that znode is repaired")
+        understood[entity] = config
+    return understood
+
+
+async def _written(configs: Mapping[str, ConfigRead], c: Controller) -> bool:
+    results = await c.store.write_configs(configs)
+    for entity, result in results.items():
+        if not isinstance(result, Written | Conflict):
+            raise CallRefused(f"the configuration of {entity} was not written: {result.reason}")
+    return all(isinstance(result, Written) for result in results.values())
+
+
+# -- taken away --------------------------------------------------------------------------------------------------------
+
+
+async def on_throttle_check(_event: ThrottleCheck, c: Controller) -> None:
+    """Take the throttle away when nothing of what it was set for is under way."""
+    view = c.context.intents.throttle
+    if not c.is_active or view is None:
+        return
+    if c.clock.now_ms() - view.set_ms >= GRACE_S * 1000:
+        c.context.intents.awaited.clear()
+    if _is_over(view, c):
+        await _lift(c)
+
+
+def _is_over(view: ThrottleView, c: Controller) -> bool:
+    return not c.context.intents.awaited and view.partitions.isdisjoint(c.context.being_reassigned)
+
+
+async def _lift(c: Controller) -> None:
+    """Restore or delete what is still ours; what could not be done is remembered, and tried again."""
+    intents = c.context.intents
+    intents.lift_not_before = c.clock.monotonic() + RETRY_S
+    try:
+        remembered = await c.store.read_throttle()
+        if remembered is not None:
+            left = await _restore(remembered.bounds, c)
+            await c.store.write_throttle(remembered._replace(bounds=left) if left else None)
+            if left:
+                return
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return
+    intents.throttle = None
+    log.info("throttle of reassignments taken away")
+
+
+async def _restore(bounds: Bounds, c: Controller) -> Bounds:
+    """Take these values away; returns what could not be."""
+    left = dict(bounds)
+    for _ in range(ATTEMPTS):
+        read = await c.store.read_configs(left)
+        fresh: dict[str, ConfigRead] = {}
+        for entity, found in read.items():
+            if isinstance(found, BadZnode):
+                c.audit.record(AlarmRecord("throttle cannot be taken away", str(found)))
+                continue
+            config = lifted(found.config, left[entity])
+            if config == found.config:
+                del left[entity]  # somebody else took it away, or the topic is gone
+            else:
+                fresh[entity] = found._replace(config=config)
+        results = await c.store.write_configs(fresh)
+        for entity, result in results.items():
+            if isinstance(result, Written):
+                del left[entity]
+        if not any(isinstance(result, Conflict) for result in results.values()):
+            break
+    for entity in left:
+        log.error("throttle was not taken away", entity=entity, again_in_s=RETRY_S)
+    return left
+
+
+def follow_up_throttle(c: Controller) -> None:
+    """Called after every event: what has begun is not waited for, and what is over is taken away."""
+    intents = c.context.intents
+    if intents.throttle is None or not c.is_active:
+        return
+    if intents.awaited:
+        intents.awaited -= c.context.being_reassigned
+    if _is_over(intents.throttle, c):
+        c.timers.put_later(max(0.0, intents.lift_not_before - c.clock.monotonic()), ThrottleCheck())

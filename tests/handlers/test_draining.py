@@ -1,0 +1,152 @@
+"""A broker is relieved before somebody stops it: as by its own shutdown, or of its leaderships alone."""
+
+import pytest
+
+from controllerd.core.model import BrokerId
+from controllerd.errors import CallRefused, NotController
+from controllerd.pace import Pace
+from events.cluster import Resign
+from events.elections import AutoPreferredReplicaLeaderElection
+from events.operator import DrainBroker, DrainReply, PauseCheck, Resume
+from handlers.draining import planned_drain
+from tests.fakes.reassigning import reassign
+from tests.fakes.world import World, tp
+
+ONE = BrokerId(1)
+
+
+def drain(*, leaders_only: bool = True, until_ms: int | None = None) -> DrainBroker:
+    return DrainBroker(ONE, leaders_only, "a new disk", "ann", until_ms)
+
+
+@pytest.fixture
+async def cluster(world: World) -> World:
+    """Broker 1 leads what others can take over, what nobody else has, and what nobody else is in sync with."""
+    world.put_topic("t", {0: [1, 2, 3], 1: [2, 1]})
+    world.put_topic("alone", {0: [1]})
+    await world.settle()
+    world.die(3)
+    await world.settle()
+    world.put_topic("short", {0: [1, 3]})
+    await world.settle()
+    world.forget()
+    return world
+
+
+REMAINING = {tp("alone"): "it has no other replica", tp("short"): "no other replica is in its ISR [1]"}
+
+
+async def test_leaderships_move_and_the_broker_stays_in_sync(cluster: World) -> None:
+    reply = await cluster.call(drain())
+
+    assert reply == DrainReply((tp("t"),), REMAINING)
+    assert cluster.state("t") == (2, 2, [1, 2], 2)
+    assert cluster.snapshot.shutting_down == frozenset()
+    assert "LeaderAndIsr(t-0 2/2 [1, 2])" in cluster.brief(1)
+
+
+@pytest.mark.parametrize("leaders_only", [True, False])
+async def test_the_plan_says_beforehand_what_the_drain_does(cluster: World, *, leaders_only: bool) -> None:
+    planned = await planned_drain(cluster.snapshot, ONE, Pace())
+
+    assert cluster.channels.sent == []
+    assert await cluster.call(drain(leaders_only=leaders_only)) == planned
+
+
+async def test_a_whole_drain_is_the_controlled_shutdown_of_the_broker(cluster: World) -> None:
+    reply = await cluster.call(drain(leaders_only=False))
+
+    assert reply == DrainReply((tp("t"),), REMAINING)
+    assert cluster.snapshot.shutting_down == {1}
+    assert cluster.state("t")[2] == [2]
+    assert cluster.state("t", 1)[2] == [2]
+    assert cluster.snapshot.pauses == {}
+
+
+async def test_the_rebalance_gives_nothing_back_before_the_time_is_over(cluster: World) -> None:
+    await cluster.call(drain())
+
+    cluster.queue.put(AutoPreferredReplicaLeaderElection())
+    await cluster.settle()
+    assert cluster.state("t")[0] == 2
+
+    cluster.clock.now += 3_600
+    cluster.queue.put(AutoPreferredReplicaLeaderElection())
+    await cluster.settle()
+    assert cluster.state("t")[0] == 1
+
+
+async def test_the_rebalance_gives_it_back_after_a_resume(cluster: World) -> None:
+    await cluster.call(drain())
+
+    await cluster.call(Resume("drain-1", "done", "ann"))
+    cluster.queue.put(AutoPreferredReplicaLeaderElection())
+    await cluster.settle()
+
+    assert cluster.state("t")[0] == 1
+
+
+async def test_a_broker_that_registers_anew_is_drained_no_longer(cluster: World) -> None:
+    await cluster.call(drain())
+    assert list(cluster.snapshot.pauses) == ["drain-1"]
+
+    cluster.bounce(1)
+    await cluster.settle()
+    cluster.queue.put(PauseCheck())
+    await cluster.settle()
+
+    assert cluster.snapshot.pauses == {}
+
+
+async def test_a_failover_does_not_give_it_back(cluster: World) -> None:
+    await cluster.call(drain())
+    cluster.zk.expire()
+    after = await World(tree=cluster.tree, session_id=2).start()
+
+    after.queue.put(AutoPreferredReplicaLeaderElection())
+    await after.settle()
+
+    assert list(after.snapshot.pauses) == ["drain-1"]
+    assert after.state("t")[0] == 2
+
+
+async def test_a_topic_that_is_being_deleted_is_not_moved(world: World) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    await reassign(world, {tp("t"): [1, 3]})  # which the deletion waits for
+    world.tree.put("/admin/delete_topics/t")
+    await world.settle()
+
+    planned = await planned_drain(world.snapshot, ONE, Pace())
+    reply = await world.call(drain())
+
+    assert reply == planned == DrainReply((), {tp("t"): "its topic is being deleted"})
+
+
+async def test_a_replica_on_a_broker_that_is_shutting_down_cannot_take_over(world: World) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    world.context.mark_shutting_down(BrokerId(2))
+
+    reply = await world.call(drain())
+
+    assert reply.remaining == {tp("t"): "the others in its ISR [2] are not online, or are shutting down"}
+
+
+async def test_a_broker_that_is_not_there_is_refused(world: World) -> None:
+    with pytest.raises(CallRefused, match="broker 9 is not registered"):
+        await world.call(DrainBroker(BrokerId(9), leaders_only=True, reason="", by="ann"))
+
+
+async def test_a_time_that_is_over_moves_nothing(cluster: World) -> None:
+    with pytest.raises(CallRefused, match="over already"):
+        await cluster.call(drain(until_ms=1))
+
+    assert cluster.state("t")[0] == 1
+
+
+async def test_a_standby_drains_nobody(world: World) -> None:
+    await world.call(Resign())
+
+    with pytest.raises(NotController):
+        await world.call(drain())

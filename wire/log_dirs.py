@@ -1,0 +1,74 @@
+"""DescribeLogDirs as a client of a broker: how large its replicas are. By hand, because there may be very many.
+
+Version 1 has no compact types and is spoken by every broker since Kafka 2.0.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import TopicPartition
+from wire.errors import MalformedMessage
+from wire.primitives import Cursor
+
+VERSION: Final = 1
+_AT_ONCE: Final = 1_000
+_PARTITION: Final = Struct(">iqq?")
+_THROTTLE_TIME: Final = 4
+"""Bytes of the answer that nobody needs."""
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+
+
+def encode_log_dirs_query(partitions: Iterable[TopicPartition]) -> bytes:
+    """The body of a request for these replicas of the broker that is asked."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return b"".join([_INT32.pack(len(topics)), *(_topic(name, numbers) for name, numbers in topics.items())])
+
+
+def _topic(name: str, partitions: Sequence[int]) -> bytes:
+    raw, count = name.encode(), len(partitions)
+    return b"".join([_INT16.pack(len(raw)), raw, _INT32.pack(count), Struct(f">{count}i").pack(*partitions)])
+
+
+class Portion(NamedTuple):
+    """Some replicas of a broker, each with its bytes and its own idea of what it lacks; or a directory that failed."""
+
+    rows: Mapping[TopicPartition, tuple[int, int]]
+    failed: str | None = None
+
+
+def decode_log_dirs(body: bytes) -> Iterator[Portion]:
+    """What a broker has, in portions, so that whoever takes them may let others work in between.
+
+    A replica that moves to another directory is told of as it is where it was.
+
+    :raises MalformedMessage: it is no such answer.
+    """
+    cursor = Cursor(body, _THROTTLE_TIME)
+    for _ in range(cursor.count()):
+        error, directory = cursor.int16(), _string(cursor)
+        for _ in range(cursor.count()):
+            yield from _replicas(cursor)
+        if error != KafkaError.NONE:
+            yield Portion({}, f"its log directory {directory} failed (error code {error})")
+
+
+def _replicas(cursor: Cursor) -> Iterator[Portion]:
+    """The replicas of one topic."""
+    name, left = _string(cursor), cursor.count()
+    while left > 0:
+        part = min(left, _AT_ONCE)
+        left -= part
+        rows = _PARTITION.iter_unpack(cursor.take(part * _PARTITION.size))
+        yield Portion({TopicPartition(name, number): (size, lag) for number, size, lag, future in rows if not future})
+
+
+def _string(cursor: Cursor) -> str:
+    try:
+        return cursor.take(cursor.int16()).decode()
+    except UnicodeDecodeError as error:
+        raise MalformedMessage("a name that is not UTF-8") from error
