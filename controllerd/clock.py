@@ -3,8 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from events.base import Event
+
+
+def iso(epoch_ms: int) -> str:
+    """A time as ISO 8601 in UTC with milliseconds."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class SystemClock:

@@ -223,11 +223,40 @@ def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
         ("[node]\nid = 2000000100", "not between 2000000000 and 2000000099"),
         ("[http]\nlisten = 9191", "expected text"),
         ("http = 9191", "is a section"),
+        ("[http]\nread_token = 'short'", "is shorter than 16 characters; make one with: openssl rand -hex 32"),
+        ("[http]\nadmin_token = ''", "expected text: the secret, credential:NAME or file:PATH"),
+        ("[http]\ntls_certificate = 'a.pem'", "http.tls_key: is missing"),
+        ("[http]\ntls_key = 'a.key'", "http.tls_certificate: is missing"),
+        ("[http]\ntls_client_ca = 'ca.pem'", "http.tls_client_ca: needs http.tls_certificate"),
+        ("[http]\nlisten = '0.0.0.0:9191'", "needs TLS (http.tls_certificate, http.tls_key) and a token"),
+        ("[http]\nlisten = 'controller.example:9191'\nadmin_token = 'file:token'", "needs TLS"),
+        (
+            "[http]\nlisten = '[::]:9191'\ntls_certificate = 'a.pem'\ntls_key = 'a.key'",
+            "needs a token (http.read_token or http.admin_token); set them, or listen on 127.0.0.1",
+        ),
         ("[audit]\nsegment_bytes = 1", ">= 65536"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(tmp_path: Path, lines: str, says: str) -> None:
     assert any(says in problem for problem in problems(tmp_path, lines))
+
+
+def test_an_address_that_all_can_reach_is_served_with_tls_and_a_token(tmp_path: Path) -> None:
+    secured = "tls_certificate = 'a.pem'\ntls_key = 'a.key'\nadmin_token = 'credential:admin'"
+
+    assert load(tmp_path, f"[http]\nlisten = '0.0.0.0:9191'\n{secured}").http.listen.host == "0.0.0.0"
+
+
+def test_a_token_is_never_shown_but_where_it_is_read_is(tmp_path: Path) -> None:
+    token = "a token that nobody must see"
+    config = load(tmp_path, http__read_token=token, http__admin_token="credential:admin")
+
+    assert token not in f"{config!r} {config.effective()}"
+    assert config.effective()["http.read_token"] == {"value": "<hidden>", "origin": "flag"}
+    assert config.effective()["http.admin_token"] == {"value": "credential:admin", "origin": "flag"}
+    wrong = problems(tmp_path, "[http]\nread_token = ['a token that nobody must see']")
+    assert wrong
+    assert token not in str(wrong)
 
 
 def test_hidden_mode_needs_no_listener(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Rules that concern several keys, or one key's meaning: what is well-formed and still cannot work."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from controllerd.config.kafka_names import named
@@ -14,7 +14,7 @@ _SHORTEST_SESSION_MS: Final = 1_000
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
     """Every broken rule as a sentence. ``values`` holds only what was given and well-formed."""
-    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses, _audit_heads)
+    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses, _audit_heads, _http)
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -39,6 +39,32 @@ def _audit_heads(values: Mapping[str, object]) -> Iterator[str]:
         yield "audit.head_key_file: nothing is signed; set audit.head_file, audit.head_journal or audit.head_znode too"
     if values.get("audit.head_znode") and values.get("controller.mode") == "observe":
         yield "audit.head_znode: cannot be with controller.mode observe, which writes nothing; set audit.head_file"
+
+
+def _http(values: Mapping[str, object]) -> Iterator[str]:
+    given = {key for key in _HTTP_SECURITY if values.get(f"http.{key}") is not None}
+    if len(given & {"tls_certificate", "tls_key"}) == 1:
+        (lacking,) = {"tls_certificate", "tls_key"} - given
+        yield f"http.{lacking}: is missing, a certificate and its key are needed together"
+    if "tls_client_ca" in given and "tls_certificate" not in given:
+        yield "http.tls_client_ca: needs http.tls_certificate and http.tls_key too"
+    listen = values.get("http.listen")
+    if isinstance(listen, Address) and not listen.is_loopback:
+        yield from unprotected(f"http.listen: {listen}", given)
+
+
+_HTTP_SECURITY: Final = ("tls_certificate", "tls_key", "tls_client_ca", "read_token", "admin_token")
+
+
+def unprotected(address: str, given: Collection[str]) -> Iterator[str]:
+    """What is missing before others than this machine may connect to an address; ``given`` are keys of ``http``."""
+    lacking = [] if "tls_certificate" in given else ["TLS (http.tls_certificate, http.tls_key)"]
+    lacking += [] if {"read_token", "admin_token"} & set(given) else ["a token (http.read_token or http.admin_token)"]
+    if lacking:
+        yield (
+            f"{address} can be reached from other machines and needs {' and '.join(lacking)}; "
+            "set them, or listen on 127.0.0.1 and let a proxy or an SSH tunnel connect to that"
+        )
 
 
 def _listeners(values: Mapping[str, object]) -> Iterator[str]:

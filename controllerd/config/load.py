@@ -17,6 +17,7 @@ from controllerd.config.model import (
     HttpConfig,
     KafkaConfig,
     LogConfig,
+    MetricsConfig,
     NodeConfig,
     Section,
     ZookeeperConfig,
@@ -34,6 +35,7 @@ _SECTIONS: Final[Mapping[str, type[Section]]] = {
     "controller": ControllerConfig,
     "audit": AuditConfig,
     "log": LogConfig,
+    "metrics": MetricsConfig,
 }
 _KEYS: Final = {
     f"{section}.{field.name}": field for section, kind in _SECTIONS.items() for field in msgspec.structs.fields(kind)

@@ -1,8 +1,10 @@
 """The sections and keys of the configuration, with their types, ranges and defaults."""
 
+import ipaddress
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -25,6 +27,29 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect to a socket that is bound here."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret as it was configured: itself, or where it is read. Shown as text it gives nothing away."""
+
+    configured: str = field(repr=False)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is read elsewhere: ``credential:NAME`` of systemd, or ``file:PATH``."""
+        return self.configured.startswith(("credential:", "file:"))
+
+    def __str__(self) -> str:
+        return self.configured if self.is_reference else "<hidden>"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,8 +142,18 @@ class HttpConfig(Section, frozen=True, kw_only=True):
     """The status server."""
 
     listen: Address = Address("127.0.0.1", 9191)
-    allow_remote_admin: bool = False
-    """Whether takeover and resign are served when ``listen`` is not a loopback address."""
+    """Unless it is a loopback address, a certificate and tokens are needed."""
+    socket: Path | None = None
+    """A unix socket besides: whoever may open it (mode 0660) may ask for everything."""
+    read_token: Secret | None = None
+    admin_token: Secret | None = None
+    tls_certificate: Path | None = None
+    """PEM, with the chain; noticed when it changes, like the key and the CA."""
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    """Clients must have a certificate of it."""
+    require_reason: bool = False
+    """Every verb demands one, and not only those that destroy something."""
 
 
 class ControllerConfig(Section, frozen=True, kw_only=True):
@@ -162,6 +197,23 @@ class LogConfig(Section, frozen=True, kw_only=True):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "console", "json"] = "auto"
+    kafka_format_dir: Path | None = None
+    """Where ``state-change.log`` and ``controller.log`` are written as Kafka writes them."""
+
+
+Dialect = Literal["jmx_exporter", "confluent", "strimzi_reporter"]
+
+
+class MetricsConfig(Section, frozen=True, kw_only=True):
+    """What Prometheus gets at ``/metrics``."""
+
+    dialects: tuple[Dialect, ...] = ("jmx_exporter", "confluent")
+    """Whose names of Kafka's own metrics are used, where exporters differ."""
+    open: bool = False
+    """No token is needed for it, though there is one for everything else."""
+
+
+DEFAULT_METRICS: Final = MetricsConfig()
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -174,6 +226,7 @@ class Config(Section, frozen=True, kw_only=True):
     controller: ControllerConfig
     audit: AuditConfig
     log: LogConfig
+    metrics: MetricsConfig
     origins: Mapping[str, str]
     """``section.key`` to where its value came from: a file, a variable, ``flag`` or ``default``."""
     ignored: tuple[str, ...] = ()
@@ -181,15 +234,26 @@ class Config(Section, frozen=True, kw_only=True):
 
     def effective(self) -> dict[str, object]:
         """Every key with its value and origin, in plain types, for the audit log and for people."""
-        return {key: {"value": self._plain(key), "origin": origin} for key, origin in self.origins.items()}
+        return {key: {"value": self.plain(key), "origin": origin} for key, origin in self.origins.items()}
 
-    def _plain(self, key: str) -> object:
+    def value(self, key: str) -> object:
+        """The value of ``section.key``."""
         section, _, name = key.partition(".")
         value: object = getattr(getattr(self, section), name)
+        return value
+
+    def plain(self, key: str) -> object:
+        """The value of ``section.key`` in plain types; a secret does not show."""
+        value = self.value(key)
         match value:
-            case Path() | Address():
+            case Path() | Address() | Secret():
                 return str(value)
             case tuple():
-                return [f"{endpoint.listener}://{Address(endpoint.host, endpoint.port)}" for endpoint in value]
+                return [_plain_item(item) for item in value]
             case _:
                 return value
+
+
+def _plain_item(item: object) -> str:
+    """One of a list: a listener as it is written, a name as it is."""
+    return f"{item.listener}://{Address(item.host, item.port)}" if isinstance(item, Endpoint) else str(item)

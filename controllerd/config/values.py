@@ -7,13 +7,15 @@ from typing import Final, Literal, get_args, get_origin
 
 import msgspec
 
-from controllerd.config.model import Address
+from controllerd.config.model import Address, Dialect, Secret
 from controllerd.config.versions import parse_version
 from controllerd.core.model import Endpoint, SecurityProtocol
 
 _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\],]+)):([0-9]{1,5})")
 _LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)://(\S+)")
 _MAX_PORT: Final = 65_535
+SHORTEST_SECRET: Final = 16
+"""Characters of a token."""
 _NOT_REACHABLE: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104  # names what is refused, binds nothing
 
 
@@ -56,6 +58,14 @@ def parse_listeners(raw: object) -> tuple[Endpoint, ...]:
     return tuple(listeners)
 
 
+def parse_dialects(raw: object) -> tuple[str, ...]:
+    """A list of dialects, or one text with commas between them. :raises ValueError: there is no such dialect."""
+    items = raw.split(",") if isinstance(raw, str) else raw
+    if not isinstance(items, list | tuple):
+        raise ValueError("expected a list of dialects")  # noqa: TRY004  # as every value that makes no sense
+    return tuple(dict.fromkeys(_choice(get_args(Dialect), str(item).strip()) for item in items if item != ""))
+
+
 def check_connect(text: str) -> str:
     """A ZooKeeper connect string, unchanged. :raises ValueError: hosts, ports or chroot are malformed."""
     hosts, slash, chroot = text.partition("/")
@@ -77,6 +87,16 @@ def _path(raw: object) -> Path:
     return raw if isinstance(raw, Path) else Path(_text(raw))
 
 
+def _secret(raw: object) -> Secret:
+    """What is wrong with a secret is said without it."""
+    if not isinstance(raw, str) or not raw.strip():
+        raise ValueError("expected text: the secret, credential:NAME or file:PATH")
+    secret = Secret(raw.strip())
+    if not secret.is_reference and len(secret.configured) < SHORTEST_SECRET:
+        raise ValueError(f"is shorter than {SHORTEST_SECRET} characters; make one with: openssl rand -hex 32")
+    return secret
+
+
 def _protocol_version(raw: object) -> str:
     parse_version(_text(raw))
     return _text(raw)
@@ -88,9 +108,11 @@ _BY_KEY: Final[Mapping[str, Callable[[object], object]]] = {
     "kafka.inter_broker_listener_name": lambda raw: _text(raw).upper(),  # Kafka's listener names know no case
     "kafka.control_plane_listener_name": lambda raw: _text(raw).upper(),
     "kafka.inter_broker_protocol_version": _protocol_version,
+    "metrics.dialects": parse_dialects,
 }
 _BY_KIND: Final[Mapping[object, Callable[[object], object]]] = {
     Address: lambda raw: parse_address(_text(raw)),
+    Secret | None: _secret,
     Path: _path,
     Path | None: _path,
     str: _text,

@@ -10,6 +10,7 @@ from controllerd.config.model import Config
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest
 from controllerd.ports import AuditLog
+from controllerd.status.metrics.meters import EventMeters
 from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 
 log = structlog.get_logger(__name__)
@@ -49,6 +50,9 @@ class RecordedExchanges:
         """``in_full``: with the code of every partition, and not only of those with an error."""
         self._audit = audit
         self._in_full = in_full
+
+    def on_taken(self, broker: BrokerId, waited_s: float) -> None:
+        """Nothing to record: the answer tells enough."""
 
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
@@ -93,20 +97,19 @@ class ConfiguredTopics:
 class EventStatistics:
     """Counts events and unclean elections, and says when an event was slow."""
 
-    def __init__(self, slow_s: float = SLOW_EVENT_S) -> None:
+    def __init__(self, meters: EventMeters, slow_s: float = SLOW_EVENT_S) -> None:
+        self._meters = meters
         self._slow_s = slow_s
-        self.events = 0
-        self.unclean_elections = 0
 
     def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
         """An event was handled."""
-        self.events += 1
+        self._meters.observe(state, event, queue_s, processing_s)
         if processing_s > self._slow_s:
             log.warning("slow event", event_name=event, state=state, took_s=round(processing_s, 3), waited_s=queue_s)
 
     def count_unclean_elections(self, elections: int) -> None:
         """So many leaders were elected outside their ISR."""
-        self.unclean_elections += elections
+        self._meters.unclean_elections += elections
 
 
 class FreezeGuard:

@@ -19,6 +19,7 @@ import structlog
 
 from channel_manager.batch import RequestBatch
 from channel_manager.manager import Alarms, ChannelManager
+from channel_manager.observer import AllObserve
 from channel_manager.settings import ChannelSettings
 from controllerd.audit import levels
 from controllerd.audit.checkpoints import Checkpoints
@@ -30,6 +31,7 @@ from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.sanitizer import our_rack
 from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, FreezeGuard, RecordedExchanges
+from controllerd.daemon.metering import MeteredAudit
 from controllerd.errors import StoreUnavailable
 from controllerd.garbage import Collector, Garbage
 from controllerd.loop import EventLoop, WriteWatch
@@ -38,6 +40,7 @@ from controllerd.machines.outbox import Outbox
 from controllerd.pace import Pace
 from controllerd.ports import AuditLog, Clock
 from controllerd.snapshot import ClusterSnapshot
+from controllerd.status.metrics.meters import Meters
 from controllerd.zk.client import ZooKeeperClient, open_store
 from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.elector import Contender
@@ -106,10 +109,12 @@ class Instance:
         self.stop = asyncio.Event()
         """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
         self.stop_reason = ""
-        self.watch = WriteWatch(audit)
+        self.meters = Meters(self.around.clock.monotonic)
+        self.watch = WriteWatch(MeteredAudit(audit, self.meters))
         limit_s = config.zookeeper.session_timeout_ms / 1000 * _SAFE_SHARE
         self.guard = FreezeGuard(limit_s, self.around.boottime, self._stop_sending)
-        self.statistics = EventStatistics()
+        self.statistics = EventStatistics(self.meters.events)
+        self.topic_defaults = ConfiguredTopics(config)
         self.timers = LoopTimers(self.queue.put)
         self.context = ControllerContext(config.kafka.features)
         self.client: ZooKeeperClient | None = None
@@ -124,6 +129,8 @@ class Instance:
             snapshot_interval_s=math.inf if is_off else config.audit.snapshot_interval_s,
             digest_interval_s=math.inf if is_off else config.audit.digest_interval_s,
         )
+        self.beat_within_s: float | None = None
+        """How often somebody wants a beat at least, such as a watchdog."""
         self._instance = instance
         self._advertised = advertised
         self._records_seen = 0
@@ -159,6 +166,7 @@ class Instance:
             clock=self.around.clock,
             connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
             kazoo=self.around.kazoo,
+            timings=self.meters.zookeeper,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
@@ -178,7 +186,7 @@ class Instance:
         assert self.client is not None
         async with AsyncExitStack() as stack:
             channels = await stack.enter_async_context(self._open_channels())
-            self.loop = self._build_loop(self.client, channels, on_published)
+            self.loop = self._build_loop(self.client, channels, partial(self._published, on_published))
             events = asyncio.create_task(self.loop.run(), name="events")
             heartbeat = asyncio.create_task(self.heartbeat(self.client, beat), name="heartbeat")
             resting = asyncio.create_task(self.checkpoints.run(self._is_idle), name="checkpoints")
@@ -187,6 +195,10 @@ class Instance:
             stack.push_async_callback(self._stop, events, heartbeat, resting)
             self.queue.put(Startup())
             yield
+
+    def _published(self, then: Callable[[], None]) -> None:
+        self.meters.unavailable.note(self.snapshot.offline_partitions if self.snapshot.is_active else 0)
+        then()
 
     def _is_idle(self) -> bool:
         return self.loop is not None and self.loop.current is None
@@ -225,7 +237,9 @@ class Instance:
             alarms,
             clock=self.around.clock.monotonic,
             settings=settings,
-            observer=RecordedExchanges(self.watch, in_full=self.config.audit.level == "full"),
+            observer=AllObserve(
+                self.meters.channels, RecordedExchanges(self.watch, in_full=self.config.audit.level == "full")
+            ),
             transport=self.around.transport,
         )
         return self.channels
@@ -266,7 +280,7 @@ class Instance:
         outbox = Outbox(
             context, channels, audit, self._new_batch, self.around.pace(), is_written, names_partitions=level == "full"
         )
-        configs, policy = ConfiguredTopics(self.config), self.config.kafka.policy
+        configs, policy = self.topic_defaults, self.config.kafka.policy
         controller = Controller(
             node_id=self.config.node.id,
             context=context,
@@ -319,7 +333,8 @@ class Instance:
 
     async def heartbeat(self, client: ZooKeeperClient, beat: Callable[[], None]) -> None:
         """Notice that the process slept, validate the epoch before anything leaves again, and feed the watchdog."""
-        pause = min(self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S)
+        within_s = self.beat_within_s or _LONGEST_PAUSE_S
+        pause = min(self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S, within_s)
         while True:
             await asyncio.sleep(pause)
             self.guard.tick()

@@ -1,11 +1,13 @@
 """One instance as a process: the controller, and the Kafka server, audit writer and status endpoint around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from channel_manager.sender import SenderStats
+from channel_manager.sender import Pending, SenderStats
+from controllerd.api.broker_settings import BrokerSettings
 from controllerd.api.listener import Listener
+from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.api.server import KafkaServer
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
@@ -13,14 +15,26 @@ from controllerd.config.model import Config
 from controllerd.core.model import BrokerId
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
 from controllerd.daemon.bridges import StampedAudit
+from controllerd.daemon.comparing import Comparing
 from controllerd.daemon.instance import Instance, Surroundings
+from controllerd.daemon.metering import measuring_lag
+from controllerd.daemon.reloading import Renewal
 from controllerd.daemon.remembering import RoleMemory
+from controllerd.daemon.summaries import EventSummaries
+from controllerd.daemon.topic_settings import KeptSettings
+from controllerd.errors import BadZnode
 from controllerd.identity import Identity
+from controllerd.kafkalogs.sink import KafkaLogs
+from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.zk.access import ZooKeeper
 from controllerd.zk.audit_heads import put_audit_head
 from replay.records import ConfigRecord
+
+_CLOSE_S = 0.5
+"""So long may the end wait for logs that nobody depends on."""
 
 
 class Node:
@@ -31,12 +45,17 @@ class Node:
         self.identity = identity
         self.has_audit_failed = False
         self.http_port = 0
+        self.renewals: list[Renewal] = []
+        """Secrets that are read anew when the daemon reloads."""
         around = Surroundings()
         self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
         put_head = self._put_head if config.audit.head_znode else None
         self.heads = HeadExporter(export_settings(config), self.audit, around.clock.now_ms, put_head)
-        stamped = StampedAudit(self.audit)
-        self.instance = Instance(config, identity.instance, stamped, lambda: self.kafka.advertised, around)
+        self.recent = Recent(StampedAudit(self.audit), around.clock)
+        folder = config.log.kafka_format_dir
+        self.kafka_logs = KafkaLogs(self.recent, around.clock, config.node.id, folder) if folder else None
+        told = EventSummaries(self.kafka_logs or self.recent)
+        self.instance = Instance(config, identity.instance, told, lambda: self.kafka.advertised, around)
         self.instance.checkpoints.gaps = lambda: self.audit.gaps
         listeners = [Listener(endpoint.listener, endpoint.host, endpoint.port) for endpoint in config.kafka.listeners]
         queue, watch = self.instance.queue, self.instance.watch
@@ -48,6 +67,19 @@ class Node:
             audit=watch,
             policy=config.kafka.policy,
             now=around.clock.monotonic,
+            transport=around.transport,
+        )
+        self.sizes = ReplicaSizes(
+            self.snapshot,
+            config.kafka.inter_broker_listener_name,
+            around.clock.monotonic,
+            transport=around.transport,
+        )
+        self.comparing = Comparing(
+            self.snapshot,
+            lambda: self.zookeeper,
+            config.kafka.features,
+            config.kafka.inter_broker_listener_name,
             transport=around.transport,
         )
         self._running_loop = asyncio.get_running_loop()
@@ -62,9 +94,14 @@ class Node:
         self.has_audit_failed = True
         self._running_loop.call_soon_threadsafe(self.instance.end, f"the audit log cannot be written: {reason}")
 
+    @property
+    def zookeeper(self) -> ZooKeeper:
+        """The session; everything that uses it ends before it does."""
+        assert self.instance.client is not None, "the session is open"
+        return self.instance.client.zk
+
     async def _put_head(self, head: bytes) -> None:
-        assert self.instance.client is not None, "heads are exported while the session is open"
-        await put_audit_head(self.instance.client.zk, self.config.node.id, head)
+        await put_audit_head(self.zookeeper, self.config.node.id, head)
 
     # -- status ------------------------------------------------------------------------------------------------------
 
@@ -79,10 +116,32 @@ class Node:
             session=self._session_view,
             audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self.instance.around.clock.now_ms,
+            recent=self.recent,
+            pending=self._pending,
+            settings=self._topic_settings(),
+            config=self.config.effective,
+            replica_sizes=self.sizes.view,
+            measure=self.sizes.measure,
+            compare=self.comparing.compare,
             memory=RoleMemory(self.config, self.identity, self.instance.watch, self.instance.take_from_brokers),
+            meters=self.instance.meters,
         )
-        http = self.config.http
-        return StatusServer(sources, http.listen.host, http.listen.port, allow_remote_admin=http.allow_remote_admin)
+        return StatusServer(sources, self.config.http, metrics=self.config.metrics)
+
+    def _topic_settings(self) -> KeptSettings:
+        around, kafka = self.instance.around, self.config.kafka
+        return KeptSettings(
+            self._read_topic_configs,
+            BrokerSettings(self.snapshot, transport=around.transport),
+            kafka.inter_broker_listener_name,
+            kafka.policy,
+            self.instance.topic_defaults.unclean_by_default,
+            around.clock.monotonic,
+        )
+
+    async def _read_topic_configs(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
+        assert self.instance.client is not None, "the endpoint opens after the session"
+        return await self.instance.client.store.read_topic_configs(topics)
 
     def _worker_view(self) -> WorkerView:
         loop, now = self.instance.loop, self.instance.around.clock.monotonic()
@@ -92,12 +151,16 @@ class Node:
         if running is None:
             return WorkerView(since_progress_s=now - loop.progressed_at)
         since = now - loop.progressed_at
-        return WorkerView(type(running.event).__name__, running.number, since, since)
+        return WorkerView(type(running.event).__name__, running.number, since, since, running.event.state)
 
     def _channel_views(self) -> Mapping[BrokerId, ChannelView]:
         channels = self.instance.channels
         stats = channels.stats() if channels is not None else []
         return {sender.broker: _channel_view(sender) for sender in stats}
+
+    def _pending(self, broker: BrokerId, limit: int) -> Sequence[Pending]:
+        channels = self.instance.channels
+        return channels.pending(broker, limit) if channels is not None else ()
 
     def _session_view(self) -> SessionView:
         assert self.instance.client is not None, "the endpoint opens after the session"
@@ -107,7 +170,15 @@ class Node:
 
 def _channel_view(sender: SenderStats) -> ChannelView:
     return ChannelView(
-        sender.depth, sender.oldest_age_s, not sender.failing, sender.last_error if sender.failing else None
+        sender.depth,
+        sender.oldest_age_s,
+        not sender.failing,
+        sender.last_error if sender.failing else None,
+        sender.queued_bytes,
+        sender.in_flight,
+        sender.attempts,
+        sender.last_sent_s,
+        sender.last_answered_s,
     )
 
 
@@ -118,15 +189,18 @@ async def open_node(
     *,
     on_published: Callable[[Node], None] = lambda _node: None,
     beat: Callable[[Node], None] = lambda _node: None,
+    beat_within_s: float | None = None,
 ) -> AsyncIterator[Node]:
     """A running instance; leaving the block resigns and closes everything.
 
+    ``beat_within_s``: somebody wants a beat at least that often.
     Nothing is opened before ZooKeeper has said that this cluster may be led by us: no address, and no audit log.
 
     :raises StoreUnavailable: ZooKeeper did not answer in time. :raises OSError: an address cannot be bound.
     :raises RefusedToLead: this cluster must not be led by this instance as it is configured, or not at all.
     """
     node = Node(config, identity)
+    node.instance.beat_within_s = beat_within_s
     async with AsyncExitStack() as sockets, AsyncExitStack() as stack:
         stack.push_async_callback(node.heads.finish)
         stack.push_async_callback(node.audit.close)
@@ -135,11 +209,17 @@ async def open_node(
         await node.kafka.start()
         sockets.push_async_callback(node.kafka.close)
         status = node.status_server()
+        node.renewals.append(status.entrance.reload)
         node.http_port = await status.start()
         sockets.push_async_callback(status.close)
         await node.audit.start(node.snapshot.cluster_id)
         await stack.enter_async_context(exporting(node.heads))
+        if node.kafka_logs is not None:
+            node.kafka_logs.start()
+            stack.push_async_callback(asyncio.to_thread, node.kafka_logs.close, _CLOSE_S)
         node.instance.watch.record(ConfigRecord(config.effective()))
         serving = node.instance.serving(lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(serving)
+        await stack.enter_async_context(polling(node.sizes))
+        await stack.enter_async_context(measuring_lag(node.instance.meters))
         yield node

@@ -15,6 +15,9 @@ from controllerd.audit.writer import AuditWriter
 from controllerd.clock import SystemClock
 from controllerd.config.model import Config
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
+from controllerd.daemon.comparing import Comparing
+from controllerd.daemon.metering import measuring_lag
+from controllerd.daemon.reloading import Renewal
 from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity
 from controllerd.observer.causes import Unseen
@@ -23,10 +26,13 @@ from controllerd.observer.observer import Observer
 from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
 from controllerd.observer.stage import Manner
 from controllerd.pace import favour_the_loop
+from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import Compared, ObservationsView, SessionView, StatusSources, WorkerView
 from controllerd.zk import paths
+from controllerd.zk.access import ZooKeeper
 from controllerd.zk.client import ReadOnlyClient, open_read_only
 from controllerd.zk.eligibility import refuse_unless_eligible
 from controllerd.zk.pictures import Picture
@@ -82,12 +88,17 @@ class ObservingNode:
         self.stop_reason = ""
         self.has_audit_failed = False
         self.http_port = 0
+        self.renewals: list[Renewal] = []
+        """Secrets that are read anew when the daemon reloads."""
+        self.beat_within_s: float | None = None
         self.observer: Observer | None = None
         """Known once the session is there."""
         self._clock = SystemClock()
         self.audit = AuditWriter(audit_settings(config), config.node.id, self._clock, on_resign=self._audit_failed)
+        self.recent = Recent(self.audit, self._clock)
         self.heads = HeadExporter(export_settings(config), self.audit, self._clock.now_ms)
-        self._rejections = Rejections(self.audit)
+        self._rejections = Rejections(self.recent)
+        self.meters = Meters(self._clock.monotonic)
         self._calls = EventQueue(self._clock.monotonic)
         self._calls.close()  # nobody would take them
         self._sessions = Sessions()
@@ -96,6 +107,8 @@ class ObservingNode:
         self._on_published: Callable[[], None] = lambda: None
         self._refusal: str | None = None
         self._judged_at: float | None = None
+        kafka = config.kafka
+        self._comparing = Comparing(self.snapshot, self._zookeeper, kafka.features, kafka.inter_broker_listener_name)
         self._running_loop = asyncio.get_running_loop()
 
     def end(self, reason: str = "") -> None:
@@ -117,8 +130,9 @@ class ObservingNode:
             zookeeper.connect,
             session_timeout_ms=zookeeper.session_timeout_ms,
             queue=self._sessions,
-            audit=self.audit,
+            audit=self.recent,
             connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
+            timings=self.meters.zookeeper,
         )
         return self.client
 
@@ -141,7 +155,7 @@ class ObservingNode:
             client.zk,
             _manner(self.config),
             self._clock,
-            self.audit,
+            self.recent,
             interval_s=self.config.controller.observe_interval_ms / 1000,
             show=self._show,
             when_torn=self._note_torn,
@@ -212,7 +226,7 @@ class ObservingNode:
 
     async def _heartbeat(self, beat: Callable[[], None]) -> None:
         while True:
-            await asyncio.sleep(_BEAT_S)
+            await asyncio.sleep(min(_BEAT_S, self.beat_within_s or _BEAT_S))
             if self._worker_view().since_progress_s < _STUCK_S:
                 beat()
 
@@ -239,10 +253,18 @@ class ObservingNode:
             session=self._session_view,
             audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self._clock.now_ms,
+            recent=self.recent,
             observations=self._observations_view,
+            config=self.config.effective,
+            compare=self._comparing.compare,
+            meters=self.meters,
         )
-        http = self.config.http
-        return StatusServer(sources, http.listen.host, http.listen.port, allow_remote_admin=http.allow_remote_admin)
+        return StatusServer(sources, self.config.http, metrics=self.config.metrics)
+
+    def _zookeeper(self) -> ZooKeeper:
+        if self.client is None:
+            raise StoreUnavailable("there is no session yet")
+        return self.client.zk
 
     def _session_view(self) -> SessionView:
         if self.client is None:
@@ -284,15 +306,20 @@ async def open_observer(
     *,
     on_published: Callable[[ObservingNode], None] = lambda _node: None,
     beat: Callable[[ObservingNode], None] = lambda _node: None,
+    beat_within_s: float | None = None,
 ) -> AsyncIterator[ObservingNode]:
     """An instance that watches; leaving the block closes everything.
+
+    ``beat_within_s``: somebody wants a beat at least that often.
 
     :raises StoreUnavailable: ZooKeeper did not answer in time. :raises NoCluster: there is nothing to watch.
     :raises OSError: an address cannot be bound.
     """
     node = ObservingNode(config, identity)
+    node.beat_within_s = beat_within_s
     async with AsyncExitStack() as stack:
         status = node.status_server()
+        node.renewals.append(status.entrance.reload)
         node.http_port = await status.start()
         stack.push_async_callback(status.close)
         stack.push_async_callback(node.heads.finish)
@@ -302,7 +329,8 @@ async def open_observer(
         await node.find_cluster(client)
         await node.audit.start(node.snapshot.cluster_id)
         await stack.enter_async_context(exporting(node.heads))
-        node.audit.record(ConfigRecord(config.effective()))
+        node.recent.record(ConfigRecord(config.effective()))
         watching = node.watching(client, lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(watching)
+        await stack.enter_async_context(measuring_lag(node.meters))
         yield node

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -12,15 +11,17 @@ import structlog
 from controllerd.audit.heads import BadHead
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
+from controllerd.daemon.announcing import Announcer
 from controllerd.daemon.instance import Instance
 from controllerd.daemon.node import Node, open_node
 from controllerd.daemon.observing import ObservingNode, open_observer
+from controllerd.daemon.reloading import Reloader
 from controllerd.daemon.waking import WakingSelector
 from controllerd.errors import BadZnode, ConfigError, NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity, claim_data_dir
 from controllerd.logs import configure_logging
 from controllerd.sdnotify import Notifier
-from controllerd.snapshot import Role
+from replay.records import ConfigRecord
 
 log = structlog.get_logger(__name__)
 
@@ -30,94 +31,75 @@ EXIT_INTERNAL: Final = 70
 EXIT_IO: Final = 74
 EXIT_CONFIG: Final = 78
 
-_TOLD: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
-"""Roles for which the ready line is printed."""
-_READY: Final = _TOLD | {Role.STANDBY}
+Load = Callable[[], Config]
+"""Reads the configuration again, as at the start. :raises ConfigError: with every problem found."""
 
 
-class Announcer:
-    """Says on standard output and to systemd what the instance has become."""
+async def serve(config: Config, waking: WakingSelector | None = None, load: Load | None = None) -> int:
+    """Run until SIGTERM or SIGINT (or a failure); the exit code. ``waking`` is the selector of the running loop.
 
-    def __init__(self, notifier: Notifier) -> None:
-        self._notifier = notifier
-        self._role = Role.STARTING
-        self._is_ready = False
-
-    def published(self, node: Node | ObservingNode) -> None:
-        """The snapshot is new: announce the role if it changed, and the status line of systemd."""
-        snapshot = node.snapshot
-        if snapshot.role is self._role:
-            return
-        self._role = snapshot.role
-        status = f"{snapshot.role.value} epoch={snapshot.controller_epoch} brokers={len(snapshot.brokers)}"
-        if snapshot.role in _TOLD:
-            _tell_starter(ready_line(node))
-        if snapshot.role in _READY and not self._is_ready:
-            self._is_ready = True
-            self._notifier.ready(status)
-        else:
-            self._notifier.status(status)
-
-    def beat(self, _node: Node | ObservingNode) -> None:
-        """The event worker is idle or gets on: tell systemd's watchdog."""
-        self._notifier.watchdog()
-
-
-def _tell_starter(line: str) -> None:
-    """Print; a starter that stopped reading must not cost the role."""
-    try:
-        print(line, flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
-    except OSError as error:
-        log.warning("the ready line was not printed", error=str(error))
-        # What is left in the buffer would fail once more at exit and change the exit code.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def ready_line(node: Node | ObservingNode) -> str:
-    """One line for whoever started us: role, epoch and every address."""
-    snapshot, http = node.snapshot, f"http {node.config.http.listen.host}:{node.http_port}"
-    ready = f"controllerd ready: node {snapshot.node_id}"
-    if isinstance(node, ObservingNode):
-        return f"{ready} observes cluster {snapshot.cluster_id}, {http}"
-    kafka = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in node.kafka.advertised) or "none"
-    return (
-        f"{ready} is the active controller, epoch {snapshot.controller_epoch}, "
-        f"cluster {snapshot.cluster_id}, kafka {kafka}, {http}"
-    )
-
-
-async def serve(config: Config, waking: WakingSelector | None = None) -> int:
-    """Run until SIGTERM or SIGINT (or a failure); the exit code. ``waking`` is the selector of the running loop."""
+    ``load`` reads the configuration again when SIGHUP asks for it; without it nothing new is found.
+    """
     notifier = Notifier.from_env(os.environ)
-    starting = asyncio.current_task()
+    starting, reload = asyncio.current_task(), asyncio.Event()
     assert starting is not None
     _on_signals(starting.cancel)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.set)
+    reloads = Reloads(notifier, reload, load or (lambda: config))
     with claim_data_dir(config.node.data_dir) as identity:
         if config.controller.mode == "observe":
-            return await _observe(config, identity, notifier)
-        return await _control(config, identity, notifier, waking)
+            return await _observe(config, identity, reloads)
+        return await _control(config, identity, reloads, waking)
 
 
-async def _control(config: Config, identity: Identity, notifier: Notifier, waking: WakingSelector | None) -> int:
-    announcer = Announcer(notifier)
-    async with open_node(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
+class Reloads:
+    """What a running daemon hears from outside, and whom it tells."""
+
+    def __init__(self, notifier: Notifier, asked: asyncio.Event, load: Load) -> None:
+        self.notifier = notifier
+        self.announcer = Announcer(notifier)
+        self._asked = asked
+        self._load = load
+
+    async def run(self, node: Node | ObservingNode) -> None:
+        """Reload each time that it is asked for, and write down what is in use then."""
+        reloader = Reloader(node.config, self._load, node.renewals)
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            self.notifier.reloading()
+            if await reloader.reload():
+                node.recent.record(ConfigRecord(reloader.config.effective()))
+            self.announcer.reloaded(node)
+
+
+async def _control(config: Config, identity: Identity, reloads: Reloads, waking: WakingSelector | None) -> int:
+    announcer, within_s = reloads.announcer, reloads.notifier.watchdog_interval_s
+    opening = open_node(config, identity, on_published=announcer.published, beat=announcer.beat, beat_within_s=within_s)
+    async with opening as node:
         if waking is not None:
             waking.on_waking = node.instance.guard.tick
-        await _until_stopped(node.instance, notifier)
+        await _until_stopped(node, node.instance, reloads)
     return _exit_code(node.instance, has_audit_failed=node.has_audit_failed)
 
 
-async def _observe(config: Config, identity: Identity, notifier: Notifier) -> int:
-    announcer = Announcer(notifier)
-    async with open_observer(config, identity, on_published=announcer.published, beat=announcer.beat) as node:
-        await _until_stopped(node, notifier)
+async def _observe(config: Config, identity: Identity, reloads: Reloads) -> int:
+    announcer, within_s = reloads.announcer, reloads.notifier.watchdog_interval_s
+    opening = open_observer(
+        config, identity, on_published=announcer.published, beat=announcer.beat, beat_within_s=within_s
+    )
+    async with opening as node:
+        await _until_stopped(node, node, reloads)
     return _exit_code(node, has_audit_failed=node.has_audit_failed)
 
 
-async def _until_stopped(running: Instance | ObservingNode, notifier: Notifier) -> None:
+async def _until_stopped(node: Node | ObservingNode, running: Instance | ObservingNode, reloads: Reloads) -> None:
     _on_signals(running.end)
-    await running.stop.wait()
-    notifier.stopping()
+    async with asyncio.TaskGroup() as tasks:
+        reloading = tasks.create_task(reloads.run(node), name="reloading")
+        await running.stop.wait()
+        reloading.cancel()
+    reloads.notifier.stopping()
     log.info("stopping", reason=running.stop_reason or "asked to")
 
 
@@ -133,7 +115,7 @@ def _on_signals(stop: Callable[[], object]) -> None:
         loop.add_signal_handler(number, stop)
 
 
-def run(config: Config) -> int:
+def run(config: Config, load: Load | None = None) -> int:
     """Configure the log, serve, and turn what can go wrong at the start into an exit code with a sentence."""
     configure_logging(config.log.level, config.log.format)
     if config.ignored:
@@ -141,7 +123,7 @@ def run(config: Config) -> int:
     try:
         waking = WakingSelector()
         with asyncio.Runner(loop_factory=waking.loop) as runner:
-            return runner.run(serve(config, waking))
+            return runner.run(serve(config, waking, load))
     except asyncio.CancelledError:
         log.info("stopped before it had started")
         return EXIT_OK

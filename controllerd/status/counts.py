@@ -1,11 +1,13 @@
-"""Counts over all partitions at the cost of the topics that changed: a status request must not stall the event loop."""
+"""How many partitions need attention: of each topic, and of all."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import PartitionState
 from controllerd.pace import Pace
 from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.status.per_topic import PerTopic
 
 
 class Counts(NamedTuple):
@@ -15,49 +17,60 @@ class Counts(NamedTuple):
     under_replicated: int = 0
     non_preferred: int = 0
     waiting: int = 0
+    offline: int = 0
+    reassigning: int = 0
+    replication_factor: int = 0
+    """The largest of them."""
 
 
-class PartitionCounter:
-    """Remembers the counts of each topic's picture, which is immutable and replaced when the topic changes."""
-
-    def __init__(self) -> None:
-        self._by_topic: dict[str, tuple[TopicView, Counts]] = {}
-        self._total = Counts()
-        self._version: int | None = None
-
-    async def prepare(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> None:
-        """Count the topics that changed, with turns for the event loop in between; ``count`` is quick then."""
-        if snapshot.version == self._version:
-            return
-        pace = pace or Pace()
-        for view in list(snapshot.topics.values()):
-            self._by_topic[view.name] = self._count_topic(view)
-            await pace.breathe()
-
-    def count(self, snapshot: ClusterSnapshot) -> Counts:
-        """The counts of the snapshot's present version."""
-        if snapshot.version != self._version:
-            self._by_topic = {name: self._count_topic(view) for name, view in snapshot.topics.items()}
-            self._total = Counts(*map(sum, zip(*(counts for _, counts in self._by_topic.values()), strict=True)))
-            self._version = snapshot.version
-        return self._total
-
-    def _count_topic(self, view: TopicView) -> tuple[TopicView, Counts]:
-        known = self._by_topic.get(view.name)
-        return known if known is not None and known[0] is view else (view, count_topic(view))
-
-
-def count_topic(view: TopicView) -> Counts:
-    """The counts of one topic."""
-    under_replicated = non_preferred = waiting = 0
-    new = PartitionState.NEW
-    for partition in view.partitions:  # one plain loop: right after a failover it runs over every partition
-        _, state, (replicas, adding, _), leadership, _ = partition
+def count(partitions: Iterable[PartitionView]) -> Counts:
+    """The counts of some partitions."""
+    number = under_replicated = non_preferred = waiting = offline = reassigning = factor = 0
+    new, lost = PartitionState.NEW, PartitionState.OFFLINE
+    for partition in partitions:  # one plain loop: right after a failover it runs over every partition
+        _, state, (replicas, adding, removing), leadership, _, _ = partition
+        number += 1
         if leadership is not None:  # as ``is_under_replicated`` and ``is_non_preferred`` say, without the calls
             under_replicated += len(leadership[2]) < len(replicas) - len(adding)
             non_preferred += leadership[0] not in replicas[:1] and is_imbalanced(partition)
         waiting += state is new
-    return Counts(len(view.partitions), under_replicated, non_preferred, waiting)
+        offline += state is lost
+        if adding or removing:
+            reassigning += 1
+        factor = max(factor, len(replicas))
+    return Counts(number, under_replicated, non_preferred, waiting, offline, reassigning, factor)
+
+
+def add(counts: Iterable[Counts]) -> Counts:
+    """All of them together."""
+    columns = list(zip(*counts, strict=True))
+    if not columns:
+        return Counts()
+    return Counts._make([*map(sum, columns[:-1]), max(columns[-1])])
+
+
+class PartitionCounter:
+    """The counts of the newest picture."""
+
+    def __init__(self) -> None:
+        self._topics = PerTopic(count, add)
+        self._total = Counts()
+        self._version: int | None = None
+
+    async def count(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> Counts:
+        """Of all topics, with turns for the event loop in between."""
+        version = snapshot.version
+        if version != self._version:
+            self._total, self._version = add((await self.by_topic(snapshot, pace)).values()), version
+        return self._total
+
+    async def of(self, view: TopicView, pace: Pace) -> Counts:
+        """Of one topic."""
+        return await self._topics.of(view, pace)
+
+    async def by_topic(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> dict[str, Counts]:
+        """Of each topic."""
+        return await self._topics.all(snapshot, pace)
 
 
 def is_under_replicated(partition: PartitionView) -> bool:

@@ -4,7 +4,7 @@ Neither asks ZooKeeper: an ensemble that is down must not make a supervisor kill
 """
 
 from controllerd.snapshot import Role
-from controllerd.status.schema import Check, Health
+from controllerd.status.schema.common import Check, Health
 from controllerd.status.sources import StatusSources
 
 

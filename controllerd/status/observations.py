@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from controllerd.core.model import LeaderAndIsr
 from controllerd.status.problems import Refused
-from controllerd.status.schema import (
+from controllerd.status.schema.observations import (
     Observations,
     ObservationsResponse,
     ObservedPartition,

@@ -1,7 +1,8 @@
 """Errors as RFC 9457 describes them: what went wrong, a stable code, and what to do next."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,7 @@ from controllerd.errors import (
     RefusedToLead,
     StoreUnavailable,
 )
-from controllerd.status.schema import Problem
+from controllerd.status.schema.common import Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -23,9 +24,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Refused(Exception):  # names what happened, as aiohttp's own refusals do
     """A request is not served; ``problem`` is the answer."""
 
-    def __init__(self, status: HTTPStatus, code: str, detail: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        status: HTTPStatus,
+        code: str,
+        detail: str,
+        hint: str | None = None,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``headers`` are of the answer, such as how to ask for access."""
         super().__init__(detail)
         self.problem: Final = Problem(title=status.phrase, status=status, detail=detail, code=code, hint=hint)
+        self.headers: Final = headers
 
 
 class _Meaning(NamedTuple):
@@ -65,15 +76,16 @@ async def describe_problems(request: web.Request, handler: Handler) -> web.Strea
     try:
         return await handler(request)
     except Refused as refused:
-        return _respond(refused.problem)
+        return respond(refused.problem, refused.headers)
     except ControllerdError as error:
-        return _respond(problem_of(error))
+        return respond(problem_of(error))
     except web.HTTPException as refused:
         return _respond_like(refused, request)
 
 
-def _respond(problem: Problem) -> web.Response:
-    headers = {"Content-Type": "application/problem+json"}
+def respond(problem: Problem, headers: Mapping[str, str] = MappingProxyType({})) -> web.Response:
+    """The problem as an answer."""
+    headers = {**headers, "Content-Type": "application/problem+json"}
     return web.Response(status=problem.status, body=msgspec.json.encode(problem), headers=headers)
 
 
@@ -82,7 +94,7 @@ def _respond_like(refused: web.HTTPException, request: web.Request) -> web.Respo
         raise refused
     status = HTTPStatus(refused.status)
     detail = f"{request.method} {request.path}: {status.phrase.lower()}"
-    response = _respond(Problem(title=status.phrase, status=status, detail=detail, code=status.name.lower()))
+    response = respond(Problem(title=status.phrase, status=status, detail=detail, code=status.name.lower()))
     if "Allow" in refused.headers:
         response.headers["Allow"] = refused.headers["Allow"]
     return response

@@ -1,11 +1,17 @@
 """Where the status pages get what they show: callables that the composition root wires, and their plain results."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
+from controllerd.core.policy import Policy
+from controllerd.core.replica_sizes import NO_SIZES, SizesView
+from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
+from controllerd.status.comparison import Compare
+from controllerd.status.metrics.meters import Meters
 from events.queue import EventQueue
 
 
@@ -20,6 +26,8 @@ class WorkerView:
     """For how long that event has been handled."""
     since_progress_s: float = 0.0
     """Seconds since an event began, ended, or finished one of its steps."""
+    state: int = 0
+    """Kafka's code of what the event in work is about (``ControllerState``); 0 between events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,15 @@ class ChannelView:
     connected: bool = True
     error: str | None = None
     """Why the last attempt failed; None once one succeeded."""
+    bytes_waiting: int | None = None
+    """Estimated size of what waits."""
+    in_flight: str | None = None
+    """Name of the request whose answer is waited for."""
+    attempts: int = 0
+    """Of that request."""
+    last_sent_s: float | None = None
+    """How long ago a request left; None before the first."""
+    last_answered_s: float | None = None
 
 
 SessionStateName = Literal["connecting", "connected", "suspended", "lost", "closed"]
@@ -54,6 +71,10 @@ class AuditView:
     records_lost: int = 0
     trouble: str | None = None
     """Why nothing can be written at the moment; None when all is well."""
+    bytes_written: int = 0
+    syncs: int = 0
+    """How often the log was forced to the disk, and ``sync_s`` the seconds that all of them took."""
+    sync_s: float = 0.0
 
 
 class Compared(NamedTuple):
@@ -101,9 +122,55 @@ class RoleMemory(Protocol):
         ...
 
 
+class TopicSettings(Protocol):
+    """What topics are configured for. What is told may be some seconds old; what cannot be read is left out."""
+
+    @property
+    def version(self) -> int:
+        """Changes when what was told may have become another."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """This instance's own."""
+        ...
+
+    async def of(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """What ``/config/topics`` overrides for these topics; nothing overridden is an empty mapping."""
+        ...
+
+    def unclean_by_default(self) -> bool | None:
+        """The cluster's ``unclean.leader.election.enable``; None where that is not known."""
+        ...
+
+    async def min_isr_by_default(self) -> int | None:
+        """The cluster's ``min.insync.replicas``; None where that is not known."""
+        ...
+
+
 def not_observing() -> ObservationsView | None:
     """What an instance that contends for the role has found."""
     return None
+
+
+def nothing_waits(_broker: BrokerId, _limit: int) -> Sequence[Pending]:
+    """The requests towards a broker of an instance that sends none."""
+    return ()
+
+
+def no_sizes() -> SizesView:
+    """How large replicas are, for an instance that asks nobody."""
+    return NO_SIZES
+
+
+async def not_measured(_partitions: Iterable[TopicPartition]) -> SizesView:
+    """The same for a plan."""
+    return NO_SIZES
+
+
+def not_configured() -> Mapping[str, object]:
+    """The configuration of what was put together without any."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +187,23 @@ class StatusSources:
     audit: Callable[[], AuditView]
     now_ms: Callable[[], int]
     """Wall clock, for display."""
+    recent: Recent
+    """What was recorded of late."""
     memory: RoleMemory | None = None
     """None: nothing is remembered."""
     observations: Callable[[], ObservationsView | None] = not_observing
     """None: this instance does not observe."""
+    pending: Callable[[BrokerId, int], Sequence[Pending]] = nothing_waits
+    """The first requests that wait for a broker, or for its answer; at most so many."""
+    settings: TopicSettings | None = None
+    """None: nothing is known of what topics are configured for."""
+    config: Callable[[], Mapping[str, object]] = not_configured
+    """Every key with its ``value`` and ``origin`` (``Config.effective``)."""
+    replica_sizes: Callable[[], SizesView] = no_sizes
+    """How large the replicas are that move or go, and how fast they grow; empty while nothing is under way."""
+    measure: Callable[[Iterable[TopicPartition]], Awaitable[SizesView]] = not_measured
+    """Asks the brokers now how large the replicas of these partitions are, for a plan; takes up to some seconds."""
+    compare: Compare | None = None
+    """Compares the picture with ZooKeeper and brokers, which takes some seconds; None: there is nothing to compare."""
+    meters: Meters = field(default_factory=Meters)
+    """What was counted since the start."""

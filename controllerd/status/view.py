@@ -1,22 +1,26 @@
 """From the sources to the answer of ``GET /v1/status``."""
 
 from collections import Counter
-from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
+from typing import Final
 
-from controllerd.core.model import Broker
-from controllerd.snapshot import ClusterSnapshot, Holder
-from controllerd.status.counts import PartitionCounter
-from controllerd.status.schema import (
+from controllerd.clock import iso
+from controllerd.core.model import Broker, BrokerId
+from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder
+from controllerd.status.counts import Counts
+from controllerd.status.schema.common import Meta
+from controllerd.status.schema.status import (
     AuditStatus,
     BrokerStatus,
     DebtStatus,
     DeletionStatus,
+    EndedEvent,
     HolderStatus,
     ListenerStatus,
-    Meta,
     PartitionCounts,
+    PauseStatus,
     Quarantined,
     QueueStatus,
     SessionStatus,
@@ -25,8 +29,11 @@ from controllerd.status.schema import (
     Uncovered,
 )
 from controllerd.status.sources import ChannelView, StatusSources
+from replay.records import EventEnd
 
 _NO_CHANNEL = ChannelView(connected=False)
+_LATEST: Final = 5
+"""Events that the status shows."""
 
 
 @cache
@@ -35,13 +42,8 @@ def daemon_version() -> str:
     return version("controllerd")
 
 
-def iso(epoch_ms: int) -> str:
-    """A time as ISO 8601 in UTC with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResponse:
-    """The whole picture of this instance."""
+def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
+    """The whole picture of this instance. ``counts``: of all partitions."""
     snapshot = sources.snapshot()
     status = Status(
         role=snapshot.role.value,
@@ -49,14 +51,16 @@ def view_status(sources: StatusSources, counter: PartitionCounter) -> StatusResp
         node_id=snapshot.node_id,
         instance=sources.instance,
         version=daemon_version(),
-        holder=view_holder(snapshot.holder),
+        holder=view_holder(snapshot),
         zookeeper=view_session(sources),
         queue=view_queue(sources),
-        counts=view_counts(snapshot, counter),
+        counts=view_counts(snapshot, counts),
         brokers=view_brokers(snapshot, sources),
         quarantined=[Quarantined(path=path, reason=reason) for path, reason in sorted(snapshot.quarantine.items())],
         uncovered=[Uncovered(listener=name, reason=reason) for name, reason in snapshot.uncovered.items()],
         deletions=view_deletions(snapshot),
+        pauses=view_pauses(snapshot),
+        latest_events=view_latest_events(sources),
         debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
         audit=view_audit(sources),
         observed=view_observed(sources),
@@ -86,8 +90,16 @@ def view_observed(sources: StatusSources) -> dict[str, int] | None:
     return dict(sorted(totals.items()))
 
 
-def view_holder(holder: Holder | None) -> HolderStatus | None:
+def view_host(holder: Holder, snapshot: ClusterSnapshot) -> str | None:
+    """Where the holder is reached, by its registration among the brokers; None without one."""
+    us = snapshot.our_entry if holder.node_id == snapshot.node_id else None
+    entry = us or snapshot.brokers.get(BrokerId(holder.node_id))
+    return entry.endpoints[0].host if entry is not None and entry.endpoints else None
+
+
+def view_holder(snapshot: ClusterSnapshot) -> HolderStatus | None:
     """Who holds the role."""
+    holder = snapshot.holder
     if holder is None:
         return None
     known_kind = "controllerd" if holder.is_controllerd else "broker"
@@ -95,6 +107,7 @@ def view_holder(holder: Holder | None) -> HolderStatus | None:
         node_id=holder.node_id,
         kind=known_kind if holder.is_known else "unknown",
         instance=holder.instance,
+        host=view_host(holder, snapshot),
         since=iso(holder.since_ms),
         since_ms=holder.since_ms,
     )
@@ -119,9 +132,8 @@ def view_queue(sources: StatusSources) -> QueueStatus:
     )
 
 
-def view_counts(snapshot: ClusterSnapshot, counter: PartitionCounter) -> PartitionCounts:
+def view_counts(snapshot: ClusterSnapshot, counts: Counts) -> PartitionCounts:
     """Topics and partitions."""
-    counts = counter.count(snapshot)
     return PartitionCounts(
         topics=len(snapshot.topics),
         partitions=counts.partitions,
@@ -129,20 +141,51 @@ def view_counts(snapshot: ClusterSnapshot, counter: PartitionCounter) -> Partiti
         under_replicated=counts.under_replicated,
         non_preferred=counts.non_preferred,
         waiting=counts.waiting,
+        reassigning=counts.reassigning,
+        deleting=len(snapshot.deletions),
     )
+
+
+def view_pauses(snapshot: ClusterSnapshot) -> list[PauseStatus]:
+    """What operators told the controller to leave alone, by name."""
+    return [
+        PauseStatus(
+            what=what, until=iso(pause.until_ms), until_ms=pause.until_ms, reason=pause.reason, asked_by=pause.by
+        )
+        for what, pause in sorted(snapshot.pauses.items())
+    ]
+
+
+def view_latest_events(sources: StatusSources) -> list[EndedEvent]:
+    """The last few events, newest first."""
+    ended = ((entry, entry.record) for entry in sources.recent.newest_first())
+    return [
+        EndedEvent(
+            event_id=record.number,
+            event=record.name,
+            at=iso(entry.at_ms),
+            at_ms=entry.at_ms,
+            took_ms=record.took_ms,
+            outcome=record.outcome,
+            error=record.error,
+        )
+        for entry, record in islice(((e, r) for e, r in ended if isinstance(r, EventEnd)), _LATEST)
+    ]
 
 
 def view_deletions(snapshot: ClusterSnapshot) -> list[DeletionStatus]:
     """The topics that are to be deleted, by name."""
-    return [
-        DeletionStatus(
-            topic=name,
-            has_begun=deletion.has_begun,
-            held_up_by=deletion.held_up_by,
-            deleting=list(deletion.deleting),
-        )
-        for name, deletion in sorted(snapshot.deletions.items())
-    ]
+    return [view_deletion(name, deletion) for name, deletion in sorted(snapshot.deletions.items())]
+
+
+def view_deletion(name: str, deletion: DeletionView) -> DeletionStatus:
+    """One topic that is to be deleted."""
+    return DeletionStatus(
+        topic=name,
+        has_begun=deletion.has_begun,
+        held_up_by=deletion.held_up_by,
+        deleting=list(deletion.deleting),
+    )
 
 
 def view_brokers(snapshot: ClusterSnapshot, sources: StatusSources) -> list[BrokerStatus]:

@@ -89,9 +89,9 @@ def flags(connect: str, data_dir: Path) -> list[str]:
     return ["run", *given, "--listener", "PLAINTEXT://127.0.0.1:0", "--http", "127.0.0.1:0"]
 
 
-def configuration(connect: str, data_dir: Path, *, session_ms: int) -> Config:
-    """The same as a value, for an instance inside the test's own process."""
-    given: dict[str, object] = {
+def settings(connect: str, data_dir: Path, *, session_ms: int) -> dict[str, object]:
+    """The same by key."""
+    return {
         "zookeeper.connect": connect,
         "zookeeper.session_timeout_ms": str(session_ms),
         "node.id": NODE,
@@ -99,7 +99,11 @@ def configuration(connect: str, data_dir: Path, *, session_ms: int) -> Config:
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
         "http.listen": "127.0.0.1:0",
     }
-    return load_config(None, {}, given)
+
+
+def configuration(connect: str, data_dir: Path, *, session_ms: int) -> Config:
+    """The same as a value, for an instance inside the test's own process."""
+    return load_config(None, {}, settings(connect, data_dir, session_ms=session_ms))
 
 
 # -- what others do in ZooKeeper ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaRequest
 from controllerd.daemon.bridges import EventStatistics, FreezeGuard, RecordedExchanges, StampedAudit
+from controllerd.status.metrics.meters import EventMeters
 from replay.records import AlarmRecord, EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import NODE_ID, ManualClock
@@ -115,17 +116,18 @@ def test_an_answer_is_recorded_with_the_partitions_that_failed_only() -> None:
 
 
 def test_events_and_unclean_elections_are_counted() -> None:
-    statistics = EventStatistics()
+    meters = EventMeters(lambda: 0.0)
+    statistics = EventStatistics(meters)
 
     statistics.observe_event(1, "BrokerChange", 0.0, 0.1)
     statistics.count_unclean_elections(2)
     statistics.count_unclean_elections(1)
 
-    assert (statistics.events, statistics.unclean_elections) == (1, 3)
+    assert (meters.timer(1).count, meters.unclean_elections) == (1, 3)
 
 
 def test_a_slow_event_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    EventStatistics(slow_s=0.5).observe_event(1, "BrokerChange", 0.25, 0.75)
+    EventStatistics(EventMeters(lambda: 0.0), slow_s=0.5).observe_event(1, "BrokerChange", 0.25, 0.75)
 
     line = capsys.readouterr().out
     assert "slow event" in line

@@ -330,7 +330,7 @@ async def test_systemd_hears_ready_from_an_observer_and_then_its_watchdog(
 ) -> None:
     process = await begin(*flags(connect, tmp_path), env=OBSERVE)
     await supervisor.hears("READY=1")
-    assert "STATUS=observer epoch=7 brokers=3" in supervisor.heard[-1]
+    assert "STATUS=observer epoch=7 partitions=3" in supervisor.heard[-1]
     await supervisor.hears("WATCHDOG=1")
     process.send_signal(signal.SIGTERM)
     await supervisor.hears("STOPPING=1")

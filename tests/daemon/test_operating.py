@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -11,7 +13,11 @@ from typing import Any
 
 import pytest
 
+from controllerd.daemon.announcing import Announcer
+from controllerd.daemon.node import Node
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.identity import Identity
+from controllerd.sdnotify import Notifier
 from controllerd.zk import paths
 from controllerd.zk.access import Create
 from tests.cli.running import Outcome, controllerctl
@@ -21,6 +27,7 @@ from tests.daemon.daemons import (
     STARTS_S,
     active,
     begin,
+    configuration,
     controller,
     daemon,
     flags,
@@ -259,7 +266,7 @@ async def test_systemd_hears_ready_then_the_watchdog_then_stopping(
 ) -> None:
     async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
         await supervisor.hears("READY=1")
-        assert "STATUS=active epoch=1 brokers=0" in supervisor.heard[-1]
+        assert "STATUS=active epoch=1 partitions=0 queue=" in supervisor.heard[-1]
         await supervisor.hears("WATCHDOG=1")
         status, _ = await stopped(instance)
         await supervisor.hears("STOPPING=1")
@@ -273,8 +280,34 @@ async def test_systemd_hears_ready_from_a_standby_and_its_new_role_later(
     await hold_as_broker(peer)
     async with daemon(connect, tmp_path):
         await supervisor.hears("READY=1")
-        assert "STATUS=standby epoch=0 brokers=0" in supervisor.heard[-1]
+        assert "STATUS=standby epoch=0 (broker 1 (built-in) holds the role" in supervisor.heard[-1]
         await peer.remove("/controller")
-        await supervisor.hears("STATUS=active epoch=8 brokers=0")
+        await supervisor.hears("STATUS=active epoch=8 partitions=0 queue=0")
 
     assert sum("READY=1" in datagram for datagram in supervisor.heard) == 1
+
+
+async def test_systemd_hears_of_a_reload_and_that_it_is_over(
+    connect: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
+        await supervisor.hears("READY=1")
+        os.kill(instance.process.pid, signal.SIGHUP)
+        await supervisor.hears("RELOADING=1")
+        assert "\nMONOTONIC_USEC=" in supervisor.heard[-1]
+        await supervisor.hears("READY=1")
+
+        assert await instance.is_active()
+
+
+async def test_systemd_gives_a_start_that_gets_on_more_time(
+    connect: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """A node that nobody hears of yet is loading; here it is one that never becomes ready."""
+    announcer = Announcer(Notifier(supervisor.address))
+    node = Node(configuration(connect, tmp_path, session_ms=SHORT_MS), Identity("an instance", tmp_path, None))
+
+    announcer.beat(node)
+
+    await supervisor.hears("EXTEND_TIMEOUT_USEC=60000000")
+    node.instance.timers.clear()

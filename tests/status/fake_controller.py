@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from channel_manager.sender import Pending
+from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import (
     Broker,
     BrokerId,
@@ -17,7 +19,9 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.errors import ControllerdError, NotController
+from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView
+from controllerd.status.comparison import Compare
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import (
     AuditView,
@@ -26,12 +30,15 @@ from controllerd.status.sources import (
     ObservationsView,
     SessionView,
     StatusSources,
+    TopicSettings,
     WorkerView,
 )
 from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
 from events.queue import EventQueue
+from tests.fakes.audit import RecordingAudit
 
+LOOPBACK = HttpConfig(listen=Address("127.0.0.1", 0))
 NODE_ID = 2_000_000_001
 INSTANCE = "6c0e7a52-58c2-4b35-9a57-3f1c3a0f0b11"
 NOW_MS = 1_700_000_252_000
@@ -87,6 +94,12 @@ class FakeController:
     session: SessionView = field(default_factory=lambda: SessionView("connected", 0x10000AB, 1))
     audit: AuditView = field(default_factory=lambda: AuditView(records_written=88))
     channels: dict[BrokerId, ChannelView] = field(default_factory=dict)
+    pending: dict[BrokerId, list[Pending]] = field(default_factory=dict)
+    """The control requests that wait."""
+    configuration: dict[str, object] = field(default_factory=dict)
+    settings: TopicSettings | None = None
+    compare: Compare | None = None
+    """What compares the picture with ZooKeeper; None: nothing does."""
     found: ObservationsView | None = None
     """What it has found by watching; None: it does not watch."""
     memory: Memory = field(default_factory=Memory)
@@ -103,7 +116,16 @@ class FakeController:
 
     def __post_init__(self) -> None:
         self.queue = EventQueue(lambda: self.now_s)
+        self.recent = Recent(RecordingAudit(), self)
         self.lead(11) if self.snapshot.role is Role.ACTIVE else self.stand_by("broker 2 (built-in) holds the role")
+
+    def now_ms(self) -> int:
+        """The wall clock, which stands still."""
+        return NOW_MS
+
+    def monotonic(self) -> float:
+        """The other clock, which tests move."""
+        return self.now_s
 
     def stand_by(self, reason: str) -> None:
         """A broker's own controller holds the role."""
@@ -159,8 +181,13 @@ class FakeController:
             session=lambda: self.session,
             audit=lambda: self.audit,
             now_ms=lambda: NOW_MS,
+            recent=self.recent,
             memory=self.memory,
             observations=lambda: self.found,
+            pending=lambda broker, limit: self.pending.get(broker, [])[:limit],
+            config=lambda: self.configuration,
+            settings=self.settings,
+            compare=self.compare,
         )
 
     async def work(self) -> None:
@@ -196,7 +223,7 @@ class FakeController:
 @asynccontextmanager
 async def serving(controller: FakeController, *, admin_timeout_s: float = 5.0) -> AsyncIterator[str]:
     """The real server on a port of the system's choice, with the worker running; its address."""
-    server = StatusServer(controller.sources(), "127.0.0.1", 0, admin_timeout_s=admin_timeout_s)
+    server = StatusServer(controller.sources(), LOOPBACK, admin_timeout_s=admin_timeout_s)
     port = await server.start()
     async with asyncio.TaskGroup() as tasks:
         worker = tasks.create_task(controller.work())

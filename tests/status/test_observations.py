@@ -6,14 +6,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from controllerd.status.schema import (
-    Health,
-    ObservationsResponse,
-    ObservedState,
-    ObservedTotal,
-    Problem,
-    StatusResponse,
-)
+from controllerd.status.schema.common import Health, Problem
+from controllerd.status.schema.observations import ObservationsResponse, ObservedState, ObservedTotal
+from controllerd.status.schema.status import StatusResponse
 from tests.status.fake_controller import FakeController, compared, serving
 
 

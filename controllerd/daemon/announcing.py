@@ -1,0 +1,101 @@
+"""What a process says about itself: the ready line for its starter; ready, role, status and beats for systemd."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from controllerd.daemon.node import Node
+from controllerd.daemon.observing import ObservingNode
+from controllerd.sdnotify import Notifier
+from controllerd.snapshot import ClusterSnapshot, Role
+
+log = structlog.get_logger(__name__)
+
+_TOLD: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
+"""Roles for which the ready line is printed."""
+_READY: Final = _TOLD | {Role.STANDBY}
+_START_GRACE_S: Final = 60.0
+"""Each sign of progress of a start that is under way gives it so much more time."""
+
+
+class Announcer:
+    """Says on standard output and to systemd what the instance has become.
+
+    A change of role is said at once; how many partitions and events there are, with the next beat (every two seconds).
+    """
+
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
+        self._role = Role.STARTING
+        self._is_ready = False
+        self._said = ""
+
+    def published(self, node: Node | ObservingNode) -> None:
+        """The snapshot is new: announce the role if it changed."""
+        snapshot = node.snapshot
+        if snapshot.role is self._role:
+            return
+        self._role = snapshot.role
+        if snapshot.role in _TOLD:
+            _tell_starter(ready_line(node))
+        if snapshot.role in _READY and not self._is_ready:
+            self._is_ready = True
+            self._say(node, self._notifier.ready)
+        else:
+            self._say(node, self._notifier.status)
+
+    def beat(self, node: Node | ObservingNode) -> None:
+        """The event worker is idle or gets on: tell systemd's watchdog, and what is new."""
+        self._notifier.watchdog()
+        if not self._is_ready:
+            self._notifier.extend_timeout(_START_GRACE_S)
+        elif status_line(node) != self._said:
+            self._say(node, self._notifier.status)
+
+    def reloaded(self, node: Node | ObservingNode) -> None:
+        """The configuration was read anew, whatever came of it."""
+        self._say(node, self._notifier.ready if self._is_ready else self._notifier.status)
+
+    def _say(self, node: Node | ObservingNode, how: Callable[[str], None]) -> None:
+        self._said = status_line(node)
+        how(self._said)
+
+
+def status_line(node: Node | ObservingNode) -> str:
+    """What ``systemctl status`` shows: the role, and of an active controller how much it looks after."""
+    snapshot = node.snapshot
+    line = f"{snapshot.role.value} epoch={snapshot.controller_epoch}"
+    if snapshot.role not in _TOLD:
+        return f"{line} ({snapshot.reason})"
+    line = f"{line} partitions={_partitions(snapshot)}"
+    return line if isinstance(node, ObservingNode) else f"{line} queue={len(node.instance.queue)}"
+
+
+def _partitions(snapshot: ClusterSnapshot) -> int:
+    return sum(len(topic.partitions) for topic in snapshot.topics.values())
+
+
+def _tell_starter(line: str) -> None:
+    """Print; a starter that stopped reading must not cost the role."""
+    try:
+        print(line, flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
+    except OSError as error:
+        log.warning("the ready line was not printed", error=str(error))
+        # What is left in the buffer would fail once more at exit and change the exit code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def ready_line(node: Node | ObservingNode) -> str:
+    """One line for whoever started us: role, epoch and every address."""
+    snapshot, http = node.snapshot, f"http {node.config.http.listen.host}:{node.http_port}"
+    ready = f"controllerd ready: node {snapshot.node_id}"
+    if isinstance(node, ObservingNode):
+        return f"{ready} observes cluster {snapshot.cluster_id}, {http}"
+    kafka = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in node.kafka.advertised) or "none"
+    return (
+        f"{ready} is the active controller, epoch {snapshot.controller_epoch}, "
+        f"cluster {snapshot.cluster_id}, kafka {kafka}, {http}"
+    )

@@ -1,0 +1,135 @@
+"""How a broker is: gone, leaving, with a failed disk, out of reach, slow, or refusing what it is told."""
+
+from typing import Final
+
+from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
+from controllerd.recent import Entry
+from controllerd.snapshot import PartitionView
+from controllerd.status.explain.history import refused_partitions
+from controllerd.status.explain.scene import Scene, cause
+from controllerd.status.explain.words import count, error_name, sentence, span
+from controllerd.status.schema.why import Cause
+from replay.records import BrokersRecord, OfflineDirsRecord
+
+SLOW_S: Final = 10.0
+"""A broker whose oldest request is older than this is slow: it usually answers within a fraction of a second."""
+
+
+def why_not_online(scene: Scene, view: PartitionView, tp: TopicPartition, broker: BrokerId) -> Cause | None:
+    """Why a replica can be neither read nor written; None when it is online."""
+    snapshot = scene.snapshot
+    if broker in OUR_IDS:
+        text = f"replica {broker} is controllerd itself, which has no disk: it is to go to a broker"
+        return cause("replica-on-controllerd", text, broker=broker)
+    if broker not in snapshot.brokers:
+        return why_gone(scene, broker)
+    if broker in snapshot.shutting_down:
+        return why_leaving(scene, broker)
+    if broker in view.offline_replicas:
+        return why_failed(scene, tp, broker)
+    return None
+
+
+def why_gone(scene: Scene, broker: BrokerId) -> Cause:
+    """Why a broker is not among the live ones."""
+    path = f"/brokers/ids/{broker}"
+    if path in scene.snapshot.quarantine:
+        reason = sentence(scene.snapshot.quarantine[path])
+        text = f"broker {broker} is registered, but its registration cannot be understood: {reason}"
+        return cause("broker-quarantined", text, broker=broker)
+    left = _left(scene, broker)
+    if left is None:
+        oldest = scene.history.oldest_ms
+        ago = f", at least since {scene.clock(oldest)}" if oldest is not None else ""
+        return cause("broker-gone", f"broker {broker} is not in /brokers/ids{ago}", broker=broker)
+    leaving = _began_shutdown(scene, broker)
+    is_orderly = leaving is not None and leaving.number < left.number
+    how = "after an orderly shutdown" if is_orderly else "its ZooKeeper session ended"
+    text = f"broker {broker} left /brokers/ids at {scene.clock(left.at_ms)} ({how})"
+    return cause("broker-shut-down" if is_orderly else "broker-gone", text, broker=broker, since=left)
+
+
+def why_leaving(scene: Scene, broker: BrokerId) -> Cause:
+    """A broker in controlled shutdown."""
+    began = _began_shutdown(scene, broker)
+    since = f" since {scene.clock(began.at_ms)}" if began is not None else ""
+    text = f"broker {broker} is shutting down{since}"
+    return cause("broker-shutting-down", text, broker=broker, since=began)
+
+
+def why_failed(scene: Scene, tp: TopicPartition, broker: BrokerId) -> Cause:
+    """A live broker whose log directory with the replica failed."""
+    failed = _failed_dir(scene, tp, broker)
+    when = f", reported at {scene.clock(failed.at_ms)}" if failed is not None else ""
+    text = f"the log directory of {tp} on broker {broker} failed{when}; the broker itself is alive"
+    return cause("log-dir-failed", text, broker=broker, since=failed)
+
+
+def why_not_obeying(scene: Scene, tp: TopicPartition, broker: BrokerId, decided: Entry | None) -> Cause | None:
+    """Why a live broker may not do what the controller decided: it cannot be reached, is slow, or refused.
+
+    ``decided``: what was decided last; refusals of before it do not count.
+    """
+    return why_not_heard(scene, broker) or _refusal(scene, tp, broker, decided)
+
+
+def why_not_heard(scene: Scene, broker: BrokerId) -> Cause | None:
+    """Why a live broker may not know what the controller decided."""
+    channel = scene.around.channels.get(broker)
+    if channel is None or not channel.depth:
+        return None
+    if not channel.connected or channel.error:
+        why = sentence(channel.error or "no connection")
+        text = f"broker {broker} cannot be told: {why}; {count(channel.depth, 'request')} wait for it"
+        return cause("broker-unreachable", f"{text}, the oldest for {span(channel.oldest_age_s)}", broker=broker)
+    if channel.oldest_age_s < SLOW_S:
+        return None
+    waits = f"{count(channel.depth, 'request')} wait, the oldest for {span(channel.oldest_age_s)}"
+    return cause("broker-slow", f"broker {broker} does not answer the controller: {waits}", broker=broker)
+
+
+def came_back(scene: Scene, broker: BrokerId) -> Entry | None:
+    """When the broker registered last, as a change; None when that is longer ago than what is remembered."""
+    for entry, record in scene.history.of(BrokersRecord):
+        if any(row.id == broker for row in record.live):
+            return None if scene.history.is_loaded(entry) else entry
+    return None
+
+
+def _left(scene: Scene, broker: BrokerId) -> Entry | None:
+    return next((entry for entry, record in scene.history.of(BrokersRecord) if broker in record.gone), None)
+
+
+def _began_shutdown(scene: Scene, broker: BrokerId) -> Entry | None:
+    """When its last life went into controlled shutdown."""
+    for entry, record in scene.history.of(BrokersRecord):
+        if broker in record.shutting_down:
+            return entry
+        if any(row.id == broker for row in record.live):
+            return None
+    return None
+
+
+def _failed_dir(scene: Scene, tp: TopicPartition, broker: BrokerId) -> Entry | None:
+    """The first report of the failure in a row of them."""
+    found = None
+    for entry, record in scene.history.of(OfflineDirsRecord):
+        if record.broker == broker:
+            if tp not in zip(record.topics, record.partitions, strict=True):
+                break
+            found = entry
+    return found
+
+
+def _refusal(scene: Scene, tp: TopicPartition, broker: BrokerId, decided: Entry | None) -> Cause | None:
+    """What it refused in its present life, of this term, and of what was decided last."""
+    back = came_back(scene, broker)
+    from_number = max((entry.number for entry in (decided, back) if entry is not None), default=0)
+    for entry, record in scene.history.refusals_of(broker):
+        if entry.number < from_number or entry.epoch != scene.snapshot.controller_epoch:
+            return None
+        code = refused_partitions(record).get(str(tp), record.error)
+        if code:
+            text = f"broker {broker} answered {record.api} with {error_name(code)} at {scene.clock(entry.at_ms)}"
+            return cause("broker-refuses", text, broker=broker, since=entry)
+    return None

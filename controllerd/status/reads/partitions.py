@@ -1,0 +1,159 @@
+"""``/v1/partitions``: which there are, how they are, and since when."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from controllerd.clock import iso
+from controllerd.core.model import TopicPartition
+from controllerd.pace import Pace
+from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.status.answers import answer
+from controllerd.status.explain.circumstances import Circumstances
+from controllerd.status.explain.partition import explain_partition
+from controllerd.status.explain.scene import quarantine_of
+from controllerd.status.explain.transitions import transitions_of_partition
+from controllerd.status.problems import Refused
+from controllerd.status.queries import asked
+from controllerd.status.reads.changes import Change, last_changes
+from controllerd.status.reads.context import PARTITION, TOPIC, Reading, reading
+from controllerd.status.reads.filters import PartitionQuery
+from controllerd.status.reads.selecting import Chosen, Selection
+from controllerd.status.reads.settings import Settings
+from controllerd.status.routing import Route
+from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
+from controllerd.status.schema.why import WhyResponse
+
+_BUILT_AT_ONCE: Final = 500
+_PENDING: Final = 20
+"""Requests that are shown of each broker."""
+
+Items = list[PartitionItem]
+
+
+class PartitionReads:
+    """Lists, single partitions, and why they are as they are."""
+
+    def __init__(self, reading: Reading, settings: Settings) -> None:
+        self._reading = reading
+        self._settings = settings
+
+    def routes(self) -> list[Route]:
+        """All under ``/v1/partitions``."""
+        one = (TOPIC, PARTITION)
+        path = "/v1/partitions/{topic}/{partition}"
+        return [
+            reading(
+                "/v1/partitions",
+                self.list,
+                "Partitions, filtered here and a page at a time",
+                PartitionList,
+                query=PartitionQuery,
+                is_cached=True,
+            ),
+            reading(path, self.one, "One partition, and what happened to it", PartitionDetail, path_parameters=one),
+            reading(f"{path}/why", self.why, "Why it is as it is, and what helps", WhyResponse, path_parameters=one),
+        ]
+
+    async def list(self, request: web.Request) -> web.Response:
+        """A page; 304 when the caller has it already."""
+        query = asked(request, PartitionQuery)
+        if query.needs_min_isr and not self._settings.are_known:
+            detail = "min.insync.replicas of the topics is not known to this instance"
+            raise Refused(HTTPStatus.CONFLICT, "min_isr_unknown", detail, "ask the active controller")
+        return await self._reading.cached(request, lambda: self.page(query), self._settings.version)
+
+    async def page(self, query: PartitionQuery) -> PartitionList:
+        """:raises Refused: its cursor is not one of such a list."""
+        snapshot, meta, pace = self._reading.sources.snapshot(), self._reading.meta(), Pace()
+        known = await self._settings.min_isr_of(list(snapshot.topics)) if query.needs_min_isr else {}
+        cut = await Selection(query, self._reading.counter, pace).cut(snapshot, known)
+        names = {chosen.topic.name for chosen in cut.rows}
+        min_isr = {**await self._settings.min_isr_of(names - known.keys()), **known}
+        items = await self._items(cut.rows, min_isr, pace)
+        return PartitionList(meta=meta, items=items, total=cut.total, next_cursor=cut.next_cursor)
+
+    async def one(self, request: web.Request) -> web.Response:
+        """With what happened to it, and what waits for the brokers of its replicas."""
+        tp, view = self._named(request)
+        around = await self._settings.around([tp.topic])
+        item = await self._item(tp, view, around)
+        transitions = await transitions_of_partition(around.entries, tp)
+        pending = [each for broker in view.assignment.replicas for each in self._reading.pending(broker, _PENDING)]
+        detail = PartitionDetail(meta=self._reading.meta(), partition=item, transitions=transitions, pending=pending)
+        return answer(detail)
+
+    async def why(self, request: web.Request) -> web.Response:
+        """Also of a partition that does not exist: then that is the answer."""
+        tp = _tp(request)
+        around = await self._settings.around([tp.topic])
+        view = around.snapshot.partition(tp)
+        response = WhyResponse(
+            meta=self._reading.meta(),
+            why=await explain_partition(around, tp),
+            partition=await self._item(tp, view, around) if view is not None else None,
+            transitions=await transitions_of_partition(around.entries, tp),
+        )
+        return answer(response)
+
+    def _named(self, request: web.Request) -> tuple[TopicPartition, PartitionView]:
+        tp = _tp(request)
+        topic = self._reading.topic(tp.topic)
+        view = self._reading.sources.snapshot().partition(tp)
+        if view is None:
+            detail = f"topic {tp.topic} has no partition {tp.partition}, it has {len(topic.partitions)}"
+            hint = f"GET /v1/partitions?topic={tp.topic} lists them"
+            raise Refused(HTTPStatus.NOT_FOUND, "unknown_partition", detail, hint)
+        return tp, view
+
+    async def _item(self, tp: TopicPartition, view: PartitionView, around: Circumstances) -> PartitionItem:
+        changes = await last_changes(around.entries, [tp], Pace())
+        reason = _quarantined(around.snapshot, tp)
+        return view_partition(tp, view, changes[tp], around.min_isr(tp.topic), reason)
+
+    async def _items(self, rows: Sequence[Chosen], min_isr: Mapping[str, int], pace: Pace) -> Items:
+        wanted = [TopicPartition(topic.name, partition.partition) for topic, partition in rows]
+        changes = await last_changes(tuple(self._reading.sources.recent.newest_first()), wanted, pace)
+        snapshot, items = self._reading.sources.snapshot(), Items()
+        for tp, (_, partition) in zip(wanted, rows, strict=True):
+            reason = _quarantined(snapshot, tp)
+            items.append(view_partition(tp, partition, changes[tp], min_isr.get(tp.topic), reason))
+            if not len(items) % _BUILT_AT_ONCE:
+                await pace.breathe()
+        return items
+
+
+def _tp(request: web.Request) -> TopicPartition:
+    return TopicPartition(request.match_info["topic"], int(request.match_info["partition"]))
+
+
+def _quarantined(snapshot: ClusterSnapshot, tp: TopicPartition) -> str | None:
+    found = quarantine_of(snapshot, *tp) if snapshot.quarantine else None
+    return None if found is None else found[1]
+
+
+def view_partition(
+    tp: TopicPartition, view: PartitionView, change: Change, min_isr: int | None, reason: str | None
+) -> PartitionItem:
+    """One partition as it is published. ``reason``: why it is in quarantine."""
+    assignment, leadership = view.assignment, view.leadership
+    return PartitionItem(
+        topic=tp.topic,
+        partition=tp.partition,
+        state=view.state.value,
+        leader=None if leadership is None else leadership.leader,
+        leader_epoch=None if leadership is None else leadership.leader_epoch,
+        isr=[] if leadership is None else list(leadership.isr),
+        replicas=list(assignment.replicas),
+        adding=list(assignment.adding),
+        removing=list(assignment.removing),
+        offline=list(view.offline_replicas),
+        zk_version=None if leadership is None else leadership.partition_epoch,
+        preferred=assignment.replicas[0] if assignment.replicas else None,
+        min_isr=min_isr,
+        since=None if change.since is None else iso(change.since.at_ms),
+        last_event=None if change.last is None else change.last.event,
+        quarantine=reason,
+    )

@@ -1,0 +1,188 @@
+"""Brokers, topics, partitions and replicas: what ``controllerctl get`` and ``describe`` show."""
+
+import msgspec
+
+from controllerd.status.schema.common import Meta
+from controllerd.status.schema.status import BrokerStatus, DeletionStatus
+
+
+class PartitionItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition; state names are Kafka's own."""
+
+    topic: str
+    partition: int
+    state: str
+    leader: int | None
+    """-1: nobody leads. Null: it has no state znode yet."""
+    leader_epoch: int | None
+    isr: list[int]
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    offline: list[int]
+    """Replicas on brokers that are not alive, or on a failed log directory."""
+    zk_version: int | None
+    preferred: int | None
+    min_isr: int | None = None
+    """``min.insync.replicas`` of the topic; null when it is not known here."""
+    since: str | None = None
+    """When the state or leader last changed; null when that is longer ago than what is remembered."""
+    last_event: int | None = None
+    """The event that changed it last; null when that is longer ago than what is remembered."""
+    quarantine: str | None = None
+    """Why its znode cannot be understood; null in the regular case."""
+
+
+class PartitionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/partitions``, in order of topic and number."""
+
+    api_version: str = "v1"
+    kind: str = "PartitionList"
+    meta: Meta
+    items: list[PartitionItem]
+    total: int
+    """How many partitions match, over all pages."""
+    next_cursor: str | None = None
+    """What to ask for next; null on the last page."""
+
+
+class Transition(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened to a partition, a topic or a broker; ``was`` and ``now`` are sentences for people."""
+
+    at: str
+    at_ms: int
+    event_id: int
+    event: str
+    """Name of the event in whose course it happened."""
+    what: str
+    """``leader``, ``isr``, ``state``, ``assignment``, ``reassignment``, ``quarantine`` or ``refused``; of a topic
+    ``topic`` or ``deletion``; of a broker ``broker`` or ``log-dirs``."""
+    was: str
+    now: str
+    reason: str
+    """Why, such as the election's strategy or the cause of a refusal; empty when there is none beyond the event."""
+
+
+class PendingRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A control request that waits for one broker, or for its answer."""
+
+    broker: int
+    api: str
+    partitions: int
+    age_s: float
+    attempts: int
+    in_flight: bool
+
+
+class PartitionDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/partitions/{topic}/{partition}``."""
+
+    api_version: str = "v1"
+    kind: str = "Partition"
+    meta: Meta
+    partition: PartitionItem
+    transitions: list[Transition]
+    pending: list[PendingRequest]
+    """What waits for the brokers of its replicas."""
+
+
+class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica of one partition."""
+
+    topic: str
+    partition: int
+    broker: int
+    state: str
+    """Kafka's name, such as OnlineReplica or ReplicaDeletionIneligible."""
+    is_leader: bool
+    in_isr: bool
+    is_online: bool
+    role: str
+    """``replica``, ``adding`` or ``removing``."""
+
+
+class ReplicaList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/replicas``, in order of topic, partition and place in the assignment."""
+
+    api_version: str = "v1"
+    kind: str = "ReplicaList"
+    meta: Meta
+    items: list[ReplicaItem]
+    total: int
+    next_cursor: str | None = None
+
+
+class TopicItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic in numbers."""
+
+    topic: str
+    topic_id: str | None
+    partitions: int
+    replication_factor: int
+    """The largest of its partitions."""
+    offline: int
+    under_replicated: int
+    non_preferred: int
+    waiting: int
+    reassigning: int
+    deletion: DeletionStatus | None = None
+    quarantine: str | None = None
+
+
+class TopicList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/topics``, by name."""
+
+    api_version: str = "v1"
+    kind: str = "TopicList"
+    meta: Meta
+    items: list[TopicItem]
+    total: int
+    next_cursor: str | None = None
+
+
+class TopicDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/topics/{topic}``; partitions are asked for with ``GET /v1/partitions?topic=``."""
+
+    api_version: str = "v1"
+    kind: str = "Topic"
+    meta: Meta
+    topic: TopicItem
+    transitions: list[Transition]
+
+
+class BrokerItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One live broker, or one that is named by an assignment and not alive."""
+
+    id: int
+    alive: bool
+    status: BrokerStatus | None
+    """Null while it is not alive."""
+    leaders: int
+    preferred_leaders: int
+    """How many partitions it would lead if each had its preferred leader."""
+    replicas: int
+    offline_replicas: int
+    imbalance_percent: float
+    """Share of the partitions it should lead that others lead (leader.imbalance.per.broker.percentage)."""
+    leader_skew_percent: float
+    """By how much it leads more (or less) than the mean of the live brokers."""
+
+
+class BrokerList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/brokers``, by id."""
+
+    api_version: str = "v1"
+    kind: str = "BrokerList"
+    meta: Meta
+    items: list[BrokerItem]
+
+
+class BrokerDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/brokers/{id}``."""
+
+    api_version: str = "v1"
+    kind: str = "Broker"
+    meta: Meta
+    broker: BrokerItem
+    pending: list[PendingRequest]
+    transitions: list[Transition] = []

@@ -1,0 +1,59 @@
+"""Long operations: what was asked for, how far it has come, and what became of each item."""
+
+import msgspec
+
+from controllerd.status.schema.common import Meta
+
+
+class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic or partition of an operation.
+
+    ``state`` is ``planned``, ``waiting``, ``running``, ``done``, ``not-needed`` or ``failed``.
+    """
+
+    subject: str
+    state: str
+    detail: str = ""
+    kafka_error: str | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation. ``state`` is ``planned`` (a dry run), ``running``, ``done``, ``partial``, ``failed``, ``lost``.
+
+    Lost: this instance ceased to lead while the operation was under way; what was begun continues under whoever leads.
+    """
+
+    id: str
+    verb: str
+    state: str
+    asked_by: str
+    reason: str
+    began: str
+    began_ms: int
+    ended: str | None
+    percent: float | None
+    eta_seconds: float | None
+    """Never guessed: null when it is not known."""
+    message: str
+    """Where it stands, as a sentence."""
+    items: list[TaskItem]
+    items_total: int
+    """``items`` has at most 1,000 of them, those that failed first."""
+
+
+class TaskResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/tasks/{id}``, and the answer of every verb; 202 while it runs, 200 once it ended or for a dry run."""
+
+    api_version: str = "v1"
+    kind: str = "Task"
+    meta: Meta
+    task: Task
+
+
+class TaskList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/tasks``, newest first, those that ended within the last hour included."""
+
+    api_version: str = "v1"
+    kind: str = "TaskList"
+    meta: Meta
+    items: list[Task]

@@ -1,0 +1,157 @@
+"""The bodies of the verbs. ``?dryRun=true`` plans only; ``Idempotency-Key`` makes a repetition harmless."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+BrokerNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+PartitionNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Paused = Annotated[str, Meta(pattern="^(auto-rebalance|deletions|drain-(0|[1-9][0-9]{0,9}))$")]
+
+
+class PartitionName(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One partition."""
+
+    topic: str
+    partition: PartitionNumber
+
+
+class ElectionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/elections``: of these partitions, of these topics, of what a broker should lead, or of all."""
+
+    type: Literal["preferred", "unclean"]
+    partitions: list[PartitionName] = []
+    topics: list[str] = []
+    broker: BrokerNumber | None = None
+    all: bool = False
+    accept_data_loss: bool = False
+    """Must be true for ``unclean``."""
+    reason: str = ""
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The wished replicas of one partition, the preferred leader first."""
+
+    topic: str
+    partition: PartitionNumber
+    replicas: list[BrokerNumber]
+
+
+class ReassignmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/reassignments``."""
+
+    partitions: list[Move]
+    throttle_bytes_per_s: Bytes | None = None
+    """Set on brokers and topics before the first move, and removed by the controller at the end or when cancelled."""
+    batch: Count | None = None
+    """At most so many partitions move at a time; all at once when null."""
+    additional: bool = False
+    """Whether moves that are under way already may be left beside these (kafka-reassign-partitions --additional)."""
+    reason: str = ""
+
+
+class CancelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/reassignments:cancel``."""
+
+    partitions: list[PartitionName] = []
+    all: bool = False
+    reason: str = ""
+
+
+class ReassignmentWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/reassignments:plan``: which partitions are to leave where, and go where; changes nothing."""
+
+    topics: list[str] = []
+    """Globs; every topic when empty."""
+    from_brokers: list[BrokerNumber] = []
+    """Only replicas on these are moved; any when empty."""
+    to_brokers: list[BrokerNumber] = []
+    """Where replicas may go; all live brokers but ``from_brokers`` when empty."""
+    replication_factor: Count | None = None
+    rack_aware: bool = True
+
+
+class PlannedMove(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition of a plan."""
+
+    topic: str
+    partition: int
+    before: list[int]
+    after: list[int]
+    bytes: int | None
+    """What has to be copied; null while no broker has told sizes."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """The answer: what would move. ``after`` of all moves in Kafka's JSON is the plan, ``before`` the way back."""
+
+    api_version: str = "v1"
+    kind: str = "ReassignmentPlan"
+    moves: list[PlannedMove]
+    replicas_moved: int
+    leaders_moved: int
+    bytes: int | None
+    notes: list[str]
+    """Why the plan is as it is, and what could not be done."""
+
+
+class NewTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/topics``."""
+
+    topic: str
+    partitions: Count | None = None
+    replication_factor: Count | None = None
+    replica_assignment: list[list[BrokerNumber]] | None = None
+    configs: dict[str, str] = {}
+    if_not_exists: bool = False
+    reason: str = ""
+
+
+class MorePartitions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/topics/{topic}/partitions``; ``total`` is the new number."""
+
+    total: Count
+    replica_assignment: list[list[BrokerNumber]] | None = None
+    reason: str = ""
+
+
+class DeleteTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/topics/{topic}/delete``; ``confirm`` repeats the name, so that no slip deletes a topic."""
+
+    confirm: str
+    if_exists: bool = False
+    reason: str = ""
+
+
+class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/brokers/{id}/drain``: what a controlled shutdown does, before the broker is stopped.
+
+    ``leaders_only``: others lead its partitions, and it goes on as a follower.
+    """
+
+    leaders_only: bool = False
+    reason: str = ""
+
+
+class PauseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/pause``; it ends by itself after ``for_s`` seconds."""
+
+    what: Literal["auto-rebalance", "deletions"]
+    for_s: Count
+    reason: str = ""
+
+
+class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/resume``; ``drain-3``: the drained broker 3 may lead again."""
+
+    what: Paused
+    reason: str = ""
+
+
+class ResyncRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``POST /v1/resync``: read ZooKeeper again without an election."""
+
+    reason: str = ""

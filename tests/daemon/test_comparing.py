@@ -1,0 +1,124 @@
+"""Our picture beside ZooKeeper's and a broker's: what differs twice in the same way is named, what moves is not."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from controllerd.core.model import BrokerId, Features
+from controllerd.daemon.comparing import Comparing
+from controllerd.daemon.differences import Memory, of_metadata
+from controllerd.status.comparison import Comparison, Differing
+from tests.fakes.world import World
+from tests.scenarios.worlds import world_of
+from wire.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
+
+
+@pytest.fixture
+async def world() -> World:
+    """Topics t on brokers 1 and 2, and u on 3."""
+    world = await world_of(1, 2, 3)
+    world.put_topic("t", {0: [1, 2], 1: [2, 1]})
+    world.put_topic("u", {0: [3]})
+    return await world.settle()
+
+
+async def compared(world: World, *, meanwhile: Callable[[], None] = lambda: None) -> Comparison:
+    """A comparison without brokers; ``meanwhile`` is called between its looks."""
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "PLAINTEXT", again_s=0.01)
+    asyncio.get_running_loop().call_later(0.005, meanwhile)
+    return await comparing.compare(with_brokers=False)
+
+
+def brief(comparison: Comparison) -> list[tuple[str, str, str | None, str | None]]:
+    return [(each.subject, each.field, each.zookeeper, each.memory) for each in comparison.differences]
+
+
+async def test_what_is_the_same_has_no_difference(world: World) -> None:
+    comparison = await compared(world)
+
+    assert (comparison.differences, comparison.partitions) == ((), 3)
+
+
+async def test_what_somebody_wrote_unseen_is_a_difference(world: World) -> None:
+    edit(world, "/brokers/topics/t/partitions/0/state", b'"leader":1', b'"leader":2')
+    edit(world, "/brokers/topics/u", b"[3]", b"[3,1]")
+
+    assert brief(await compared(world)) == [
+        ("t-0", "leader", "2", "1"),
+        ("t-0", "state version", "1", "0"),
+        ("u-0", "replicas", "3,1", "3"),
+    ]
+
+
+async def test_what_appears_or_goes_unseen_is_a_difference(world: World) -> None:
+    del world.tree.nodes["/brokers/topics/u/partitions/0/state"]
+    world.tree.put("/admin/delete_topics/t")
+    world.register(4)
+
+    found = brief(await compared(world))
+
+    assert ("u-0", "leader", None, "3") in found
+    assert ("t", "deletion", "asked for", "not asked for") in found
+    assert [each[:2] for each in found if each[0] == "broker 4"] == [("broker 4", "epoch")]
+
+
+async def test_a_znode_that_cannot_be_understood_is_named_with_the_reason(world: World) -> None:
+    edit(world, "/brokers/topics/t", b"{", b"", rest=False)
+
+    (found,) = (await compared(world)).differences
+
+    assert (found.subject, found.field, found.memory) == ("t", "znode", "could be read")
+
+
+async def test_what_is_on_its_way_is_no_difference(world: World) -> None:
+    path = "/brokers/topics/t/partitions/0/state"
+    node = world.tree.nodes[path]
+    edit(world, path, b'"leader":1', b'"leader":2')
+
+    comparison = await compared(world, meanwhile=lambda: world.tree.nodes.__setitem__(path, node))
+
+    assert comparison.differences == ()
+
+
+def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) -> None:
+    memory = Memory.of(world.snapshot)
+    told = metadata(
+        t=[PartitionMetadata(0, 0, 2, 5, (1, 2), (2,), ()), PartitionMetadata(1, 0, 2, 0, (2, 1), (1, 2), ())],
+        old=[],
+    )
+
+    found = [each for each in of_metadata(BrokerId(2), told, memory) if each is not None]
+
+    assert found == [
+        Differing("old", "topic", None, None, "2: exists"),
+        Differing("t-0", "leader", "1", "1", "2: 2"),
+        Differing("t-0", "leader epoch", "0", "0", "2: 5"),
+        Differing("t-0", "isr", "1,2", "1,2", "2: 2"),
+        Differing("u-0", "partition", "exists", "exists", "2: unknown"),
+    ]
+
+
+async def test_a_broker_that_does_not_tell_is_named(world: World) -> None:
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER", again_s=0.01)
+
+    comparison = await comparing.compare(with_brokers=True)
+
+    assert comparison.brokers == ()
+    assert comparison.untold == dict.fromkeys((1, 2, 3), "it has no plaintext listener OTHER")
+
+
+def metadata(**topics: list[PartitionMetadata]) -> ClusterMetadata:
+    """What a broker tells of these topics."""
+    told = {
+        name: TopicMetadata(name, None, 0, False, {row.partition: row for row in rows}) for name, rows in topics.items()
+    }
+    return ClusterMetadata("c", 1, {}, told)
+
+
+def edit(world: World, path: str, before: bytes, after: bytes, *, rest: bool = True) -> None:
+    """Write a znode of which nobody hears."""
+    node = world.tree.nodes[path]
+    assert before in (node.data or b"").replace(b" ", b"")
+    data = (node.data or b"").replace(b" ", b"").replace(before, after) if rest else b"?"
+    world.tree.nodes[path] = node._replace(data=data, version=node.version + 1)

@@ -1,0 +1,192 @@
+"""Why nobody leads a partition."""
+
+from controllerd.zk.access import SetData
+from events.elections import UncleanLeaderElectionEnable
+from tests.fakes.world import NODE_ID
+from tests.scenarios.acts import configure, write_config
+from tests.status.explain.seeding import NO_OVERRIDES, Seeded, codes, text
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+async def test_the_only_one_in_sync_is_dead() -> None:
+    seeded = await Seeded(3, 5, 6).start([5, 3, 6])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why(configs={"payments": {UNCLEAN: "false"}}, unclean_by_default=True)
+
+    assert (why.condition, why.severity) == ("offline", "critical")
+    assert codes(why) == ["broker-gone", "unclean-off-topic"]
+    assert why.causes[0].broker == 5
+    assert text(why).splitlines() == [
+        "payments-0 is OFFLINE for 1m0s (since 10:02:00Z, event 17 BrokerChange)",
+        "  replicas 5,3,6   isr 5   leader -1 (was 5, epoch 0)   unclean election: disabled (topic)",
+        "  broker 5 left /brokers/ids at 10:02:00Z (its ZooKeeper session ended)",
+        f"  3,6 are alive but not in the ISR; unclean election is disabled by the topic payments: {UNCLEAN}=false",
+        "next: bring broker 5 back, or accept data loss:",
+        "      controllerctl elect unclean --topic payments --partition 0",
+    ]
+
+
+async def test_the_cluster_says_no_to_unclean_elections() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
+
+    assert codes(why) == ["broker-gone", "unclean-off-cluster"]
+    assert "unclean election: disabled (cluster)" in why.facts[0]
+    assert "3 is alive but not in the ISR" in why.causes[1].sentence
+
+
+async def test_where_the_configuration_is_not_known_the_election_that_failed_tells() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-gone", "unclean-off"]
+    assert "unclean election: not known here" in why.facts[0]
+
+
+async def test_all_replicas_are_dead() -> None:
+    seeded = await Seeded(3, 5, 6).start([5, 3, 6])
+    await seeded.kill(6, 3, 5)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["all-replicas-down", "broker-gone", "broker-gone", "broker-gone"]
+    assert [cause.broker for cause in why.causes] == [None, 5, 3, 6]
+    assert why.next == ["bring broker 5 back first: it has every record"]
+    assert why.since == "2023-11-15T10:03:00.000Z"
+
+
+async def test_the_only_replica_is_dead() -> None:
+    seeded = await Seeded(3, 5).start([5])
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-gone"]
+    assert why.next == ["bring broker 5 back: nobody else has a copy"]
+
+
+async def test_an_unclean_election_is_told_with_what_it_may_have_cost() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await configure(seeded.world, "topics/payments", {UNCLEAN: "true"})
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    assert "unclean-election" in codes(why)
+    lost = next(cause for cause in why.causes if cause.code == "unclean-election")
+    assert lost.sentence == "broker 3 was elected outside the ISR at 10:02:00Z: records may be lost"
+    assert why.severity == "warning"
+
+
+async def test_an_unclean_election_of_long_ago_shows_while_the_leader_recovers() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await configure(seeded.world, "topics/payments", {UNCLEAN: "true"})
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why(entries=())
+
+    assert "unclean-election" in codes(why)
+
+
+async def test_an_unclean_election_of_last_week_is_over_once_the_leader_recovered() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await configure(seeded.world, "topics/payments", {UNCLEAN: "true"})
+    await seeded.isr(5)
+    await seeded.kill(5)
+    await seeded.isr(3)
+    seeded.clock.now += 7 * 86_400
+
+    assert "unclean-election" not in codes(await seeded.why())
+
+
+async def test_a_configuration_that_cannot_be_read_refuses_the_election() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await write_config(seeded.world, "topics/payments", b"{")
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-gone", "unclean-refused"]
+    assert "the topic's configuration cannot be read" in why.causes[1].sentence
+
+
+async def test_a_state_of_a_later_controller_refuses_the_election() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.kill(5, 3)
+    path = "/brokers/topics/payments/partitions/0/state"
+    node = seeded.world.tree.nodes[path]
+    assert node.data is not None
+    data = node.data.replace(b'"controller_epoch":1', b'"controller_epoch":9')
+    seeded.world.tree.outsider(SetData(path, data, node.version))
+    await seeded.bring_back(3)
+
+    why = await seeded.why()
+
+    assert codes(why)[0] == "election-refused"
+    assert "written by controller epoch 9" in why.causes[0].sentence
+
+
+async def test_a_new_topic_waits_for_any_live_replica() -> None:
+    seeded = await Seeded(3).start([7, 8])
+
+    why = await seeded.why()
+
+    assert (why.condition, why.severity) == ("waiting", "critical")
+    assert codes(why) == ["no-live-replica", "broker-gone", "broker-gone"]
+    assert why.headline == "payments-0 is WAITING for its first leader for 1m0s (since 10:00:00Z, event 4 TopicChange)"
+    assert why.next == ["start any of the brokers 7,8, or delete the topic and create it on live brokers"]
+
+
+async def test_a_new_topic_on_controllerd_itself_waits_for_a_broker() -> None:
+    seeded = await Seeded().start([NODE_ID])
+
+    why = await seeded.why()
+
+    assert codes(why) == ["replica-on-controllerd"]
+    assert why.next == ["start a broker: it gets the replica"]
+
+
+async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> None:
+    seeded = await Seeded(3, 5).start([5])
+    await seeded.fail_dir(5)
+
+    why = await seeded.why()
+
+    assert (why.condition, codes(why)) == ("offline", ["log-dir-failed"])
+    assert why.next == ["bring broker 5 back (repair its log directory and restart it): nobody else has a copy"]
+
+
+async def test_it_is_said_since_when_it_lasts_whatever_was_tried_since() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+    seeded.clock.now += 600
+    seeded.world.queue.put(UncleanLeaderElectionEnable())
+    await seeded.disks.settle()
+
+    why = await seeded.why()
+
+    assert why.headline == "payments-0 is OFFLINE for 11m0s (since 10:02:00Z, event 13 BrokerChange)"
+
+
+async def test_what_began_before_anything_is_remembered_has_no_time() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why(entries=())
+
+    assert (why.headline, why.since) == ("payments-0 is OFFLINE", None)
+    assert codes(why) == ["broker-gone", "unclean-off"]

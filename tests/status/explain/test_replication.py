@@ -1,0 +1,225 @@
+"""Why a replica is not in sync, and brokers that do not do what they are told."""
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
+from controllerd.status.sources import ChannelView
+from events.admin import ControlledShutdown
+from replay.records import ResponseRecord
+from tests.status.explain.seeding import Seeded, codes
+
+
+async def three() -> Seeded:
+    return await Seeded(3, 5, 6).start([5, 3, 6])
+
+
+def answered(api: str, error: int = 0, **errors: int) -> ResponseRecord:
+    """What broker 6 answered to a request."""
+    return ResponseRecord(
+        6, 5, api, 7, 1, 100, 1, 2.0, error, {name.replace("_", "-"): at for name, at in errors.items()}
+    )
+
+
+async def test_a_partition_without_trouble_is_healthy() -> None:
+    why = await (await three()).why()
+
+    assert (why.condition, why.severity, codes(why), why.next) == ("healthy", "ok", [], [])
+    assert why.headline == "payments-0 is healthy, led by broker 5"
+
+
+async def test_one_alone_is_in_sync() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+
+    why = await seeded.why()
+
+    assert (why.condition, why.severity) == ("at-min-isr", "warning")
+    assert codes(why) == ["isr-of-one", "replica-lagging", "replica-lagging"]
+    assert why.headline.startswith("payments-0 is AT MIN ISR (1 of 3 replicas in sync: no other may fail) for 1m0s")
+
+
+async def test_fewer_are_in_sync_than_writes_need() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+
+    why = await seeded.why(configs={"payments": {"min.insync.replicas": "2"}})
+
+    assert (why.condition, why.severity) == ("under-min-isr", "critical")
+    assert "takes no writes with acks=all (1 of 3 replicas in sync, 2 needed)" in why.headline
+    assert "min.insync.replicas 2" in why.facts[0]
+
+
+async def test_a_dead_broker_is_missing() -> None:
+    seeded = await three()
+    await seeded.kill(6)
+
+    why = await seeded.why()
+
+    assert (why.condition, codes(why)) == ("under-replicated", ["broker-gone"])
+    assert why.next == ["bring broker 6 back"]
+
+
+async def test_a_broker_that_shut_down_in_good_order_is_no_crash() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    await seeded.kill(6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-shut-down"]
+    assert "(after an orderly shutdown)" in why.causes[0].sentence
+
+
+async def test_a_broker_is_shutting_down() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-shutting-down"]
+    assert why.causes[0].sentence == "broker 6 is shutting down since 10:01:00Z"
+
+
+async def test_a_log_directory_failed() -> None:
+    seeded = await three()
+    await seeded.fail_dir(6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["log-dir-failed"]
+    assert why.causes[0].sentence == (
+        "the log directory of payments-0 on broker 6 failed, reported at 10:01:00Z; the broker itself is alive"
+    )
+    assert why.next == ["repair the log directory of broker 6 and restart it"]
+
+
+async def test_a_follower_lags() -> None:
+    seeded = await three()
+    await seeded.isr(5, 3)
+
+    why = await seeded.why()
+
+    assert (why.condition, codes(why)) == ("under-replicated", ["replica-lagging"])
+    assert "broker 6 is alive and lags behind leader 5: out of the ISR since 10:01:00Z" in why.causes[0].sentence
+    assert "controllerctl describe broker 6" in why.next
+
+
+async def test_a_follower_that_just_came_back_catches_up() -> None:
+    seeded = await three()
+    await seeded.kill(6)
+    await seeded.bring_back(6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["replica-catching-up"]
+    assert why.causes[0].sentence == "broker 6 is back since 10:02:00Z and catches up with leader 5"
+
+
+async def test_a_follower_that_came_back_and_fell_behind_later_lags() -> None:
+    seeded = await three()
+    await seeded.kill(6)
+    await seeded.bring_back(6)
+    await seeded.isr(5, 3, 6)
+    await seeded.isr(5, 3)
+
+    assert codes(await seeded.why()) == ["replica-lagging"]
+
+
+async def test_the_controller_cannot_reach_a_broker() -> None:
+    seeded = await three()
+    channels = {BrokerId(6): ChannelView(14, 93.0, connected=False, error="Connection refused")}
+
+    why = await seeded.why(channels=channels)
+
+    assert (why.condition, why.severity, codes(why)) == ("healthy", "warning", ["broker-unreachable"])
+    assert why.causes[0].sentence == (
+        "broker 6 cannot be told: Connection refused; 14 requests wait for it, the oldest for 1m33s"
+    )
+    assert why.next[-1] == "controllerctl get requests --broker 6"
+
+
+async def test_a_broker_is_slow() -> None:
+    seeded = await three()
+    await seeded.isr(5, 3)
+
+    why = await seeded.why(channels={BrokerId(6): ChannelView(3, 45.0)})
+
+    assert codes(why) == ["broker-slow"]
+    assert why.causes[0].sentence == ("broker 6 does not answer the controller: 3 requests wait, the oldest for 45s")
+
+
+async def test_a_short_queue_is_no_cause() -> None:
+    seeded = await three()
+
+    why = await seeded.why(channels={BrokerId(6): ChannelView(3, 0.4)})
+
+    assert codes(why) == []
+
+
+async def test_a_broker_refuses_a_partition() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("LeaderAndIsr", payments_0=KafkaError.KAFKA_STORAGE_ERROR))
+
+    why = await seeded.why()
+
+    assert (why.severity, codes(why)) == ("warning", ["broker-refuses"])
+    assert why.causes[0].sentence == "broker 6 answered LeaderAndIsr with KAFKA_STORAGE_ERROR at 10:00:00Z"
+
+
+async def test_a_leader_epoch_that_a_broker_knows_already_is_no_refusal() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("LeaderAndIsr", payments_0=KafkaError.STALE_CONTROLLER_EPOCH))
+
+    assert codes(await seeded.why()) == []
+
+
+async def test_a_broker_refuses_whole_requests_with_a_code_nobody_knows() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("UpdateMetadata", 777))
+
+    assert "with error 777" in (await seeded.why()).causes[0].sentence
+
+
+async def test_what_a_broker_refused_before_the_last_decision_is_over() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("LeaderAndIsr", payments_0=KafkaError.KAFKA_STORAGE_ERROR))
+    await seeded.isr(5, 3)
+    await seeded.isr(5, 3, 6)
+
+    assert codes(await seeded.why()) == []
+
+
+async def test_what_a_broker_refused_in_an_earlier_life_is_over() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("UpdateMetadata", 31))
+    seeded.world.bounce(6)
+    await seeded.disks.settle()
+    await seeded.isr(5, 3, 6)
+
+    assert "broker-refuses" not in codes(await seeded.why())
+
+
+async def test_what_a_broker_refused_of_another_partition_is_no_cause() -> None:
+    seeded = await three()
+    seeded.recent.record(answered("LeaderAndIsr", audit_0=KafkaError.STALE_CONTROLLER_EPOCH))
+
+    assert codes(await seeded.why()) == []
+
+
+async def test_a_registration_that_cannot_be_understood() -> None:
+    seeded = await three()
+    await seeded.kill(6)
+    seeded.world.tree.put("/brokers/ids/6", b"{")
+    await seeded.disks.settle()
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-quarantined"]
+    assert "its registration cannot be understood" in why.causes[0].sentence
+
+
+async def shut_down(seeded: Seeded, broker: int) -> None:
+    """The broker asks for its controlled shutdown, a minute later."""
+    seeded.clock.now += 60
+    epoch = seeded.world.context.epochs()[BrokerId(broker)]
+    await seeded.world.call(ControlledShutdown(BrokerId(broker), epoch))
+    await seeded.disks.settle()

@@ -1,0 +1,101 @@
+"""Without a daemon there is only what ZooKeeper says: an answer must not pretend to know more."""
+
+from controllerd.core.model import Features
+from controllerd.observer.mirror import Mirror
+from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.status.explain.circumstances import Circumstances
+from controllerd.status.explain.partition import explain_partition
+from controllerd.status.explain.topic import explain_topic
+from controllerd.status.schema.why import Why
+from controllerd.zk.pictures import take_picture
+from tests.fakes.reassigning import reassign
+from tests.fakes.world import tp
+from tests.status.explain.seeding import Seeded, codes
+
+
+async def seen(seeded: Seeded) -> Circumstances:
+    """The cluster as somebody sees it who only reads ZooKeeper."""
+    snapshot = ClusterSnapshot(-1)
+    await Mirror(Features(), snapshot).show(await take_picture(seeded.world.zk))
+    snapshot.role = Role.OBSERVER
+    return Circumstances(snapshot=snapshot, now_ms=seeded.clock.now_ms())
+
+
+async def why(seeded: Seeded) -> Why:
+    return await explain_partition(await seen(seeded), tp("payments"))
+
+
+async def test_the_only_one_in_sync_is_dead() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    found = await why(seeded)
+
+    assert (found.condition, codes(found)) == ("offline", ["broker-gone", "unclean-off"])
+    assert found.headline == "payments-0 is OFFLINE"
+    assert found.causes[0].sentence == "broker 5 is not in /brokers/ids"
+
+
+async def test_a_failed_log_directory_does_not_show() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.fail_dir(3)
+
+    found = await why(seeded)
+
+    assert codes(found) == ["isr-of-one", "replica-lagging"]
+    assert "or lost its log directory, which ZooKeeper does not tell" in found.causes[1].sentence
+
+
+async def test_a_deletion_is_held_up_by_a_dead_broker() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.kill(3)
+    seeded.world.tree.put("/admin/delete_topics/payments", b"")
+    await seeded.disks.settle()
+
+    found = await explain_topic(await seen(seeded), "payments")
+
+    assert codes(found)[0] == "deletion-offline-replicas"
+
+
+async def test_a_deletion_waits_for_a_reassignment() -> None:
+    seeded = await Seeded(3, 5, 6).start([5, 3])
+    await reassign(seeded.world, {tp("payments"): (5, 6)})
+    seeded.world.tree.put("/admin/delete_topics/payments", b"")
+    await seeded.disks.settle()
+
+    found = await explain_topic(await seen(seeded), "payments")
+
+    assert codes(found)[0] == "deletion-waits-for-reassignment"
+
+
+async def test_how_far_another_deletion_is_cannot_be_seen() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    seeded.disks.silent.add(3)
+    seeded.world.tree.put("/admin/delete_topics/payments", b"")
+    await seeded.disks.settle()
+
+    found = await explain_topic(await seen(seeded), "payments")
+
+    assert codes(found)[0] == "deletion-under-way"
+    assert "does not stand in ZooKeeper" in found.causes[0].sentence
+
+
+async def test_what_the_controllers_rebalance_is_configured_for_is_not_known() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.kill(5)
+    await seeded.bring_back(5)
+    await seeded.isr(3, 5)
+
+    assert codes(await why(seeded)) == ["rebalance-by-controller"]
+
+
+async def test_nobody_is_controller() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    seeded.world.tree.remove("/controller")
+    seeded.world.die(5)
+
+    found = await why(seeded)
+
+    assert codes(found)[0] == "no-controller"
+    assert found.next[0] == "start a broker or a controllerd that can reach ZooKeeper"

@@ -1,0 +1,192 @@
+"""Who may ask for what, by token, by socket, by name and by origin."""
+
+import base64
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from controllerd.config.model import Address, HttpConfig, Secret
+from tests.status.hostile.house import ADMIN, FREE, GUARDED, READ, ask, asked, opened
+
+ONLY_ADMIN = msgspec.structs.replace(GUARDED, read_token=None)
+ONLY_READ = msgspec.structs.replace(GUARDED, admin_token=None)
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def basic(user: str, token: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("http", "path", "authorization", "status"),
+    [
+        (FREE, "/look", None, 200),
+        (FREE, "/verb", None, 200),
+        (FREE, "/verb", bearer("whatever"), 200),
+        (GUARDED, "/livez", None, 200),
+        (GUARDED, "/look", None, 401),
+        (GUARDED, "/look", bearer(READ), 200),
+        (GUARDED, "/look", bearer(ADMIN), 200),
+        (GUARDED, "/look", basic("alice", READ), 200),
+        (GUARDED, "/look", "bearer " + READ, 200),
+        (GUARDED, "/look", bearer(READ[:-1]), 401),
+        (GUARDED, "/look", bearer(READ + "x"), 401),
+        (GUARDED, "/look", bearer(""), 401),
+        (GUARDED, "/look", "Basic !!!", 401),
+        (GUARDED, "/look", "Basic " + base64.b64encode(READ.encode()).decode(), 401),
+        (GUARDED, "/look", "Negotiate " + READ, 401),
+        (GUARDED, "/verb", None, 401),
+        (GUARDED, "/verb", bearer(READ), 403),
+        (GUARDED, "/verb", bearer(ADMIN), 200),
+        (GUARDED, "/verb", basic("alice", ADMIN), 200),
+        (GUARDED, "/verb", basic(ADMIN, "alice"), 401),
+        (ONLY_ADMIN, "/look", None, 200),
+        (ONLY_ADMIN, "/verb", None, 401),
+        (ONLY_ADMIN, "/verb", bearer(ADMIN), 200),
+        (ONLY_READ, "/look", None, 401),
+        (ONLY_READ, "/look", bearer(READ), 200),
+        (ONLY_READ, "/verb", bearer(READ), 403),
+        (ONLY_READ, "/verb", None, 403),
+    ],
+)
+async def test_a_token_opens_what_it_is_for(
+    http: HttpConfig, path: str, authorization: str | None, status: int
+) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    async with opened(http) as house:
+        found, head = await ask(house, asked(path, "POST" if path == "/verb" else "GET", headers=headers))
+
+    assert found == status
+    assert (b"www-authenticate: bearer" in head.lower()) is (status == 401)
+
+
+async def test_bytes_that_are_no_text_are_no_token() -> None:
+    async with opened(GUARDED) as house:
+        request = asked("/look", headers={"Authorization": "Bearer TOKEN"}).replace(b"TOKEN", b"\xff\xfe\x80")
+        assert (await ask(house, request))[0] == 401
+
+
+async def test_what_does_not_exist_needs_no_token() -> None:
+    async with opened(GUARDED) as house:
+        assert (await ask(house, asked("/nothing")))[0] == 404
+        assert (await ask(house, asked("/look", "POST")))[0] == 405
+
+
+async def test_the_audit_log_learns_which_token_it_was_and_the_name_beside_it() -> None:
+    async with opened(GUARDED) as house:
+        for authorization in (bearer(ADMIN), basic("alice", ADMIN)):
+            await ask(house, asked("/verb", "POST", headers={"Authorization": authorization}))
+
+    assert house.guests == ["token:admin", "token:admin as alice"]
+
+
+async def test_a_token_is_not_needed_where_there_is_none_and_then_is_no_name() -> None:
+    async with opened(FREE) as house:
+        await ask(house, asked("/verb", "POST", headers={"Authorization": basic("root", "whatever")}))
+
+    assert house.guests == [None]
+
+
+async def test_refusals_are_counted_and_told_in_the_log_only_now_and_then_without_the_token() -> None:
+    with capture_logs() as lines:
+        async with opened(GUARDED) as house:
+            for _ in range(20):
+                await ask(house, asked("/look", headers={"Authorization": bearer("guess-guess-guess-guess")}))
+            await ask(house, asked("/verb", "POST", headers={"Authorization": bearer(READ)}))
+
+        assert house.entrance.gate is not None
+        assert house.entrance.gate.refusals == {"unauthorized": 20, "read_token": 1}
+    told = [line for line in lines if line["event"] == "access refused"]
+    assert [line["code"] for line in told] == ["unauthorized"]
+    assert "guess" not in repr(lines)
+    assert READ not in repr(lines)
+
+
+# -- browsers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("localhost:9191", 200),
+        ("LOCALHOST", 200),
+        ("127.0.0.1:9191", 200),
+        ("[::1]:9191", 200),
+        ("192.0.2.7", 200),
+        ("rebound.example", 403),
+        ("localhost.rebound.example", 403),
+        ("127.0.0.1.rebound.example", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/livez", "/look", "/nothing"])
+async def test_a_loopback_address_serves_nothing_under_foreign_names(path: str, host: str, status: int) -> None:
+    async with opened() as house:
+        found = (await ask(house, asked(path, host=host)))[0]
+
+    assert found == (404 if (path, status) == ("/nothing", 200) else status)
+
+
+async def test_who_sends_no_name_is_no_browser_and_two_names_are_none() -> None:
+    async with opened() as house:
+        assert (await ask(house, b"GET /look HTTP/1.0\r\n\r\n"))[0] == 200
+        two = b"GET /look HTTP/1.1\r\nHost: localhost\r\nHost: rebound.example\r\n\r\n"
+        assert (await ask(house, two))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost:9191"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "http://localhost:3000"}, 403),
+        ({"Origin": "https://rebound.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+    ],
+)
+async def test_pages_of_other_sites_cannot_ask_for_verbs(headers: dict[str, str], status: int) -> None:
+    async with opened() as house:
+        found, head = await ask(house, asked("/verb", "POST", b"{}", host="localhost:9191", headers=headers))
+
+    assert (found, len(house.guests)) == (status, 1 if status == 200 else 0)
+    assert b"access-control" not in head.lower()
+
+
+async def test_pages_of_other_sites_are_not_told_that_they_may_read() -> None:
+    async with opened() as house:
+        preflight = asked(
+            "/verb", "OPTIONS", headers={"Origin": "https://rebound.example", "Access-Control-Request-Method": "POST"}
+        )
+        for request in (preflight, asked("/look", headers={"Origin": "https://rebound.example"})):
+            assert b"access-control" not in (await ask(house, request))[1].lower()
+
+
+# -- where tokens come from --------------------------------------------------------------------------------------------
+
+
+def test_a_secret_never_shows() -> None:
+    assert ADMIN not in f"{GUARDED!r} {GUARDED.admin_token}"
+    assert str(Secret("credential:admin")) == "credential:admin"
+
+
+async def test_an_address_that_all_can_reach_needs_a_token_for_everything_but_health() -> None:
+    http = msgspec.structs.replace(ONLY_ADMIN, listen=Address("0.0.0.0", 0))
+    async with opened(http) as house:
+        assert (await ask(house, asked("/livez", host="controller.example")))[0] == 200
+        assert (await ask(house, asked("/look", host="controller.example")))[0] == 401
+        admin = bearer(ADMIN)
+        assert (await ask(house, asked("/look", host="controller.example", headers={"Authorization": admin})))[0] == 200

@@ -1,0 +1,23 @@
+"""Thousands of requests made from our own OpenAPI document, right ones and wrong ones, to a whole controller."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.worlds import world_of
+from tests.status.hostile.requesting import requests_made
+from tests.status.verbs.operating import operating
+
+
+@pytest.mark.timeout(400)
+async def test_every_request_gets_an_answer_as_the_document_says_and_none_is_a_defect(tmp_path: Path) -> None:
+    """A controller with topics, one of which lost a replica; what the requests do to it is done."""
+    world = await world_of(1, 2, 3)
+    world.put_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1], 2: [3]})
+    world.put_topic("audit", {0: [1, 2]})
+    await world.settle()
+    world.die(3)
+    await world.settle()
+
+    async with operating(world) as operator:
+        assert await requests_made(operator.url, tmp_path, examples=30) >= 2_000

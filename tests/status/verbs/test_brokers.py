@@ -1,0 +1,123 @@
+"""Drained and forgotten brokers, pauses and the role over HTTP, on a whole controller."""
+
+import msgspec
+import pytest
+
+from controllerd.status.schema.admin import ForgetResponse, ResignResponse, TakeoverResponse
+from tests.fakes.world import World
+from tests.status.verbs.operating import Operator, briefly, content, operating, standby_of
+
+
+@pytest.fixture
+async def world(world: World) -> World:
+    world.put_topic("t", {0: [1, 2], 1: [2, 1]})
+    world.put_topic("alone", {0: [1]})
+    await world.settle()
+    return world
+
+
+@pytest.mark.parametrize("leaders_only", [True, False])
+async def test_others_lead_what_a_drained_broker_led(operator: Operator, leaders_only: bool) -> None:
+    body = {"leaders_only": leaders_only, "reason": "new disk"}
+
+    planned = await operator.dry_run("/v1/brokers/1/drain", body)
+    task = await operator.do("/v1/brokers/1/drain", body)
+
+    assert briefly(planned.items) == {
+        "alone-0": "failed ELIGIBLE_LEADERS_NOT_AVAILABLE nobody else in its ISR [1] can lead",
+        "t-0": "planned leader 1 -> 2",
+    }
+    assert task.state == "partial"
+    assert briefly(task.items)["t-0"] == "done leader 1 -> 2"
+    assert operator.world.state("t", 0)[0] == 2
+    assert operator.world.state("t", 0)[2] == ([1, 2] if leaders_only else [2])
+
+
+async def test_a_broker_that_is_not_registered_cannot_be_drained(operator: Operator) -> None:
+    problem = await operator.refusal("/v1/brokers/9/drain", {})
+
+    assert (problem.status, problem.code) == (409, "refused")
+    assert "broker 9 is not registered" in problem.detail
+
+
+async def test_a_pause_begins_and_ends(operator: Operator) -> None:
+    body = {"what": "deletions", "for_s": 600, "reason": "audit"}
+
+    planned = await operator.dry_run("/v1/pause", body)
+    paused = await operator.do("/v1/pause", body)
+    assert "deletions" in operator.world.snapshot.pauses
+    resumed = await operator.do("/v1/resume", {"what": "deletions"})
+    again = await operator.do("/v1/resume", {"what": "deletions"})
+
+    assert briefly(planned.items)["deletions"].startswith("planned until 1970-01-01T00:26:40")
+    assert "paused by User:anonymous until" in briefly(paused.items)["deletions"]
+    assert briefly(resumed.items)["deletions"].startswith("done goes on")
+    assert briefly(again.items) == {"deletions": "not-needed it was not paused"}
+    assert "deletions" not in operator.world.snapshot.pauses
+
+
+async def test_a_pause_of_weeks_is_refused(operator: Operator) -> None:
+    problem = await operator.refusal("/v1/pause", {"what": "deletions", "for_s": 10**7})
+
+    assert (problem.code, "nobody remembers" in problem.detail) == ("bad_request", True)
+
+
+async def test_everything_is_read_again(operator: Operator) -> None:
+    planned = await operator.dry_run("/v1/resync", {})
+    task = await operator.do("/v1/resync", {"reason": "somebody edited znodes"})
+
+    assert briefly(planned.items) == {"picture": "planned 3 brokers and 2 topics are read again"}
+    assert (task.state, operator.world.metrics.events.count("Resync")) == ("done", 1)
+
+
+async def test_a_broker_that_is_gone_is_forgotten(world: World) -> None:
+    world.die(2)
+    await world.settle()
+    world.tree.put("/admin/delete_topics/t")
+    await world.settle()
+    body = {"reason": "burnt down", "confirm": 2}
+    async with operating(world) as operator:
+        status, planned, _ = await operator.send("/v1/brokers/2/forget?dryRun=true", body)
+        assert (status, await operator.tasks()) == (200, [])
+        _, done, _ = await operator.send("/v1/brokers/2/forget", body)
+        (task,) = await operator.tasks()
+
+    assert msgspec.json.decode(planned, type=ForgetResponse).topics == ["t"]
+    assert msgspec.json.decode(done, type=ForgetResponse).replicas == 2
+    assert briefly(task.items) == {"t": "done its deletion goes on"}
+
+
+async def test_a_broker_that_lives_is_not_forgotten_nor_one_that_is_not_confirmed(operator: Operator) -> None:
+    alive = await operator.refusal("/v1/brokers/2/forget", {"reason": "x", "confirm": 2})
+    slip = await operator.refusal("/v1/brokers/2/forget", {"reason": "x", "confirm": 1})
+
+    assert (alive.status, alive.code) == (409, "refused")
+    assert (slip.status, slip.code) == (400, "not_confirmed")
+
+
+async def test_a_dry_run_of_a_takeover_says_from_whom_and_takes_nothing(world: World) -> None:
+    standby = await standby_of(world)
+    async with operating(standby) as operator:
+        before = content(standby)
+        status, answer, _ = await operator.send("/v1/takeover?dryRun=true", {})
+        assert content(standby) == before
+        wrong = await operator.refusal("/v1/takeover", {"from": "broker"})
+        _, taken, _ = await operator.send("/v1/takeover", {"from": "instance", "reason": "drill"})
+        (task,) = await operator.tasks()
+
+    assert (status, msgspec.json.decode(answer, type=TakeoverResponse).held_by) == (200, "controllerd 2000000000")
+    assert "is to be taken from a broker's built-in controller, but controllerd 2000000000 holds it" in wrong.detail
+    assert msgspec.json.decode(taken, type=TakeoverResponse).epoch_after == 2
+    assert briefly(task.items) == {"role": "done controller epoch 1 -> 2"}
+
+
+async def test_a_resignation_is_planned_then_done(operator: Operator) -> None:
+    before = content(operator.world)
+    _, planned, _ = await operator.send("/v1/resign?dryRun=true", {})
+    assert content(operator.world) == before
+    status, answer, _ = await operator.send("/v1/resign", {"reason": "kernel"})
+
+    assert msgspec.json.decode(planned, type=ResignResponse).took_s == 0.0
+    assert (status, msgspec.json.decode(answer, type=ResignResponse).kind) == (200, "Resignation")
+    assert "/controller" not in operator.world.tree.nodes
+    assert (await operator.refusal("/v1/resign", {})).code == "not_controller"

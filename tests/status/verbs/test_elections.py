@@ -1,0 +1,137 @@
+"""Elections over HTTP, on a whole controller."""
+
+import json
+
+import pytest
+
+from tests.fakes.reassigning import successor
+from tests.fakes.world import World
+from tests.status.verbs.operating import Operator, briefly, operating, standby_of
+
+
+async def led_by_others(world: World) -> None:
+    """Broker 1 was away: 2 leads ``t-0``, which 1 should lead, and 1 is in no ISR but that of ``alone``."""
+    world.put_topic("t", {0: [1, 2], 1: [2, 1]})
+    world.put_topic("alone", {0: [1]})
+    await world.settle()
+    world.die(1)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+
+
+def caught_up(world: World, topic: str, partition: int, isr: tuple[int, ...]) -> None:
+    """The state znode has this ISR; a controller that starts later finds it."""
+    path = f"/brokers/topics/{topic}/partitions/{partition}/state"
+    body = json.loads(world.tree.nodes[path].data or b"")
+    world.tree.put(path, json.dumps(body | {"isr": list(isr)}).encode())
+
+
+async def test_a_preferred_leader_that_is_in_sync_gets_its_partition_back(world: World) -> None:
+    await led_by_others(world)
+    caught_up(world, "t", 0, (2, 1))
+    async with operating(await successor(world)) as operator:
+        task = await operator.do("/v1/elections", {"type": "preferred", "topics": ["t"], "reason": "rack is back"})
+
+    assert task.state == "done"
+    assert briefly(task.items) == {"t-0": "done leader 2 -> 1", "t-1": "not-needed 2 leads"}
+    assert operator.world.state("t", 0)[0] == 1
+
+
+async def test_a_preferred_leader_that_is_not_in_sync_is_named_as_the_cause(world: World) -> None:
+    await led_by_others(world)
+    async with operating(world) as operator:
+        task = await operator.do("/v1/elections", {"type": "preferred", "partitions": [{"topic": "t", "partition": 0}]})
+
+    assert task.state == "failed"
+    assert briefly(task.items) == {
+        "t-0": "failed PREFERRED_LEADER_NOT_AVAILABLE its preferred leader 1 is not in sync: the ISR is [2]"
+    }
+
+
+async def test_what_does_not_exist_fails_and_the_rest_is_elected(world: World) -> None:
+    await led_by_others(world)
+    caught_up(world, "t", 0, (2, 1))
+    async with operating(await successor(world)) as operator:
+        body = {
+            "type": "preferred",
+            "topics": ["t", "nobody"],
+            "partitions": [{"topic": "t", "partition": 9}],
+        }
+        task = await operator.do("/v1/elections", body)
+
+    assert task.state == "partial"
+    assert briefly(task.items) == {
+        "nobody": "failed UNKNOWN_TOPIC_OR_PARTITION the topic does not exist",
+        "t-9": "failed UNKNOWN_TOPIC_OR_PARTITION the partition does not exist",
+        "t-0": "done leader 2 -> 1",
+        "t-1": "not-needed 2 leads",
+    }
+
+
+@pytest.mark.parametrize("named", [{"all": True}, {"broker": 1}])
+async def test_a_dry_run_tells_every_outcome_and_changes_nothing(world: World, named: dict[str, object]) -> None:
+    await led_by_others(world)
+    caught_up(world, "t", 0, (2, 1))
+    async with operating(await successor(world)) as operator:
+        task = await operator.dry_run("/v1/elections", {"type": "preferred", **named})
+
+    expected = {"t-0": "planned leader 2 -> 1", "alone-0": "not-needed 1 leads"}
+    assert briefly(task.items) == expected | ({"t-1": "not-needed 2 leads"} if "all" in named else {})
+
+
+async def test_records_are_given_up_only_by_whoever_says_so(world: World, operator: Operator) -> None:
+    unclean = {"type": "unclean", "all": True}
+
+    assert (await operator.refusal("/v1/elections", unclean)).code == "data_loss_not_accepted"
+    accepted = unclean | {"accept_data_loss": True}
+    assert (await operator.refusal("/v1/elections", accepted)).code == "reason_required"
+
+
+async def test_an_unclean_election_elects_who_is_not_in_sync(world: World, operator: Operator) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await operator.settle()
+    world.die(2)
+    await operator.settle()
+    world.die(1)
+    await operator.settle()
+    world.register(2)
+    await operator.settle()
+    body = {"type": "unclean", "topics": ["t"], "accept_data_loss": True, "reason": "1 burnt down"}
+
+    planned = await operator.dry_run("/v1/elections", body)
+    task = await operator.do("/v1/elections", body)
+
+    assert briefly(planned.items) == {"t-0": "planned leader -1 -> 2; it is not in sync: records may be lost"}
+    assert briefly(task.items) == {"t-0": "done leader -1 -> 2"}
+    assert world.state("t")[:3] == (2, 3, [2])
+
+
+async def test_nothing_named_is_refused_and_not_taken_for_all(operator: Operator) -> None:
+    assert (await operator.refusal("/v1/elections", {"type": "preferred"})).code == "nothing_named"
+
+
+async def test_who_asked_why_and_what_came_of_it_is_in_the_audit_log(world: World) -> None:
+    await led_by_others(world)
+    async with operating(world) as operator:
+        await operator.do("/v1/elections", {"type": "preferred", "topics": ["t"], "reason": "drill"})
+
+    asked, ended = operator.recorded
+    assert (asked.step, ended.step, asked.task) == ("asked", "partial", ended.task)
+    assert (asked.verb, asked.principal, asked.peer, asked.reason) == (
+        "elections",
+        "User:anonymous",
+        "127.0.0.1",
+        "drill",
+    )
+    assert ended.subjects == ["t-0", "t-1"]
+    assert ended.states == ["failed", "not-needed"]
+
+
+async def test_a_standby_refuses_and_says_who_leads(world: World) -> None:
+    standby = await standby_of(world)
+    async with operating(standby) as operator:
+        problem = await operator.refusal("/v1/elections", {"type": "preferred", "all": True})
+
+    assert (problem.status, problem.code) == (409, "not_controller")
+    assert "controllerd 2000000000 leads" in problem.detail

@@ -1,0 +1,121 @@
+"""What all verbs share: tasks, repetitions, reasons, and the end of the role or the server."""
+
+import asyncio
+
+import pytest
+
+from controllerd.status.idempotency import KEPT_MS as KEYS_KEPT_MS
+from controllerd.status.tasks import KEPT_MS, SHOWN
+from tests.fakes.world import World
+from tests.status.verbs.operating import Body, Operator, content, operating
+
+MOVE: Body = {"partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}]}
+CREATE: Body = {"topic": "new", "partitions": 1}
+
+
+@pytest.fixture
+async def world(world: World) -> World:
+    world.put_topic("t", {0: [1, 2]})
+    await world.settle()
+    return world
+
+
+async def test_a_key_stands_for_the_task_that_it_began(operator: Operator) -> None:
+    first = await operator.ask("/v1/reassignments", MOVE, Idempotency_Key="k1")
+    again = await operator.ask("/v1/reassignments", MOVE, Idempotency_Key="k1")
+
+    assert again.id == first.id
+    assert len(await operator.tasks()) == 1
+
+
+async def test_a_key_is_not_for_another_request(operator: Operator) -> None:
+    await operator.do("/v1/topics", CREATE, Idempotency_Key="k1")
+
+    other = await operator.refusal("/v1/topics", {**CREATE, "partitions": 2}, Idempotency_Key="k1")
+
+    assert (other.status, other.code) == (409, "idempotency_key_reused")
+
+
+async def test_a_request_that_was_refused_leaves_its_key_free(operator: Operator) -> None:
+    unconfirmed = {"type": "unclean", "all": True, "accept_data_loss": True}
+    await operator.refusal("/v1/elections", unconfirmed, Idempotency_Key="k1")
+
+    assert (await operator.do("/v1/topics", CREATE, Idempotency_Key="k1")).state == "done"
+
+
+async def test_requests_at_the_same_time_with_one_key_begin_one_task(operator: Operator) -> None:
+    answers = await asyncio.gather(*(operator.send("/v1/topics", CREATE, Idempotency_Key="k1") for _ in range(5)))
+
+    assert {status for status, _, _ in answers} <= {200, 202, 409}
+    assert len(await operator.tasks()) == 1
+
+
+async def test_keys_are_remembered_for_a_day_though_tasks_are_not(operator: Operator) -> None:
+    first = await operator.do("/v1/topics", CREATE, Idempotency_Key="k1")
+    operator.world.clock.now += KEPT_MS / 1000 + 1
+
+    assert await operator.tasks() == []
+    again = await operator.ask("/v1/topics", CREATE, Idempotency_Key="k1")
+    assert (again.id, again.state, again.items, again.items_total) == (first.id, "done", [], 1)
+
+    operator.world.clock.now += KEYS_KEPT_MS / 1000
+    later = await operator.do("/v1/topics", CREATE, Idempotency_Key="k1")
+    assert (later.id != first.id, later.items[0].kafka_error) == (True, "TOPIC_ALREADY_EXISTS")
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256])
+async def test_a_key_that_is_none_is_refused(operator: Operator, key: str) -> None:
+    assert (await operator.refusal("/v1/topics", CREATE, Idempotency_Key=key)).code == "bad_request"
+
+
+async def test_a_task_is_found_where_the_answer_says_and_a_stranger_is_not(operator: Operator) -> None:
+    task = await operator.ask("/v1/reassignments", MOVE)
+
+    assert (await operator.task(task.id)).verb == "reassignments"
+    async with operator.http.get(f"{operator.url}/v1/tasks/none") as response:
+        assert (response.status, (await response.json())["code"]) == (404, "unknown_task")
+
+
+async def test_a_task_is_lost_with_the_role_and_says_what_goes_on(operator: Operator) -> None:
+    task = await operator.ask("/v1/reassignments", MOVE)
+    await operator.until(task, "must catch up")
+
+    await operator.send("/v1/resign", {"reason": "drill"})
+    task = await operator.end_of(task)
+
+    assert task.state == "lost"
+    assert "what was begun continues under whoever leads" in task.message
+
+
+async def test_only_so_many_items_are_shown_and_those_that_failed_come_first(operator: Operator) -> None:
+    named = [{"topic": "t", "partition": 0}] + [{"topic": "x", "partition": number} for number in range(SHOWN)]
+
+    task = await operator.do("/v1/elections", {"type": "preferred", "partitions": named})
+
+    assert (task.state, task.items_total, len(task.items)) == ("partial", SHOWN + 1, SHOWN)
+    assert {item.state for item in task.items} == {"failed"}
+
+
+async def test_a_reason_can_be_demanded_of_every_verb(world: World) -> None:
+    async with operating(world, require_reason=True) as operator:
+        assert (await operator.refusal("/v1/topics", CREATE)).code == "reason_required"
+        assert (await operator.do("/v1/topics", {**CREATE, "reason": "team x"})).reason == "team x"
+
+
+async def test_a_reason_has_a_bounded_length(operator: Operator) -> None:
+    assert (await operator.refusal("/v1/topics", {**CREATE, "reason": "x" * 501})).code == "bad_request"
+
+
+async def test_dry_run_is_true_or_false(operator: Operator) -> None:
+    before = content(operator.world)
+
+    assert (await operator.refusal("/v1/topics?dryRun=1", CREATE)).code == "bad_request"
+    assert content(operator.world) == before
+
+
+async def test_the_server_closes_with_tasks_under_way(world: World) -> None:
+    async with operating(world) as operator:
+        task = await operator.ask("/v1/reassignments", MOVE)
+
+    assert [one for one in asyncio.all_tasks() if one.get_name() == f"reassignments {task.id}"] == []
+    assert [(record.step, record.task) for record in operator.recorded] == [("asked", task.id), ("lost", task.id)]
