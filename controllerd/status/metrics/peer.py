@@ -1,0 +1,168 @@
+"""The metrics of Kafka's own controller under the names that dashboards and alerts know them by.
+
+They are what exporters make of its MBeans: a gauge keeps its name, a histogram or timer is a gauge per quantile and a
+count beside it, and the names of meters depend on the exporter: those are the dialects.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from prometheus_client import Metric
+
+from controllerd.core.model import BrokerId
+from controllerd.status.metrics.meters import Meters, Timer
+from controllerd.status.metrics.picture import Figures
+from controllerd.status.sources import ChannelView, StatusSources
+from events.base import ControllerState
+
+QUANTILES: Final = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
+JMX_EXPORTER: Final = "jmx_exporter"
+CONFLUENT: Final = "confluent"
+STRIMZI_REPORTER: Final = "strimzi_reporter"
+
+_CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+_EVENTS: Final = "kafka_controller_controllereventmanager_"
+_CHANNELS: Final = "kafka_controller_controllerchannelmanager_"
+_STATS: Final = "kafka_controller_controllerstats_"
+_ZK: Final = 4
+"""``ZkMigrationState.ZK``: no migration to KRaft."""
+_TIMED: Final[Mapping[ControllerState, str]] = {
+    ControllerState.CONTROLLER_CHANGE: "controllerchange",
+    ControllerState.BROKER_CHANGE: "leaderelection",
+    ControllerState.TOPIC_CHANGE: "topicchange",
+    ControllerState.TOPIC_DELETION: "topicdeletion",
+    ControllerState.ALTER_PARTITION_REASSIGNMENT: "partitionreassignment",
+    ControllerState.AUTO_LEADER_BALANCE: "autoleaderbalance",
+    ControllerState.MANUAL_LEADER_BALANCE: "manualleaderbalance",
+    ControllerState.CONTROLLED_SHUTDOWN: "controlledshutdown",
+    ControllerState.ISR_CHANGE: "isrchange",
+    ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED: "leaderandisrresponsereceived",
+    ControllerState.LOG_DIR_CHANGE: "logdirchange",
+    ControllerState.CONTROLLER_SHUTDOWN: "controllershutdown",
+    ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE: "uncleanleaderelectionenable",
+    ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE: "topicuncleanleaderelectionenable",
+    ControllerState.LIST_PARTITION_REASSIGNMENT: "listpartitionreassignment",
+    ControllerState.UPDATE_FEATURES: "updatefeatures",
+}
+"""The peer calls a change of brokers a leader election; two states have no timer."""
+
+
+def peer_families(
+    sources: StatusSources, meters: Meters, figures: Figures, dialects: Collection[str]
+) -> Iterator[Metric]:
+    """All of them."""
+    yield from _controller(sources, figures)
+    yield from _event_manager(sources, meters)
+    yield from _stats(meters, dialects)
+    yield from _channel_manager(sources.channels(), meters)
+    if CONFLUENT in dialects:
+        yield from _kraft(sources, meters)
+
+
+def gauge(name: str, meaning: str, value: float) -> Metric:
+    """A gauge without labels."""
+    metric = Metric(name, meaning, "gauge")
+    metric.add_sample(name, {}, value)
+    return metric
+
+
+def _controller(sources: StatusSources, figures: Figures) -> Iterator[Metric]:
+    is_active = sources.snapshot().is_active
+    values = {
+        "activecontrollercount": ("1 on the active controller, 0 elsewhere.", int(is_active)),
+        "offlinepartitionscount": ("Partitions without a leader.", figures.offline),
+        "preferredreplicaimbalancecount": (
+            "Partitions that their preferred replica does not lead, but for topics to be deleted.",
+            figures.imbalanced,
+        ),
+        "controllerstate": ("The state of the event in work, in Kafka's codes; 0 when idle.", sources.worker().state),
+        "globaltopiccount": ("Topics.", figures.topics),
+        "globalpartitioncount": ("Partitions that have or had a leader.", figures.partitions),
+        "topicstodeletecount": ("Topics whose deletion was asked for.", figures.topics_to_delete),
+        "replicastodeletecount": ("Replicas of those that are not deleted yet.", figures.replicas_to_delete),
+        "topicsineligibletodeletecount": ("Topics whose deletion is held up.", figures.topics_ineligible),
+        "replicasineligibletodeletecount": (
+            "Replicas of topics to be deleted that cannot be deleted now.",
+            figures.replicas_ineligible,
+        ),
+        "activebrokercount": ("Registered brokers.", figures.brokers),
+        "fencedbrokercount": ("Always 0: without KRaft no broker is fenced.", 0),
+        "zkmigrationstate": ("Always 4: the metadata is in ZooKeeper, and no migration is under way.", _ZK),
+    }
+    for name, (meaning, value) in values.items():
+        yield gauge(_CONTROLLER + name, meaning, value)
+
+
+def _event_manager(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
+    yield gauge(f"{_EVENTS}eventqueuesize", "Events that wait.", len(sources.queue))
+    yield from _timer(
+        f"{_EVENTS}eventqueuetimems",
+        "Milliseconds that events waited; empty after five minutes without events.",
+        meters.events.waited,
+    )
+
+
+def _stats(meters: Meters, dialects: Collection[str]) -> Iterator[Metric]:
+    for state, name in _TIMED.items():
+        meaning = f"Milliseconds that handling events took in state {state.name}."
+        yield from _timer(f"{_STATS}{name}rateandtimems", meaning, meters.events.timer(state))
+    elections, meaning = meters.events.unclean_elections, "Leaders elected outside their ISR."
+    if JMX_EXPORTER in dialects:
+        counter = Metric(f"{_STATS}uncleanleaderelections", meaning, "counter")
+        counter.add_sample(f"{_STATS}uncleanleaderelections_total", {}, elections)
+        yield counter
+    if STRIMZI_REPORTER in dialects:
+        yield _untyped(f"{_STATS}uncleanleaderelectionspersec_total", meaning, elections)
+    if CONFLUENT in dialects:
+        yield _untyped(f"{_STATS}uncleanleaderelectionspersec", meaning, elections)
+
+
+def _channel_manager(channels: Mapping[BrokerId, ChannelView], meters: Meters) -> Iterator[Metric]:
+    waiting = {broker: view.depth - (view.in_flight is not None) for broker, view in sorted(channels.items())}
+    yield gauge(f"{_CHANNELS}totalqueuesize", "Control requests that wait for brokers.", sum(waiting.values()))
+    sizes = Metric(f"{_CHANNELS}queuesize", "Control requests that wait for a broker.", "gauge")
+    for broker, size in waiting.items():
+        sizes.add_sample(sizes.name, {"broker_id": str(broker)}, size)
+    yield sizes
+    queued = {str(broker): timer for broker in waiting if (timer := meters.channels.queued.get(broker)) is not None}
+    name, meaning = f"{_CHANNELS}requestrateandqueuetimems", "Milliseconds that control requests waited for a broker."
+    yield from _timers(name, meaning, "broker_id", queued)
+
+
+def _kraft(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
+    """What dashboards for KRaft ask for besides, as near as there is something like it here."""
+    yield from _timer(
+        f"{_EVENTS}eventqueueprocessingtimems", "Milliseconds that handling events took.", meters.events.all
+    )
+    quarantined = len(sources.snapshot().quarantine)
+    yield gauge(f"{_CONTROLLER}metadataerrorcount", "Znodes that cannot be understood and are left alone.", quarantined)
+    lag = sources.queue.oldest_age_s() * 1000
+    yield gauge(f"{_CONTROLLER}lastappliedrecordlagms", "Milliseconds that the oldest event has waited.", lag)
+
+
+def _untyped(name: str, meaning: str, value: float) -> Metric:
+    metric = Metric(name, meaning, "unknown")
+    metric.add_sample(name, {}, value)
+    return metric
+
+
+def _timer(name: str, meaning: str, timer: Timer) -> Iterator[Metric]:
+    yield _quantiles(name, meaning, [({}, timer)])
+    yield _untyped(f"{name}_count", f"How many there are of: {meaning}", timer.count)
+
+
+def _timers(name: str, meaning: str, label: str, timers: Mapping[str, Timer]) -> Iterator[Metric]:
+    yield _quantiles(name, meaning, [({label: value}, timer) for value, timer in timers.items()])
+    counts = Metric(f"{name}_count", f"How many there are of: {meaning}", "unknown")
+    for value, timer in timers.items():
+        counts.add_sample(counts.name, {label: value}, timer.count)
+    yield counts
+
+
+def _quantiles(name: str, meaning: str, timers: Collection[tuple[dict[str, str], Timer]]) -> Metric:
+    metric = Metric(name, meaning, "gauge")
+    for labels, timer in timers:
+        values = timer.sample.quantiles(QUANTILES.values())
+        for quantile, value in zip(QUANTILES, values, strict=True):
+            metric.add_sample(name, {**labels, "quantile": quantile}, value)
+    return metric

@@ -1,0 +1,80 @@
+"""What the metrics say of the cluster, counted in the published picture at the cost of the topics that changed."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from controllerd.core.imbalance import is_imbalanced
+from controllerd.core.model import ReplicaState
+from controllerd.pace import Pace
+from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView
+from controllerd.status.per_topic import PerTopic
+
+
+class Figures(NamedTuple):
+    """The gauges of the peer's controller; all of them 0 where this instance is not the active controller."""
+
+    topics: int = 0
+    partitions: int = 0
+    """Those that have, or had, a leader."""
+    offline: int = 0
+    imbalanced: int = 0
+    """Not led by their preferred replica; topics to be deleted do not count."""
+    topics_to_delete: int = 0
+    replicas_to_delete: int = 0
+    topics_ineligible: int = 0
+    replicas_ineligible: int = 0
+    brokers: int = 0
+
+
+class _OfTopic(NamedTuple):
+    led: int = 0
+    imbalanced: int = 0
+
+
+class PictureCounter:
+    """Counts a picture; topics that did not change are not looked at again."""
+
+    def __init__(self) -> None:
+        self._topics = PerTopic(_measure, _merge)
+
+    async def figures(self, snapshot: ClusterSnapshot) -> Figures:
+        """Of the newest picture, with turns for the event loop in between."""
+        if not snapshot.is_active:
+            return Figures()
+        by_topic = await self._topics.all(snapshot, Pace())
+        queued = {name: view for name, view in snapshot.deletions.items() if view.is_queued}
+        deletions = queued.values()
+        return Figures(
+            topics=len(by_topic),
+            partitions=sum(counted.led for counted in by_topic.values()),
+            offline=snapshot.offline_partitions,
+            imbalanced=sum(counted.imbalanced for name, counted in by_topic.items() if name not in queued),
+            topics_to_delete=len(queued),
+            replicas_to_delete=sum(map(_left, deletions)),
+            topics_ineligible=sum(view.held_up_by is not None for view in deletions),
+            replicas_ineligible=sum(_ineligible(view) for view in deletions),
+            brokers=len(snapshot.brokers),
+        )
+
+
+def _measure(partitions: Sequence[PartitionView]) -> _OfTopic:
+    return _OfTopic(
+        sum(partition.leadership is not None for partition in partitions), sum(map(is_imbalanced, partitions))
+    )
+
+
+def _merge(parts: Iterable[_OfTopic]) -> _OfTopic:
+    columns = list(zip(*parts, strict=True))
+    return _OfTopic(*map(sum, columns)) if columns else _OfTopic()
+
+
+def _left(view: DeletionView) -> int:
+    """Replicas of the topic that are not deleted yet."""
+    gone = ReplicaState.DELETION_SUCCESSFUL
+    return sum(number for (_, state), number in view.replicas.items() if state is not gone)
+
+
+def _ineligible(view: DeletionView) -> int:
+    """Replicas of the topic that cannot be deleted at the moment."""
+    stuck = ReplicaState.DELETION_INELIGIBLE
+    return sum(number for (_, state), number in view.replicas.items() if state is stuck)

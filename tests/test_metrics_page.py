@@ -1,0 +1,70 @@
+"""The page about metrics, the dashboard and the alert rules speak of metrics that there are, and of all of ours."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, DASHBOARDS = ROOT / "docs", ROOT / "dashboards"
+NAME = re.compile(r"\b(?:controllerd|kafka_controller)_[a-z0-9_]+")
+RUNBOOK = re.compile(r"docs/([a-z]+\.md)#([a-z-]+)")
+
+
+@pytest.fixture(scope="module")
+def page() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("metrics_page", DOCS / "metric_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_list_is_up_to_date(page: ModuleType) -> None:
+    text = page.PAGE.read_text("utf-8")
+    assert text == page.rewritten(text), "run: python docs/metric_reference.py"
+
+
+def served(page: ModuleType) -> set[str]:
+    """Every name of a series."""
+    names = {metric.name for metric in page.families()}
+    suffixes = ("", "_total", "_bucket", "_count", "_sum")
+    return {name + suffix for name in names for suffix in suffixes}
+
+
+@pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])
+def test_only_metrics_that_there_are_are_asked_for(page: ModuleType, file: str) -> None:
+    asked = set(NAME.findall((DASHBOARDS / file).read_text("utf-8")))
+
+    assert len(asked) > 10
+    assert asked - served(page) == set()
+
+
+def test_panels_do_not_overlap_and_have_titles() -> None:
+    panels = json.loads((DASHBOARDS / "controllerd.json").read_text("utf-8"))["panels"]
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert panel["title"]
+        assert not cells & taken, panel["title"]
+        taken |= cells
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_each_alert_says_what_to_do_in_a_section_that_there_is() -> None:
+    rules = (DASHBOARDS / "alerts.yml").read_text("utf-8")
+    runbooks = RUNBOOK.findall(rules)
+
+    assert len(runbooks) == rules.count("- alert:") == rules.count("description:") == rules.count("severity:")
+    for file, anchor in runbooks:
+        headings = re.findall(r"^#+ (.+)$", (DOCS / file).read_text("utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
