@@ -1,0 +1,300 @@
+"""The page in a real Chromium: it asks nobody else, complains about nothing, and keeps itself right."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, Final
+
+import pytest
+
+from controllerd.config.model import Address, HttpConfig, Secret
+from controllerd.status.server import StatusServer
+from replay.records import AlarmRecord
+from tests.report.browser import Page, chromium
+from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup
+from tests.status.fake_controller import FakeController, serving
+
+TOKEN: Final = "r" * 32
+AXE: Final = files("axe_core_python").joinpath("axe.min.js")
+HEADLINE: Final = "document.querySelector('#headline-sentence').textContent"
+FOCUSED: Final = "document.activeElement.id || document.activeElement.textContent.trim()"
+LOST: Final = "3 partitions offline and 6 under-replicated because broker 2 is gone"
+
+
+def text(selector: str) -> str:
+    """What stands in an element, as an expression."""
+    return f"document.querySelector({json.dumps(selector)}).innerText.replace(/\\s+/g, ' ').trim()"
+
+
+@asynccontextmanager
+async def opened(binary: str, controller: FakeController, path: str = "/") -> AsyncIterator[Page]:
+    """The page of this controller; it must not complain, nor ask anybody else."""
+    async with serving(controller) as url, chromium(binary) as page:
+        await page.look(1280, 900)
+        await page.open(url + path)
+        await page.until("document.documentElement.classList.contains('js')")
+        yield page
+        await page.open("about:blank")
+        assert page.complaints == []
+        assert [address for address in page.requests if not address.startswith((f"{url}/", "about:"))] == []
+
+
+async def press(page: Page, key: str, **more: object) -> None:
+    """One key, as a keyboard sends it."""
+    text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+    code = {"Tab": 9, "Enter": 13}.get(key, 0)
+    for kind in ("keyDown", "keyUp"):
+        given = text if kind == "keyDown" else {}
+        await page.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **given, **more)
+
+
+async def write(page: Page, words: str) -> None:
+    await page.call("Input.insertText", text=words)
+
+
+# -- alive -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_broker_dies_and_the_open_page_says_so(chromium_binary: str) -> None:
+    controller = calm()
+    async with opened(chromium_binary, controller) as page:
+        assert await page.run(HEADLINE) == "All is well"
+        assert (await page.run(text("#tile-offline"))).startswith("Offline 0")
+        await page.run("window.isTheSame = true")
+
+        lose_broker_2(controller)
+
+        await page.until(f"{HEADLINE} === {json.dumps(LOST)}")
+        assert (await page.run(text("#tile-offline"))).startswith("Offline 3")
+        assert "gone" in await page.run(text("#broker-2"))
+        assert "broker 2 gone" in await page.run(text("#happenings li"))
+        assert await page.run("window.isTheSame"), "the page was loaded anew"
+
+
+async def test_events_stand_still_while_they_are_read_and_are_not_lost(chromium_binary: str) -> None:
+    controller = calm()
+    async with opened(chromium_binary, controller) as page:
+        await page.until(f"{text('#feed-state')} === 'live'")
+        await page.run("document.querySelector('#pause').click()")
+
+        controller.recent.record(AlarmRecord("late", "while it stood still"))
+
+        await page.until(f"{text('#feed-state')} === 'paused, 1 new'")
+        assert await page.run(text("#happenings")) == "Nothing yet."
+        await page.run("document.querySelector('#pause').click()")
+        assert "while it stood still" in await page.run(text("#happenings li"))
+
+
+async def test_other_kinds_of_events_can_be_looked_at(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    async with opened(chromium_binary, controller) as page:
+        await page.run("document.querySelector('#kinds').value = 'event_begin,event_end,reply'")
+        await page.run("document.querySelector('#kinds').dispatchEvent(new Event('change', { bubbles: true }))")
+
+        await page.until("document.querySelectorAll('#happenings li').length === 2")
+        assert "event 41 BrokerChange done in 12.5 ms" in await page.run(text("#happenings li"))
+
+
+async def test_no_more_than_fifty_events_are_kept(chromium_binary: str) -> None:
+    controller = calm()
+    async with opened(chromium_binary, controller) as page:
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+        controller.recent.record(*(AlarmRecord("many", str(number)) for number in range(120)))
+
+        await page.until(f"{text('#happenings li')}.endsWith('many: 119')")
+        assert await page.run("document.querySelectorAll('#happenings li').length") == 50
+
+
+async def test_what_is_open_or_has_the_focus_stays_so_when_the_page_changes(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    async with opened(chromium_binary, controller, "/?why=orders") as page:
+        await page.run("document.querySelector('#why details').open = true")
+        await page.run("document.querySelector('#tile-offline a').focus()")
+
+        controller.put_topic("audit-log")
+
+        await page.until(f"{text('#instance')}.includes('6 partitions')")
+        assert await page.run("document.querySelector('#why details').open")
+        assert await page.run("document.activeElement === document.querySelector('#tile-offline a')")
+
+
+async def test_a_daemon_that_is_gone_is_said_to_be_gone(chromium_binary: str) -> None:
+    async with chromium(chromium_binary) as page:
+        async with serving(calm()) as url:
+            await page.open(url)
+
+        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: what is shown is of')")
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+async def test_why_is_asked_from_the_keyboard_alone(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    async with opened(chromium_binary, controller) as page:
+        await press(page, "/")
+        assert await page.run(FOCUSED) == "subject"
+
+        await write(page, "orders-2")
+        await press(page, "Enter")
+
+        await page.until("document.querySelector('#why') !== null && document.activeElement.id === 'why'")
+        assert "orders-2 is OFFLINE" in await page.run(text("#why"))
+        assert await page.run("location.search") == "?why=orders-2"
+
+        await page.run("history.back()")
+        await page.until("document.querySelector('#why') === null")
+
+
+async def test_everything_is_reached_by_the_tab_key_and_shows_that_it_is(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    hold_much(controller)
+    async with opened(chromium_binary, controller) as page:
+        await page.run("document.body.focus()")
+        script = "a[href], button, input, select, summary, [tabindex='0']"
+        wanted = await page.run(f"[...document.querySelectorAll({json.dumps(script)})].length")
+        await page.run("window.reached = new Set(); window.unseen = []")
+        for _ in range(wanted):
+            await press(page, "Tab")
+            await page.run(
+                "reached.add(document.activeElement);"
+                "getComputedStyle(document.activeElement).outlineStyle === 'none'"
+                " && unseen.push(document.activeElement.outerHTML)"
+            )
+
+        assert await page.run("reached.size") == wanted
+        assert await page.run("unseen") == []
+
+
+async def test_a_tile_leads_to_its_list_and_the_list_to_the_reason(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    async with opened(chromium_binary, controller) as page:
+        await page.run("document.querySelector('#tile-offline a').click()")
+        await page.until("document.querySelectorAll('#list tbody tr').length === 3")
+
+        await page.run("document.querySelector('#list tbody a').click()")
+        await page.until("document.querySelector('#why') !== null")
+        assert "orders-0 is OFFLINE" in await page.run(text("#why"))
+
+
+async def test_a_command_is_copied(chromium_binary: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    async with opened(chromium_binary, controller, "/?list=offline") as page:
+        await page.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+        await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        await page.run("document.querySelector('#list tbody button').click()")
+
+        await page.until(f"{text('#told')} === 'Copied: controllerctl why orders-0'")
+        assert await page.run("navigator.clipboard.readText()") == "controllerctl why orders-0"
+
+
+async def test_markup_from_outside_never_runs(chromium_binary: str) -> None:
+    controller = calm()
+    async with opened(chromium_binary, controller, "/?list=offline") as page:
+        await page.run("window.complain = () => { window.hasRun = true; }")
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+        talk_markup(controller)
+
+        await page.until(f"document.querySelector('#happenings').textContent.includes({json.dumps(MARKUP)})")
+        await page.until(f"document.querySelector('#list').textContent.includes({json.dumps(MARKUP)})")
+        assert await page.run("window.hasRun") is None
+        assert await page.run("document.querySelectorAll('body img, body script').length") == 0
+
+
+# -- looks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/?why=orders-2", "/?list=under-replicated"])
+async def test_it_fits_a_phone(chromium_binary: str, path: str) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    hold_much(controller)
+    async with opened(chromium_binary, controller, path) as page:
+        await page.look(360, 740)
+
+        assert await page.run("document.documentElement.scrollWidth") == 360
+
+
+async def test_the_theme_follows_the_system_until_somebody_chooses(chromium_binary: str) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    async with opened(chromium_binary, calm()) as page:
+        light = await page.run(ground)
+        await page.look(1280, 900, dark=True)
+        dark = await page.run(ground)
+        assert light != dark
+
+        await page.run("document.querySelector('#theme').click()")
+        assert await page.run(ground) == light
+        await page.open(await page.run("location.href"))
+        assert await page.run(ground) == light, "the choice was forgotten"
+
+
+async def violations(page: Page) -> list[dict[str, Any]]:
+    """What axe-core finds that is serious or critical."""
+    await page.run(f"{AXE.read_text()}; undefined")
+    found = await page.run("axe.run(document).then((results) => JSON.stringify(results.violations))")
+    grave = [each for each in json.loads(found) if each["impact"] in {"serious", "critical"}]
+    return [{"id": each["id"], "nodes": [node["html"] for node in each["nodes"]]} for each in grave]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/?why=orders-2", "/?list=offline"])
+async def test_axe_finds_nothing_serious(chromium_binary: str, path: str, dark: bool) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    hold_much(controller)
+    async with opened(chromium_binary, controller, path) as page:
+        await page.look(1280, 900, dark=dark)
+
+        assert await violations(page) == []
+
+
+async def test_axe_finds_nothing_serious_on_a_phone_of_a_standby(chromium_binary: str) -> None:
+    async with opened(chromium_binary, FakeController()) as page:
+        await page.look(360, 740)
+
+        assert await violations(page) == []
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_is_asked_for_and_kept_for_this_tab(chromium_binary: str) -> None:
+    controller = calm()
+    config = HttpConfig(listen=Address("127.0.0.1", 0), read_token=Secret(TOKEN))
+    server = StatusServer(controller.sources(), config)
+    url = f"http://127.0.0.1:{await server.start()}/"
+    try:
+        async with chromium(chromium_binary) as page:
+            await page.open(url)
+            assert await violations(page) == []
+            await page.run("document.querySelector('#token').focus()")
+            await write(page, "guessed")
+            await press(page, "Enter")
+            await page.until(f"{text('#login-answer')} === 'This token is not one of ours.'")
+
+            await page.run("document.querySelector('#token').select()")
+            await write(page, TOKEN)
+            await press(page, "Enter")
+
+            await page.until("document.querySelector('#headline') !== null")
+            await page.until(f"{text('#feed-state')} === 'live'")
+            lose_broker_2(controller)
+            await page.until(f"{HEADLINE} === {json.dumps(LOST)}")
+
+            await page.open(url)
+            await page.until("document.querySelector('#headline') !== null")
+            assert not any(TOKEN in address for address in page.requests)
+    finally:
+        async with asyncio.timeout(10):
+            await server.close()
