@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note
 from cli.settings import Settings
 
 if TYPE_CHECKING:
-    from controllerd.status.schema import StatusResponse
+    from controllerd.status.schema.common import Meta
+    from controllerd.status.schema.status import StatusResponse
 
 Result = TypeVar("Result")
 
@@ -19,11 +19,13 @@ Result = TypeVar("Result")
 def confirm(settings: Settings, title: str, *plan: str, typed: str | None = None) -> None:
     """Say what will happen and ask, for a yes or for ``typed`` to be typed in.
 
-    :raises CliError: the answer is no, or nobody is there to ask.
+    :raises typer.Exit: this is a dry run, and all is said. :raises CliError: the answer is no, or nobody is there.
     """
-    note(f"{title}:")
-    for step in plan:
-        note(f"  {step}")
+    for line in (f"{title}:", *(f"  {step}" for step in plan)):
+        typer.echo(line, err=True)
+    if settings.dry_run:
+        typer.echo("dry run: nothing was changed", err=True)
+        raise typer.Exit
     if settings.assume_yes:
         return
     if not sys.stdin.isatty():
@@ -43,11 +45,26 @@ def _is_agreed(typed: str | None) -> bool:
     return answer.strip() == typed
 
 
-def refuse_observer(now: "StatusResponse") -> None:
-    """Nothing can be changed through an instance that only watches. :raises CliError: this is one."""
+def refuse_unfit(settings: Settings, now: "StatusResponse") -> None:
+    """Nothing is changed in another cluster than was meant, nor through an instance that only watches.
+
+    :raises CliError: it is one of these.
+    """
+    refuse_other_cluster(settings, now.meta)
     if now.status.role == "observer":
         message = "this instance observes and changes nothing: name another one with --api URL; nothing was changed"
         raise CliError(ExitCode.REFUSED, message)
+
+
+def refuse_other_cluster(settings: Settings, meta: "Meta") -> None:
+    """:raises CliError: the context expects another cluster behind this address."""
+    expected = settings.expected_cluster_id
+    if expected is not None and meta.cluster_id != expected:
+        message = (
+            f"{settings.api} is of cluster {meta.cluster_id or 'not known yet'}, "
+            f"but the context {settings.context} expects {expected}; nothing was changed"
+        )
+        raise CliError(ExitCode.OTHER_CLUSTER, message)
 
 
 def uninterrupted(operation: Callable[[], Result]) -> Result:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note, print_facts, print_json, print_table
+from cli.output import note, print_data, print_facts, print_table
 from cli.settings import Settings, settings_of
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def verify(
     from controllerd.audit.reader import AuditReader
 
     settings, heads = settings_of(context), _heads(head, key)
-    _require_log(directory)
+    require_log(directory)
     reader = AuditReader(directory, heads=heads)
     _read_with_progress(reader)
     report = reader.report()
     if settings.wants_json:
-        print_json(_document(report, directory, heads))
+        print_data(settings, _document(report, directory, heads))
     else:
         _print_report(settings, report, directory, heads, key)
     if not report.lines and report.is_intact:
@@ -82,8 +82,8 @@ def newest_head(context: typer.Context, directory: Directory, key: Key = None) -
     from controllerd.audit.tail import newest_head as read_head
 
     settings_of(context)
-    _require_log(directory)
-    with _reading():
+    require_log(directory)
+    with reading():
         found = read_head(directory, time.time_ns() // 1_000_000)
     if found is None:
         raise CliError(ExitCode.NO_INPUT, f"{directory} has no whole line yet: nothing to export")
@@ -110,19 +110,19 @@ def tail(
     from controllerd.audit.tail import follow as follow_lines
 
     settings, choice = settings_of(context), Choice(kind, topic)
-    _require_kind(kind)
-    _require_log(directory)
+    require_kind(kind)
+    require_log(directory)
     shown = 0
-    with _reading():
+    with reading():
         newest = newest_lines(directory, last, choice) if last else []
     for line in newest:
-        _print_line(settings, line)
+        print_line(settings, line)
         shown += 1
     if not follow:
         return None if shown or not last else note("no such records")
     try:
         for line in follow_lines(directory, lambda: time.sleep(_POLL_S), choice):
-            _print_line(settings, line)
+            print_line(settings, line)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
@@ -142,11 +142,11 @@ def schema(context: typer.Context) -> None:
 # -- what is asked for -------------------------------------------------------------------------------------------------
 
 
-def _require_log(directory: Path) -> None:
+def require_log(directory: Path) -> None:
     """:raises CliError: there is no log, with where there may be one."""
     from controllerd.audit.segments import list_segments
 
-    with _reading():
+    with reading():
         if not directory.is_dir():
             raise CliError(ExitCode.NO_INPUT, f"{directory} is no directory; see audit.dir of the configuration")
         if list_segments(directory):
@@ -157,7 +157,7 @@ def _require_log(directory: Path) -> None:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def reading() -> Iterator[None]:
     """:raises CliError: something in the block cannot be read."""
     try:
         yield
@@ -166,7 +166,8 @@ def _reading() -> Iterator[None]:
         raise CliError(ExitCode.NO_INPUT, f"{problem.filename} cannot be read: {problem.strerror}; {hint}") from None
 
 
-def _require_kind(kind: str | None) -> None:
+def require_kind(kind: str | None) -> None:
+    """:raises CliError: there is no such kind."""
     from replay.kinds import KINDS
 
     if kind is not None and kind not in KINDS:
@@ -234,6 +235,7 @@ def _document(report: "Report", directory: Path, heads: "Sequence[ExportedHead]"
         "gaps": report.gaps,
         "torn_tails": [torn._asdict() for torn in report.torn_tails],
         "unknown_kinds": report.unknown_kinds,
+        "newer_lines": report.newer_lines,
         "notes": report.notes,
         "heads_checked": len(heads),
     }
@@ -266,6 +268,8 @@ def _facts(
         yield "declared lost", f"seq {gap.first_seq}..{gap.last_seq}: {gap.reason}"
     for torn in report.torn_tails:
         yield "torn tail", f"{torn.bytes} bytes at {torn.segment} line {torn.line}, as a crash leaves them"
+    for kind, number in report.unknown_kinds.items():
+        yield "unknown kind", f"{kind}: {_counted(number, 'line')}, of a newer version or damaged inside"
     for text in report.notes:
         yield "note", text
 
@@ -279,7 +283,8 @@ def _row(finding: "Finding") -> tuple[str, str, str, str]:
     return finding.harm.value, finding.numbers, at, finding.detail
 
 
-def _print_line(settings: Settings, line: "RawLine") -> None:
+def print_line(settings: Settings, line: "RawLine") -> None:
+    """One record: a line for people, or as it was written."""
     if settings.wants_json:
         import msgspec
 

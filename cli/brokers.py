@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.asking import confirm, refuse_observer, uninterrupted
+from cli.asking import confirm, refuse_unfit, uninterrupted
 from cli.exit_codes import CliError, ExitCode
-from cli.output import human_duration, print_json
+from cli.output import print_data
 from cli.settings import settings_of
+from cli.units import human_duration
 
 if TYPE_CHECKING:
-    from controllerd.status.schema import StatusResponse
+    from controllerd.status.schema.status import StatusResponse
 
 app: Final = typer.Typer(
     help="Tell the controller about brokers.",
@@ -39,14 +40,15 @@ def forget(
     It wants --reason TEXT, which goes to the audit log, and the id typed once
     more, or --yes. Both options stand in `controllerctl --help`.
 
-    Example: controllerctl brokers forget 7 --reason "machine burnt down"
+    Examples: controllerctl brokers forget 7 --reason "machine burnt down" ·
+    controllerctl brokers forget 7 --reason "given back" --yes -o json
     """
     settings = settings_of(context)
     if not settings.reason:
         raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
-    client = settings.client()
+    client = settings.changing_client()
     before = client.status().content
-    refuse_observer(before)
+    refuse_unfit(settings, before)
     _refuse_live(broker, before)
     confirm(
         settings,
@@ -58,7 +60,7 @@ def forget(
     )
     answer = uninterrupted(lambda: client.forget_broker(broker, settings.reason))
     if settings.wants_json:
-        print_json(answer.body)
+        print_data(settings, answer.body)
         return
     done = answer.content
     topics = f"{len(done.topics)} topic{'s' * (len(done.topics) != 1)}"

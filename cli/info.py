@@ -3,28 +3,39 @@
 import typer
 
 from cli.exit_codes import MEANINGS
-from cli.output import print_json, print_table
-from cli.settings import settings_of
+from cli.output import print_table, print_value
+from cli.settings import OutputFormat, settings_of
 
 
 def exit_codes(context: typer.Context) -> None:
-    """List the exit codes and what they mean."""
+    """List the exit codes and what they mean.
+
+    Examples: controllerctl exit-codes · controllerctl exit-codes -o json
+    """
     settings = settings_of(context)
     if settings.wants_json:
-        import msgspec
-
-        print_json(msgspec.json.encode({str(int(code)): meaning for code, meaning in MEANINGS.items()}))
+        print_value(settings, {str(int(code)): meaning for code, meaning in MEANINGS.items()})
+    elif settings.output is OutputFormat.NAME:
+        for code in MEANINGS:
+            typer.echo(str(int(code)))
     else:
         print_table(settings, ("CODE", "MEANING"), ((str(int(code)), text) for code, text in MEANINGS.items()))
 
 
 def version(context: typer.Context) -> None:
-    """Show the version of controllerctl; status shows the daemon's."""
+    """Show the version of controllerctl; status shows the daemon's.
+
+    Examples: controllerctl version · controllerctl version -o json
+    """
+    settings = settings_of(context)
+    if settings.wants_json:
+        print_value(settings, {"controllerctl": installed_version()})
+    else:
+        typer.echo(f"controllerctl {installed_version()}")
+
+
+def installed_version() -> str:
+    """The version of the installed package."""
     from importlib.metadata import version as installed
 
-    if settings_of(context).wants_json:
-        import msgspec
-
-        print_json(msgspec.json.encode({"controllerctl": installed("controllerd")}))
-    else:
-        typer.echo(f"controllerctl {installed('controllerd')}")
+    return installed("controllerd")

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.output import print_facts, print_json, print_table
+from cli.output import print_data, print_facts, print_table
 from cli.settings import settings_of
 
 if TYPE_CHECKING:
-    from controllerd.status.schema import Observations, ObservationsResponse, ObservedPartition, ObservedState
+    from controllerd.status.schema.observations import (
+        Observations,
+        ObservationsResponse,
+        ObservedPartition,
+        ObservedState,
+    )
 
 _SHOWN = 20
 """Partitions that are listed unless more are asked for; -o json has the newest 200."""
@@ -37,7 +42,7 @@ def observations(
     answer = settings.client().observations()
     found = answer.content.observations
     if settings.wants_json:
-        print_json(answer.body)
+        print_data(settings, answer.body)
     else:
         print_facts(settings, facts(answer.content))
         if found.totals:

@@ -2,18 +2,32 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.settings import Settings
+from cli.settings import OutputFormat, Settings
 
 if TYPE_CHECKING:
     import msgspec
     from rich.table import Table
 
 _WIDE = 10_000
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_hushed = {"notes": False}
+
+
+def be_quiet(*, quiet: bool) -> None:
+    """From now on ``note`` says nothing, or says it again."""
+    _hushed["notes"] = quiet
+
+
+def note(text: str) -> None:
+    """A line for people, beside the data."""
+    if not _hushed["notes"]:
+        typer.echo(text, err=True)
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
 
 
 def print_json(body: bytes, *, one_line: bool = False) -> None:
@@ -30,6 +44,33 @@ def print_struct(content: "msgspec.Struct") -> None:
     print_json(msgspec.json.encode(content))
 
 
+def print_data(settings: Settings, body: bytes, *, one_line: bool = False) -> None:
+    """One JSON document in the format that was asked for; ``one_line``: it is one picture of a watch."""
+    if settings.output is OutputFormat.YAML:
+        typer.echo(("---\n" if one_line else "") + _yaml(body), nl=False)
+    else:
+        print_json(body, one_line=one_line or settings.output is OutputFormat.JSONL)
+
+
+def _yaml(body: bytes) -> str:
+    """In block style, fields in the order of the JSON, a text always on one line."""
+    import msgspec
+    import yaml
+
+    content = msgspec.json.decode(body)
+    return str(yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=_WIDE))
+
+
+def print_value(settings: Settings, value: Any) -> None:
+    """Anything that msgspec encodes, in the format that was asked for."""
+    import msgspec
+
+    print_data(settings, msgspec.json.encode(value))
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
 def print_facts(settings: Settings, facts: Iterable[tuple[str, str]]) -> None:
     """Names and values in two columns."""
     from rich.table import Table
@@ -41,40 +82,58 @@ def print_facts(settings: Settings, facts: Iterable[tuple[str, str]]) -> None:
     _print(settings, table)
 
 
-def print_table(settings: Settings, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows under headings."""
+def print_table(
+    settings: Settings, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()
+) -> None:
+    """Rows under headings; of the columns in ``right`` the ends are flush."""
+    if not sys.stdout.isatty():
+        _print_plain(settings, columns, list(rows), right)
+        return
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=settings.headers)
     for column in columns:
-        table.add_column(column, overflow="fold")  # a host and port cut short are of no use
+        # a host and port cut short are of no use
+        table.add_column(column, overflow="fold", justify="right" if column in right else "left")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
     _print(settings, table)
 
 
-def note(text: str) -> None:
-    """A line for people, beside the data."""
-    typer.echo(text, err=True)
+def _print_plain(
+    settings: Settings, columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]
+) -> None:
+    """For a pipe: aligned, one line for each row, whatever the width; much faster than for a terminal."""
+    lines = [columns, *rows] if settings.headers else list(rows)
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    flush = [column in right for column in columns]
+    for line in lines:
+        cells = (
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, flush, strict=True)
+        )
+        typer.echo("  ".join(cells).rstrip())
+
+
+_STYLES = {
+    "OfflinePartition": "bold red",
+    "OfflineReplica": "red",
+    "critical": "bold red",
+    "failed": "bold red",
+    "warning": "yellow",
+    "unreachable": "red",
+    "ok": "green",
+}
+
+
+def _style(cell: str) -> str:
+    return _STYLES.get(cell, "")
 
 
 def clear_screen() -> None:
     """Make room for the next picture of a watch."""
     typer.echo("\x1b[2J\x1b[H", nl=False)
-
-
-def human_duration(seconds: float) -> str:
-    """``12 ms``, ``1.5 s``, ``4m12s``, ``2h05m``, ``3d04h``."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s"
-    if seconds < _HOUR:
-        return f"{int(seconds // _MINUTE)}m{int(seconds % _MINUTE):02}s"
-    if seconds < _DAY:
-        return f"{int(seconds // _HOUR)}h{int(seconds % _HOUR // _MINUTE):02}m"
-    return f"{int(seconds // _DAY)}d{int(seconds % _DAY // _HOUR):02}h"
 
 
 def _print(settings: Settings, table: "Table") -> None:

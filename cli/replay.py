@@ -143,7 +143,7 @@ def diff(
 
 
 def _moment(text: str) -> int:
-    from replay.command.moments import BadMoment, parse_moment
+    from replay.moments import BadMoment, parse_moment
 
     try:
         return parse_moment(text)
@@ -185,7 +185,7 @@ def _travel(
 
 
 def _text(ts_ms: int) -> str:
-    from replay.command.moments import moment
+    from replay.moments import moment
 
     return moment(ts_ms)
 
@@ -201,7 +201,7 @@ _COLUMNS: Final = ("PARTITION", "STATE", "LEADER", "EPOCH", "ISR", "REPLICAS", "
 
 
 def _facts(state: "StateAt") -> Iterator[tuple[str, str]]:
-    from replay.command.moments import moment
+    from replay.moments import moment
 
     led = f"controller epoch {state.controller_epoch}" if state.controller_epoch else "no controller in its term"
     yield "moment", f"{moment(state.ts_ms)}, seq {state.seq} of node {state.node}, boot {state.boot}"

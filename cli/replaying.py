@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import human_duration, note, print_facts, print_json
+from cli.output import note, print_facts, print_json
 from cli.settings import Settings, settings_of
+from cli.units import human_duration
 
 if TYPE_CHECKING:
     from replay.facts.engine import IngestResult, OnProgress, Progress
@@ -42,6 +43,7 @@ Every = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How ofte
 Format = Annotated[
     Literal["audit", "kafka"] | None, typer.Option("--format", help="What all files are, whatever their names.")
 ]
+_INTERRUPTED = "interrupted: what was ingested is kept, and the same command goes on from there"
 _LINE_EVERY_S = 10.0
 _KIB = 1024
 
@@ -68,11 +70,11 @@ def run(
     Examples: controllerctl replay run /var/lib/controllerd/audit --out report ·
     controllerctl replay run 'broker*/*.log*' --out report --log-timezone Europe/Berlin
     """
-    from replay.run import run as replay
-
     settings = settings_of(context)
-    options = _options(inputs, out, engine, master, fail_on, cluster, log_pattern, log_timezone, log_format)
     with _asked():
+        from replay.run import run as replay
+
+        options = _options(inputs, out, engine, master, fail_on, cluster, log_pattern, log_timezone, log_format)
         outcome = _follow(options, every) if follow else replay(options, _progress())
     _end(settings, outcome)
 
@@ -104,11 +106,11 @@ def ingest(
     Examples: controllerctl replay ingest /var/lib/controllerd/audit --out facts ·
     controllerctl replay ingest s3a://logs/audit --out facts
     """
-    from replay.run import ingest as replay
-
     settings = settings_of(context)
-    options = _options(inputs, out, engine, master, "warning", cluster, log_pattern, log_timezone, log_format)
     with _asked():
+        from replay.run import ingest as replay
+
+        options = _options(inputs, out, engine, master, "warning", cluster, log_pattern, log_timezone, log_format)
         result = replay(options, _progress())
     _print_ingested(settings, result)
 
@@ -122,13 +124,13 @@ def report(
 ) -> None:
     """Write the report of what was ingested before.
 
-    Example: controllerctl replay report facts
+    Examples: controllerctl replay report facts · controllerctl replay report facts --fail-on critical
     """
-    from replay.run import report as replay
-
     settings = settings_of(context)
-    options = _options([], out, engine, master, fail_on, None, None, "UTC", None)
     with _asked():
+        from replay.run import report as replay
+
+        options = _options([], out, engine, master, fail_on, None, None, "UTC", None)
         outcome = replay(options, _progress())
     _end(settings, outcome)
 
@@ -152,13 +154,15 @@ def _options(
 
 @contextmanager
 def _asked() -> Iterator[None]:
-    """What the engine refuses, as the command line says it."""
+    """What the engine refuses, and Ctrl-C, as the command line says it."""
     from replay.facts.engine import ReplayError
 
     try:
         yield
     except ReplayError as error:
         raise CliError(ExitCode.NO_INPUT, str(error)) from None
+    except KeyboardInterrupt:
+        raise CliError(ExitCode.INTERRUPTED, _INTERRUPTED) from None
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 """``controllerctl status``: who leads, how this instance does, and what needs attention."""
 
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.exit_codes import CliError, ExitCode
-from cli.output import clear_screen, human_duration, note, print_facts, print_json, print_table
-from cli.settings import Settings, parse_duration, settings_of
+from cli.listing import pictures
+from cli.output import print_data, print_facts, print_table
+from cli.settings import OutputFormat, Settings, parse_duration, settings_of
+from cli.units import human_duration
 
 if TYPE_CHECKING:
-    from controllerd.status.schema import BrokerStatus, DeletionStatus, Meta, Status, StatusResponse
+    from controllerd.status.schema.common import Meta
+    from controllerd.status.schema.status import BrokerStatus, DeletionStatus, Status, StatusResponse
 
 _SHOWN = 10
 """Topics to be deleted that are listed; -o json has them all."""
@@ -25,7 +25,11 @@ def status(
     watch_s: Annotated[
         float | None,
         typer.Option(
-            "--watch", "-w", metavar="SEC", parser=parse_duration, help="Show it again every so many seconds."
+            "--watch",
+            "-w",
+            metavar="[SEC]",
+            parser=parse_duration,
+            help="Show it again and again, every so many seconds.",
         ),
     ] = None,
 ) -> None:
@@ -34,17 +38,17 @@ def status(
     Examples: controllerctl status · controllerctl status -w 2 · controllerctl status -o json
     """
     settings = settings_of(context)
-    if watch_s is None:
-        show(settings)
-    else:
-        watch(settings, watch_s)
+    pictures(settings, watch_s, lambda line: show(settings, as_line=line))
 
 
 def show(settings: Settings, *, as_line: bool = False) -> None:
     """One picture; ``as_line`` makes it one line of JSON."""
     answer = settings.client().status()
     if as_line or settings.wants_json:
-        print_json(answer.body, one_line=as_line)
+        print_data(settings, answer.body, one_line=as_line)
+        return
+    if settings.output is OutputFormat.NAME:
+        typer.echo(str(answer.content.status.holder or "nobody"))
         return
     print_facts(settings, facts(answer.content))
     if answer.content.status.brokers:
@@ -53,41 +57,18 @@ def show(settings: Settings, *, as_line: bool = False) -> None:
         print_table(settings, _COLUMNS, rows)
 
 
-def watch(settings: Settings, every_s: float) -> None:
-    """Picture after picture until Ctrl-C: redrawn on a terminal, lines of JSON elsewhere."""
-    on_terminal = sys.stdout.isatty() and not settings.wants_json
-    try:
-        while True:
-            if on_terminal:
-                clear_screen()
-            try:
-                show(settings, as_line=not on_terminal)
-            except CliError as error:
-                if error.code is not ExitCode.UNREACHABLE:
-                    raise
-                note(str(error))  # a watch outlives the restart of the daemon
-            sys.stdout.flush()
-            time.sleep(every_s)
-    except KeyboardInterrupt as stop:
-        raise typer.Exit(ExitCode.INTERRUPTED) from stop
-
-
 def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     """The lines above the table of brokers."""
     status, meta = answer.status, answer.meta
-    yield "this instance", f"{status.role}: {status.reason}"
-    yield "", f"node {status.node_id}, instance {status.instance}, version {status.version}"
     yield "controller", controller_line(status, meta)
+    is_daemon = status.node_id >= 0
+    yield from identity(status) if is_daemon else [("asked", status.reason)]
     yield "cluster", meta.cluster_id or "not known yet"
-    session = status.zookeeper
-    yield "zookeeper", f"{session.state}, session {session.session_id or 'none'}"
-    yield "events", events_line(status)
+    yield from activity(status) if is_daemon else ()
     yield "partitions", partitions_line(status)
-    if status.observed is not None:
-        yield "observed", observed_line(status.observed)
-    audit = status.audit
-    trouble = f", in trouble: {audit.trouble}" if audit.trouble else ""
-    yield "audit log", f"{audit.records_written} records, {audit.records_lost} lost{trouble}"
+    yield from record(status) if is_daemon else ()
+    for pause in status.pauses:
+        yield "paused", f"{pause.what} until {pause.until}, by {pause.asked_by}: {pause.reason or 'no reason given'}"
     for doomed in status.deletions[:_SHOWN]:
         yield "deleting", f"{doomed.topic}: {deletion_line(doomed)}"
     if len(status.deletions) > _SHOWN:
@@ -98,6 +79,26 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
         yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
     for broken in status.quarantined:
         yield "quarantined", f"{broken.path}: {broken.reason}"
+
+
+def identity(status: "Status") -> Iterator[tuple[str, str]]:
+    """Who was asked."""
+    yield "this instance", f"{status.role}: {status.reason}"
+    yield "", f"node {status.node_id}, instance {status.instance}, version {status.version}"
+
+
+def activity(status: "Status") -> Iterator[tuple[str, str]]:
+    """How its session and its queue are."""
+    yield "zookeeper", f"{status.zookeeper.state}, session {status.zookeeper.session_id or 'none'}"
+    yield "events", events_line(status)
+
+
+def record(status: "Status") -> Iterator[tuple[str, str]]:
+    """What it found by observing, and what it has written down."""
+    if status.observed is not None:
+        yield "observed", observed_line(status.observed)
+    trouble = f", in trouble: {status.audit.trouble}" if status.audit.trouble else ""
+    yield "audit log", f"{status.audit.records_written} records, {status.audit.records_lost} lost{trouble}"
 
 
 def deletion_line(deletion: "DeletionStatus") -> str:

@@ -2,14 +2,27 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 import typer
 
-from cli.app import global_flags_first
+from cli.app import app
+from cli.arguments import global_flags_first
 from cli.exit_codes import MEANINGS, ExitCode
 from cli.settings import parse_duration
+from tests.cli.documents import Daemon, answering, run
 from tests.cli.running import controllerctl
+
+
+def leaves(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command below this one, by the words that call it."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield path
+        return
+    for name, inner in below.items():
+        yield from leaves(inner, (*path, name))
 
 
 def test_global_flags_may_stand_after_the_command() -> None:
@@ -35,7 +48,7 @@ def test_durations_have_units(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1h", "1 s"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1d", "1 s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_duration(text)
@@ -69,13 +82,6 @@ async def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert (await controllerctl(*arguments)).code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("command", ["status", "takeover", "resign"])
-async def test_every_command_has_examples_in_its_help(command: str) -> None:
-    outcome = await controllerctl(command, "--help")
-
-    assert outcome.out.count(f"controllerctl {command}") >= 2
-
-
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     slow = {"aiohttp", "asyncio", "http.client", "kazoo", "msgspec", "pyspark", "rich", "structlog"}
     script = "import sys, cli.app; print(*sys.modules)"
@@ -83,3 +89,53 @@ def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
     assert slow & set(loaded.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "moved"),
+    [
+        ([], []),
+        (["status", "-w"], ["status", "-w", "2s"]),
+        (["status", "-w", "5"], ["status", "-w", "5"]),
+        (["get", "queue", "-w", "-o", "wide"], ["-o", "wide", "get", "queue", "-w", "2s"]),
+        (["status", "-ojson", "-vv"], ["-ojson", "-vv", "status"]),
+        (["topics", "create", "--config", "a=b"], ["topics", "create", "--config", "a=b"]),
+    ],
+)
+def test_a_watch_needs_no_number_and_short_flags_may_hold_their_value(given: list[str], moved: list[str]) -> None:
+    assert global_flags_first(given) == moved
+
+
+async def test_without_arguments_the_commands_are_listed() -> None:
+    outcome = await controllerctl()
+
+    assert "describe" in outcome.out + outcome.err
+
+
+def test_the_version_is_a_flag_too() -> None:
+    assert run("--version").out == run("version").out
+
+
+COMMANDS = [" ".join(path) for path in leaves(typer.main.get_command(app))]
+
+
+def test_the_commands_were_found() -> None:
+    assert {"status", "get partitions", "describe topic", "audit verify", "replay run", "doctor"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_two_examples(command: str) -> None:
+    outcome = run(*command.split(), "--help")
+
+    assert outcome.code == 0
+    told = " ".join(outcome.out.partition("Example")[2].split())
+    assert told.count(f"controllerctl {command}") >= 2, outcome.out
+
+
+def test_what_is_asked_can_be_seen() -> None:
+    daemon = Daemon()
+    with answering(daemon) as url:
+        outcome = run("get", "topics", "-vv", "--api", url)
+
+    assert "GET /v1/topics?limit=1000: 200 after " in outcome.err
+    assert "Content-Length" in outcome.err

@@ -44,6 +44,16 @@ async def test_a_whole_log_ends_with_0_and_says_what_cannot_be_told(log: Log, tm
     assert "without an exported head nobody can tell whether the end was cut off" in outcome.out
 
 
+async def test_kinds_that_this_version_does_not_know_are_counted_by_name(tmp_path: Path) -> None:
+    directory = await write_log(tmp_path, *alarms(3))
+    (segment,) = directory.glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes().replace(b'"kind":"alarm"', b'"kind":"omen"'))
+
+    outcome = await controllerctl("audit", "verify", str(directory))
+
+    assert "unknown kind  omen: 3 lines, of a newer version" in outcome.out
+
+
 async def test_a_log_without_a_line_in_the_middle_ends_with_65_and_names_it(log: Log, tmp_path: Path) -> None:
     missing = lines_of(log)[1]
     directory = write(without(log, [missing]), tmp_path / "log")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controllerd.status.schema import ObservationsResponse
+from controllerd.status.schema.observations import ObservationsResponse
 from tests.cli.running import controllerctl
 from tests.status.fake_controller import FakeController, compared, serving
 

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from replay.records import ZkWriteRecord
-from tests.cli.running import Outcome, controllerctl
+from replay.invariants import LEFT_OUT_OF_SUMMARIES, SUMMARY, TITLES
+from replay.records import SnapshotBegin, ZkWriteRecord
+from tests.cli.running import Outcome, controllerctl, outcome_of, start
+from tests.replay.busy import busy_log
 from tests.replay.command.lives import written
 from tests.replay.logs import Log, good_log, log_of
 
@@ -27,11 +31,24 @@ def broken_log() -> Log:
     )
 
 
+def summary_log() -> Log:
+    """The good one as it is written at the level of the fewest records."""
+    kept = [record for _, record in good_log() if type(record) not in LEFT_OUT_OF_SUMMARIES]
+    return log_of([replace(one, level=SUMMARY) if isinstance(one, SnapshotBegin) else one for one in kept])
+
+
 def lose_a_line(log: Path) -> None:
     """The last but two is gone."""
     (segment,) = log.iterdir()
     lines = segment.read_bytes().splitlines(keepends=True)
     segment.write_bytes(b"".join(lines[:-3] + lines[-2:]))
+
+
+def make_the_last_line_newer(log: Path) -> None:
+    """A later version wrote it, with another schema."""
+    (segment,) = log.iterdir()
+    *lines, last = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(b"".join([*lines, last.replace(b'{"v":1', b'{"v":2')]))
 
 
 async def replayed(*arguments: object) -> Outcome:
@@ -87,6 +104,34 @@ async def test_records_that_are_missing_end_with_65(log: Path, tmp_path: Path) -
     outcome = await replayed("run", log, "--out", tmp_path / "report")
 
     assert outcome.code == 65
+
+
+async def test_records_of_a_newer_schema_are_told_and_are_no_harm(log: Path, tmp_path: Path) -> None:
+    make_the_last_line_newer(log)
+    outcome = await replayed("run", log, "--out", tmp_path / "report")
+    stated = await controllerctl("audit", "verify", str(log))
+    asked = await replayed("at", log)
+
+    assert (outcome.code, stated.code) == (0, 0)
+    assert "the log is complete (1 record of a newer schema)" in outcome.out
+    assert "newer schema" in (tmp_path / "report" / "report.html").read_text()
+    assert "1 line was written with schema 2, this version knows 1" in stated.out
+    assert "warning: 1 record is of a newer schema than this version knows" in asked.err
+
+
+async def test_a_log_of_level_summary_is_not_said_to_hold_what_it_cannot_tell(tmp_path: Path) -> None:
+    brief = written(summary_log(), tmp_path / "brief")
+    await replayed("run", brief, "--out", tmp_path / "one")
+    other = written(log_of([record for _, record in good_log()], boot="other"), tmp_path / "other")
+    await replayed("run", brief, other, "--out", tmp_path / "both")
+    one, both = (json.loads((tmp_path / name / "report.json").read_text())["meta"] for name in ("one", "both"))
+
+    checked = {invariant["id"] for invariant in one["invariants"]}
+    assert "I-30" in checked
+    assert "I-02" not in checked
+    assert f"{len(TITLES) - len(checked)} invariants cannot be told from logs of level summary" in one["limits"][0]
+    assert {invariant["id"] for invariant in both["invariants"]} == TITLES.keys()
+    assert "of level summary" in both["limits"][0]
 
 
 async def test_nothing_to_read_ends_with_66_and_says_what_is_expected(tmp_path: Path) -> None:
@@ -152,3 +197,19 @@ async def test_progress_goes_to_standard_error(log: Path, tmp_path: Path) -> Non
 
     assert "ingest: " in outcome.err
     assert "ingest" not in outcome.out
+
+
+@pytest.mark.parametrize("stage", ["ingest: 0", "tables: 0", "judge: "])
+async def test_ctrl_c_ends_with_130_and_one_sentence(tmp_path: Path, stage: str) -> None:
+    log = written(busy_log(20_000), tmp_path / "log")
+    process = await start("replay", "run", str(log), "--out", str(tmp_path / "report"))
+    assert process.stderr is not None
+    while stage not in (line := (await process.stderr.readline()).decode()):
+        assert line, "the command ended before it could be interrupted"
+    process.send_signal(signal.SIGINT)
+    outcome = await outcome_of(process)
+
+    assert outcome.code == 130, outcome.err
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last == "controllerctl: interrupted: what was ingested is kept, and the same command goes on from there"

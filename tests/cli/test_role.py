@@ -156,4 +156,4 @@ async def test_a_takeover_that_takes_too_long_ends_with_the_code_of_a_timeout(ow
         outcome = await controllerctl("--api", url, "takeover", "--yes", "--timeout", own_timeout)
 
     assert outcome.code == 124
-    assert "status" in outcome.err
+    assert "controllerctl status" in outcome.err

@@ -7,9 +7,10 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from cli.output import human_duration
+from cli.units import human_duration
 from controllerd.core.model import BrokerId
-from controllerd.status.schema import StatusResponse
+from controllerd.core.pauses import PauseView
+from controllerd.status.schema.status import StatusResponse
 from controllerd.status.sources import AuditView, WorkerView
 from controllerd.zk.elector import UNREADABLE
 from events.cluster import BrokerChange
@@ -76,6 +77,17 @@ async def test_status_shows_on_which_listeners_clients_see_no_controller() -> No
         outcome = await controllerctl("--api", url, "status")
 
     assert "no controller  for clients on EXTERNAL: not among kafka.listeners (on broker 1, 2)" in outcome.out
+
+
+async def test_status_shows_what_is_paused_until_when_and_by_whom() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    controller.snapshot.pauses = MappingProxyType({"deletions": PauseView(1_700_000_000_000, "backup", "User:eve")})
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "paused         deletions until 2023-11-14T22:13:20.000Z, by User:eve: backup" in outcome.out
 
 
 async def test_status_shows_what_each_deletion_waits_for_and_what_brokers_owe() -> None:

@@ -1,0 +1,191 @@
+"""``controllerctl describe``: one topic, partition or broker with everything that belongs to it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli import completion
+from cli.listing import Column, fetch_list, print_columns, say_who_leads
+from cli.lists.cluster import PARTITIONS, broker_state, listeners, topic_state
+from cli.lists.work import TRANSITIONS
+from cli.naming import parse_partition, topic_path
+from cli.output import print_data, print_facts
+from cli.settings import OutputFormat, Settings, settings_of
+from cli.units import counted, dash, human_duration, ids
+
+if TYPE_CHECKING:
+    from controllerd.status.schema.cluster import (
+        BrokerDetail,
+        PartitionDetail,
+        PendingRequest,
+        TopicDetail,
+        Transition,
+    )
+
+app: Final = typer.Typer(
+    help="Show one topic, partition or broker with everything that belongs to it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_PENDING: Final[tuple[Column["PendingRequest"], ...]] = (
+    Column("BROKER", lambda item: str(item.broker), right=True),
+    Column("REQUEST", lambda item: item.api),
+    Column("PARTITIONS", lambda item: str(item.partitions), right=True),
+    Column("AGE", lambda item: human_duration(item.age_s), right=True),
+    Column("ATTEMPTS", lambda item: str(item.attempts), right=True),
+    Column("IS", lambda item: "in flight" if item.in_flight else "waiting"),
+)
+
+
+@app.command()
+def topic(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=completion.topics, help="The topic.")],
+) -> None:
+    """Show a topic: its numbers, its partitions, and what happened to it of late.
+
+    Examples: controllerctl describe topic payments · controllerctl describe topic payments -o yaml
+    """
+    from controllerd.status.schema.cluster import PartitionList, TopicDetail
+
+    settings = settings_of(context)
+    client = settings.client()
+    answer = client.get(topic_path(name), TopicDetail)
+    if not _print_data(settings, answer.body, answer.content.topic.topic):
+        print_facts(settings, topic_facts(answer.content))
+        found = fetch_list(client, PARTITIONS, PartitionList, {"topic": name})
+        if found.items:
+            typer.echo()
+            print_columns(settings, PARTITIONS.columns, found.items)
+        _print_transitions(settings, answer.content.transitions)
+    say_who_leads(client)
+
+
+@app.command()
+def partition(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="TOPIC-PARTITION", autocompletion=completion.partitions, help="As in payments-7."),
+    ],
+) -> None:
+    """Show a partition: its state, what happened to it of late and why, and what waits for its brokers.
+
+    Examples: controllerctl describe partition payments-7 · controllerctl describe partition payments-7 -o json
+    """
+    from controllerd.status.schema.cluster import PartitionDetail
+
+    settings, wanted = settings_of(context), parse_partition(name)
+    client = settings.client()
+    answer = client.get(wanted.path, PartitionDetail)
+    if not _print_data(settings, answer.body, name):
+        print_facts(settings, partition_facts(answer.content))
+        _print_pending(settings, answer.content.pending)
+        _print_transitions(settings, answer.content.transitions)
+    say_who_leads(client)
+
+
+@app.command()
+def broker(
+    context: typer.Context,
+    number: Annotated[
+        int, typer.Argument(metavar="ID", min=0, autocompletion=completion.brokers, help="The broker's id.")
+    ],
+) -> None:
+    """Show a broker: how it is, what it leads, what waits for it, and what happened to it of late.
+
+    Examples: controllerctl describe broker 3 · controllerctl describe broker 3 -o json
+    """
+    from controllerd.status.schema.cluster import BrokerDetail
+
+    settings = settings_of(context)
+    client = settings.client()
+    answer = client.get(f"/v1/brokers/{number}", BrokerDetail)
+    if not _print_data(settings, answer.body, str(number)):
+        print_facts(settings, broker_facts(answer.content))
+        _print_pending(settings, answer.content.pending)
+        _print_transitions(settings, answer.content.transitions)
+    say_who_leads(client)
+
+
+def _print_data(settings: Settings, body: bytes, name: str) -> bool:
+    """Whether it was asked for in a format for programs, and is printed now."""
+    if settings.wants_json:
+        print_data(settings, body)
+    elif settings.output is OutputFormat.NAME:
+        typer.echo(name)
+    else:
+        return False
+    return True
+
+
+def _print_pending(settings: Settings, pending: "Sequence[PendingRequest]") -> None:
+    if pending:
+        typer.echo("\nwaiting for brokers")
+        print_columns(settings, _PENDING, pending)
+
+
+def _print_transitions(settings: Settings, transitions: "Sequence[Transition]") -> None:
+    if transitions:
+        typer.echo("\nof late, newest last")
+        print_columns(settings, TRANSITIONS, transitions)
+
+
+def topic_facts(detail: "TopicDetail") -> Iterator[tuple[str, str]]:
+    """The lines above the table of partitions."""
+    found = detail.topic
+    yield "topic", found.topic
+    yield "id", dash(found.topic_id)
+    yield "state", topic_state(found)
+    yield "partitions", f"{found.partitions}, replication factor {found.replication_factor}"
+    attention = {
+        "offline": found.offline,
+        "under-replicated": found.under_replicated,
+        "not led by the preferred replica": found.non_preferred,
+        "waiting for brokers": found.waiting,
+        "reassigning": found.reassigning,
+    }
+    yield "attention", ", ".join(f"{number} {what}" for what, number in attention.items() if number) or "none needed"
+    if found.deletion is not None:
+        waits = f"waits for brokers {ids(found.deletion.deleting)}" if found.deletion.deleting else "under way"
+        yield "deletion", found.deletion.held_up_by or waits
+    if found.quarantine:
+        yield "quarantined", found.quarantine
+
+
+def partition_facts(detail: "PartitionDetail") -> Iterator[tuple[str, str]]:
+    """The lines above the tables."""
+    found = detail.partition
+    yield "partition", f"{found.topic}-{found.partition}"
+    since = f" since {found.since}" if found.since else ""
+    event = f", event {found.last_event}" if found.last_event else ""
+    yield "state", f"{found.state}{since}{event}"
+    yield "leader", f"{dash(found.leader)}, preferred {dash(found.preferred)}, leader epoch {dash(found.leader_epoch)}"
+    minimum = f", min.insync.replicas {found.min_isr}" if found.min_isr is not None else ""
+    yield "isr", f"{ids(found.isr)}{minimum}"
+    yield "replicas", ids(found.replicas)
+    if found.adding or found.removing:
+        yield "reassigning", f"adding {ids(found.adding)}, removing {ids(found.removing)}"
+    if found.offline:
+        yield "offline", f"replicas on {ids(found.offline)}"
+    yield "version", f"{dash(found.zk_version)} of the state znode"
+    if found.quarantine:
+        yield "quarantined", found.quarantine
+
+
+def broker_facts(detail: "BrokerDetail") -> Iterator[tuple[str, str]]:
+    """The lines above the table of requests."""
+    found, status = detail.broker, detail.broker.status
+    yield "broker", str(found.id)
+    yield "state", broker_state(found)
+    if status is not None:
+        yield "listeners", listeners(found)
+        yield "rack", dash(status.rack)
+        yield "broker epoch", str(status.broker_epoch)
+        if status.error:
+            yield "error", status.error
+    yield "leads", f"{counted(found.leaders, 'partition')}, preferred leader of {found.preferred_leaders}"
+    yield "imbalance", f"{found.imbalance_percent:.1f}%, {found.leader_skew_percent:+.1f}% leaders beside the mean"
+    yield "replicas", f"{found.replicas}, {found.offline_replicas} of them offline"

@@ -1,0 +1,254 @@
+"""``controllerctl get``: lists of everything that a controller knows, filtered by the daemon."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from cli import completion
+from cli.listing import Listing, ListOf, pictures, show_list
+from cli.lists import cluster, work
+from cli.settings import parse_duration, settings_of
+
+if TYPE_CHECKING:
+    from cli.client import Query
+
+Item = TypeVar("Item")
+
+app: Final = typer.Typer(
+    help="List brokers, topics, partitions and what is under way.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Watch = Annotated[
+    float | None,
+    typer.Option("--watch", "-w", metavar="[SEC]", parser=parse_duration, help="Show it again and again."),
+]
+TopicGlob = Annotated[
+    str | None,
+    typer.Option("--topic", metavar="GLOB", autocompletion=completion.topics, help="Only topics that match."),
+]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="NUMBER", min=1, help="At most so many.")]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="FIELD", help="By this field; -FIELD: downwards.")]
+Leader = Annotated[
+    int | None,
+    typer.Option("--leader", metavar="ID", min=-1, autocompletion=completion.brokers, help="Only led by this broker."),
+]
+On = Annotated[
+    int | None,
+    typer.Option("--on", metavar="ID", min=0, autocompletion=completion.brokers, help="Only with a replica there."),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Only what has no leader.")]
+UnderReplicated = Annotated[bool, typer.Option("--under-replicated", help="Only where the ISR is not complete.")]
+AtMinIsr = Annotated[bool, typer.Option("--at-min-isr", help="Only with an ISR of min.insync.replicas or less.")]
+NonPreferred = Annotated[bool, typer.Option("--non-preferred", help="Only what another than the preferred leads.")]
+
+
+def _show(
+    context: typer.Context,
+    listing: Listing[Item],
+    kind: type[ListOf[Item]],
+    watch: float | None = None,
+    query: "Query | None" = None,
+    limit: int | None = None,
+) -> None:
+    settings, chosen = settings_of(context), query or {}
+    fitting = replace(listing, nothing=listing.nothing + _filters(chosen)) if chosen else listing
+    pictures(settings, watch, lambda line: show_list(settings, fitting, kind, chosen, limit=limit, one_line=line))
+
+
+def _filters(query: "Query") -> str:
+    """What was asked for, behind "no partitions"."""
+    chosen = [
+        name.replace("_", "-") if value is True else f"{name} {value}"
+        for name, value in query.items()
+        if value is not None and value is not False and name != "sort"
+    ]
+    return f" ({', '.join(chosen)})" if chosen else ""
+
+
+@app.command()
+def brokers(context: typer.Context, watch: Watch = None) -> None:
+    """List brokers: those that live, and those that an assignment names though they are gone.
+
+    Examples: controllerctl get brokers · controllerctl get brokers -o wide
+    """
+    from controllerd.status.schema.cluster import BrokerList
+
+    _show(context, cluster.BROKERS, BrokerList, watch)
+
+
+@app.command()
+def balance(context: typer.Context, watch: Watch = None) -> None:
+    """Show how leaders and replicas are spread over brokers, and how far that is from even.
+
+    Examples: controllerctl get balance · controllerctl get balance -w 5
+    """
+    from controllerd.status.schema.cluster import BrokerList
+
+    _show(context, cluster.BALANCE, BrokerList, watch)
+
+
+@app.command()
+def topics(
+    context: typer.Context,
+    topic: TopicGlob = None,
+    offline: Offline = False,
+    under_replicated: UnderReplicated = False,
+    non_preferred: NonPreferred = False,
+    limit: Limit = None,
+    sort: Sort = None,
+    watch: Watch = None,
+) -> None:
+    """List topics with the numbers of their partitions that need attention.
+
+    Examples: controllerctl get topics --topic 'pay*' · controllerctl get topics --under-replicated -o name
+    """
+    from controllerd.status.schema.cluster import TopicList
+
+    query: Query = {
+        "offline": offline,
+        "under_replicated": under_replicated,
+        "non_preferred": non_preferred,
+        "topic": topic,
+        "sort": sort,
+    }
+    _show(context, cluster.TOPICS, TopicList, watch, query, limit)
+
+
+@app.command()
+def partitions(
+    context: typer.Context,
+    topic: TopicGlob = None,
+    offline: Offline = False,
+    under_replicated: UnderReplicated = False,
+    at_min_isr: AtMinIsr = False,
+    non_preferred: NonPreferred = False,
+    leader: Leader = None,
+    on: On = None,
+    limit: Limit = None,
+    sort: Sort = None,
+    watch: Watch = None,
+) -> None:
+    """List partitions, all or those that need attention; filters are called as kafka-topics calls them.
+
+    Examples: controllerctl get partitions --offline · controllerctl get partitions --on 3 --non-preferred -o name
+    """
+    from controllerd.status.schema.cluster import PartitionList
+
+    query: Query = {
+        "offline": offline,
+        "under_replicated": under_replicated,
+        "at_min_isr": at_min_isr,
+        "non_preferred": non_preferred,
+        "leader": leader,
+        "on": on,
+        "topic": topic,
+        "sort": sort,
+    }
+    _show(context, cluster.PARTITIONS, PartitionList, watch, query, limit)
+
+
+@app.command()
+def replicas(
+    context: typer.Context,
+    topic: TopicGlob = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Only replicas that are not online.")] = False,
+    on: On = None,
+    limit: Limit = None,
+    watch: Watch = None,
+) -> None:
+    """List replicas with their state, by Kafka's names.
+
+    Examples: controllerctl get replicas --on 3 --offline · controllerctl get replicas --topic payments
+    """
+    from controllerd.status.schema.cluster import ReplicaList
+
+    query: Query = {"offline": offline, "on": on, "topic": topic}
+    _show(context, cluster.REPLICAS, ReplicaList, watch, query, limit)
+
+
+@app.command()
+def queue(context: typer.Context, watch: Watch = None) -> None:
+    """Show the event in work, the events that wait, and the latest that ended.
+
+    Examples: controllerctl get queue · controllerctl get queue -w
+    """
+    from controllerd.status.schema.work import QueueList
+
+    _show(context, work.QUEUE, QueueList, watch)
+
+
+@app.command()
+def requests(
+    context: typer.Context,
+    broker: Annotated[
+        int | None,
+        typer.Option(metavar="ID", min=0, autocompletion=completion.brokers, help="Only towards this broker."),
+    ] = None,
+    watch: Watch = None,
+) -> None:
+    """Show the control requests that wait for each broker, and what became of the last ones.
+
+    Examples: controllerctl get requests · controllerctl get requests --broker 3 -o wide
+    """
+    from controllerd.status.schema.work import RequestQueueList
+
+    _show(context, work.REQUESTS, RequestQueueList, watch, {"broker": broker})
+
+
+@app.command()
+def reassignments(context: typer.Context, topic: TopicGlob = None, limit: Limit = None, watch: Watch = None) -> None:
+    """Show the partitions that move: how far they are, how long it takes, and what they wait for.
+
+    Examples: controllerctl get reassignments -w · controllerctl get reassignments --topic 'pay*' -o wide
+    """
+    from controllerd.status.schema.work import ReassignmentList
+
+    _show(context, work.REASSIGNMENTS, ReassignmentList, watch, {"topic": topic}, limit)
+
+
+@app.command()
+def deletions(context: typer.Context, watch: Watch = None) -> None:
+    """Show the topics that are to be deleted, and who or what holds that up.
+
+    Examples: controllerctl get deletions · controllerctl get deletions -o wide
+    """
+    from controllerd.status.schema.work import DeletionList
+
+    _show(context, work.DELETIONS, DeletionList, watch)
+
+
+@app.command()
+def elections(context: typer.Context, watch: Watch = None) -> None:
+    """Show the elections of late, those that failed with their cause.
+
+    Examples: controllerctl get elections · controllerctl get elections -o jsonl
+    """
+    from controllerd.status.schema.work import ElectionList
+
+    _show(context, work.ELECTIONS, ElectionList, watch)
+
+
+@app.command()
+def tasks(context: typer.Context, watch: Watch = None) -> None:
+    """Show the operations that were asked for: those under way, and those that ended within the last hour.
+
+    Examples: controllerctl get tasks · controllerctl get tasks -o wide
+    """
+    from controllerd.status.schema.tasks import TaskList
+
+    _show(context, work.TASKS, TaskList, watch)
+
+
+@app.command()
+def history(context: typer.Context, watch: Watch = None) -> None:
+    """Show who held the role of the controller, as far as this instance has seen.
+
+    Examples: controllerctl get history · controllerctl get history -o json
+    """
+    from controllerd.status.schema.work import TermList
+
+    _show(context, work.TERMS, TermList, watch)

@@ -1,0 +1,312 @@
+"""``controllerctl reassign``: find out what to move where, move it, watch it, and give it up."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli import completion
+from cli.exit_codes import CliError, ExitCode
+from cli.listing import Column, Found, Listing, fetch_list, print_found, say_who_leads
+from cli.lists.work import REASSIGNMENTS
+from cli.naming import parse_partition
+from cli.operations import POLL_S, AtMost, Operation, Wait, run
+from cli.output import note
+from cli.plan_files import read_plan, rollback_of, write_plan
+from cli.settings import Settings, settings_of
+from cli.units import counted, human_bytes, human_duration, human_rate, ids, parse_bytes
+
+if TYPE_CHECKING:
+    from cli.client import Answer, Client, Query
+    from controllerd.status.schema.tasks import Task
+    from controllerd.status.schema.verbs import Move, Plan, PlannedMove
+    from controllerd.status.schema.work import ReassignmentItem, ReassignmentList
+
+app: Final = typer.Typer(
+    help="Move replicas between brokers: plan, apply, follow, cancel.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_PATH: Final = "/v1/reassignments"
+_SHOWS: Final = "controllerctl reassign status"
+_LOOKED_AT: Final = 500
+"""Moves whose progress is asked for, again and again; of more the copying is not summed up."""
+
+
+# -- plan --------------------------------------------------------------------------------------------------------------
+
+_MOVES: Final["Listing[PlannedMove]"] = Listing(
+    f"{_PATH}:plan",
+    (
+        Column("PARTITION", lambda item: f"{item.topic}-{item.partition}"),
+        Column("BEFORE", lambda item: ids(item.before)),
+        Column("AFTER", lambda item: ids(item.after)),
+        Column("LEADER", lambda item: "stays" if item.before[:1] == item.after[:1] else "moves"),
+        Column("BYTES", lambda item: "-" if item.bytes is None else human_bytes(item.bytes), right=True),
+    ),
+    lambda item: f"{item.topic}-{item.partition}",
+    "nothing to move",
+)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    topics: Annotated[
+        str | None,
+        typer.Option("--topics", metavar="GLOBS", help="Only topics whose names match, by commas; else all of them."),
+    ] = None,
+    leaving: Annotated[
+        str | None, typer.Option("--from", metavar="IDS", help="Replicas leave these brokers: 1,2. Else none has to.")
+    ] = None,
+    going: Annotated[
+        str | None, typer.Option("--to", metavar="IDS", help="And go to these; else to any live one that is not left.")
+    ] = None,
+    factor: Annotated[
+        int | None, typer.Option("--rf", "--replication-factor", metavar="NUMBER", min=1, help="Replicas of each.")
+    ] = None,
+    rack_aware: Annotated[bool, typer.Option(help="Spread the replicas of a partition over racks.")] = True,
+    file: Annotated[
+        Path | None,
+        typer.Option("-f", "--file", metavar="FILE", help="Write the plan there, and the way back beside it."),
+    ] = None,
+) -> None:
+    """Find out which replicas to move where; nothing is moved. As few as possible, spread evenly.
+
+    With -f plan.json the plan is written there, and the way back to plan.rollback.json: both as
+    kafka-reassign-partitions reads them. Files that exist are not overwritten.
+
+    Examples: controllerctl reassign plan --from 3 -f plan.json ·
+    controllerctl reassign plan --topics 'pay*' --rf 3 --to 1,2,4
+    """
+    from controllerd.status.schema.verbs import Plan, ReassignmentWish
+
+    settings = settings_of(context)
+    wish = ReassignmentWish(
+        topics=topics.split(",") if topics else [],
+        from_brokers=_brokers("--from", leaving),
+        to_brokers=_brokers("--to", going),
+        replication_factor=factor,
+        rack_aware=rack_aware,
+    )
+    found = settings.client().post(_MOVES.path, wish, Plan)
+    _tell(found.content)
+    if file is not None and found.content.moves and not settings.dry_run:
+        _write(file, found.content)
+    print_moves(settings, found)
+
+
+def print_moves(settings: Settings, found: "Answer[Plan]") -> None:
+    """What would move, in the format that was asked for."""
+    from cli.output import print_data
+
+    if settings.wants_json:
+        print_data(settings, found.body)
+    else:
+        print_found(settings, _MOVES, Found(found.content.moves, found.body))
+
+
+def _tell(plan: "Plan") -> None:
+    size = "bytes not known" if plan.bytes is None else human_bytes(plan.bytes)
+    if plan.moves:
+        moved = f"{counted(plan.replicas_moved, 'replica')} to copy ({size}), {counted(plan.leaders_moved, 'leader')}"
+        note(f"{counted(len(plan.moves), 'partition')} to move: {moved} to change")
+    for text in plan.notes:
+        note(f"note: {text}")
+
+
+def _write(file: Path, plan: "Plan") -> None:
+    back = rollback_of(file)
+    for path in (file, back):
+        if path.exists():
+            message = f"{path} exists and may be the way back of another plan: name another file, or remove it"
+            raise CliError(ExitCode.USAGE, message)
+    write_plan(back, ((move.topic, move.partition, move.before) for move in plan.moves))
+    write_plan(file, ((move.topic, move.partition, move.after) for move in plan.moves))
+    note(f"written: {file}, and the way back: {back}; next: controllerctl reassign apply -f {file}")
+
+
+def _brokers(option: str, text: str | None) -> list[int]:
+    """:raises CliError: these are no ids."""
+    try:
+        return [int(one) for one in text.split(",")] if text else []
+    except ValueError:
+        raise CliError(ExitCode.USAGE, f"{option} must be ids of brokers by commas, as 1,2,3, not {text!r}") from None
+
+
+# -- apply -------------------------------------------------------------------------------------------------------------
+
+
+def _rate(text: str) -> int:
+    try:
+        rate = parse_bytes(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if rate < 1:
+        raise typer.BadParameter("a throttle of nothing would move nothing")
+    return rate
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    file: Annotated[str, typer.Option("-f", "--file", metavar="FILE", help="The plan; - for standard input.")],
+    throttle: Annotated[
+        int | None, typer.Option(metavar="RATE", parser=_rate, help="Bytes per second for each broker: 50MB.")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="At most so many partitions move at a time.")
+    ] = None,
+    additional: Annotated[bool, typer.Option("--additional", help="Leave what moves already beside these.")] = False,
+    wait: Wait = False,
+    wait_at_most: AtMost = None,
+) -> None:
+    """Move replicas as a plan says: shows what would change, asks, and follows it with --wait.
+
+    The plan is a file as kafka-reassign-partitions takes it. The controller takes the throttle away itself when all has
+    ended or was cancelled. Moves go on when this command ends, and after a failover.
+
+    Examples: controllerctl reassign apply -f plan.json --throttle 50MB --wait ·
+    controllerctl reassign apply -f plan.rollback.json --batch 20 --dry-run
+    """
+    from controllerd.status.schema.verbs import ReassignmentRequest
+
+    settings, moves = settings_of(context), read_plan(file)
+    body = ReassignmentRequest(
+        partitions=moves,
+        throttle_bytes_per_s=throttle,
+        batch=batch,
+        additional=additional,
+        reason=settings.reason,
+    )
+    operation = Operation(
+        _PATH,
+        body,
+        f"reassign {counted(len(moves), 'partition')}",
+        warnings=_manner(throttle, batch),
+        shows=_SHOWS,
+        progress=_progress_of(moves),
+    )
+    run(settings, operation, wait=wait, at_most_s=wait_at_most)
+
+
+def _manner(throttle: int | None, batch: int | None) -> tuple[str, ...]:
+    bound = "without a throttle" if throttle is None else f"at most {throttle:,} bytes/s for each broker"
+    return (f"{bound}, {'all at once' if batch is None else f'{batch} at a time'}",)
+
+
+def _progress_of(moves: "list[Move]") -> "Callable[[Client, Task], str]":
+    ours = {(move.topic, move.partition) for move in moves}
+
+    def progress(client: "Client", task: "Task") -> str:
+        items = _moving(client).items
+        return progress_line(task, [item for item in items if (item.topic, item.partition) in ours])
+
+    return progress
+
+
+def _moving(client: "Client", query: "Query | None" = None) -> "ReassignmentList":
+    from controllerd.status.schema.work import ReassignmentList
+
+    return client.get(_PATH, ReassignmentList, {**(query or {}), "limit": _LOOKED_AT}).content
+
+
+def progress_line(task: "Task", moving: "list[ReassignmentItem]") -> str:
+    """``reassignments: 42.0%, 12 of 40 partitions, 5.0 GiB to copy, 48 MiB/s, 1m47s left``; never guessed."""
+    total, ended = task.items_total, round(task.items_total * (task.percent or 0.0) / 100)
+    percents = [item.percent for item in moving if item.percent is not None]
+    is_known, is_all = len(percents) == len(moving), ended + len(moving) >= total
+    share = min(100.0, (100 * ended + sum(percents)) / total) if is_known and total else task.percent or 0.0
+    parts = [f"{share:.1f}%", f"{ended} of {counted(total, 'partition')}"]
+    return f"{task.verb}: {', '.join([*parts, *speed(moving, is_all=is_all)])}"
+
+
+def speed(moving: "list[ReassignmentItem]", *, is_all: bool) -> list[str]:
+    """What is left to copy, how fast, how long; and what most of them wait for. ``is_all``: there are no others."""
+    left = [item.bytes_left for item in moving if item.bytes_left is not None]
+    etas = [item.eta_seconds for item in moving if item.eta_seconds is not None]
+    rate = sum(item.bytes_per_s or 0.0 for item in moving)
+    parts = [f"{human_bytes(sum(left))} to copy"] if left and len(left) == len(moving) else []
+    parts += [human_rate(rate)] if rate else []
+    parts += [f"{human_duration(max(etas))} left"] if etas and len(etas) == len(moving) and is_all else []
+    blockers = Counter(item.blocker for item in moving if item.blocker)
+    return parts + [text for text, _ in blockers.most_common(1)]
+
+
+# -- cancel and status -------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    partitions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC-PARTITION]...", autocompletion=completion.partitions, help="As in payments-7."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Everything that moves.")] = False,
+) -> None:
+    """Leave partitions where they were: shows what returns to what, and asks. Throttles go away with the moves.
+
+    Examples: controllerctl reassign cancel payments-7 payments-8 ·
+    controllerctl reassign cancel --all --reason "the disks are full"
+    """
+    from controllerd.status.schema.verbs import CancelRequest
+    from controllerd.status.schema.verbs import PartitionName as Named
+
+    settings, names = settings_of(context), [parse_partition(text) for text in partitions or ()]
+    if bool(names) == every:
+        raise CliError(ExitCode.USAGE, "name partitions, as payments-7, or say --all; not both")
+    named = [Named(topic=name.topic, partition=name.number) for name in names]
+    body = CancelRequest(partitions=named, all=every, reason=settings.reason)
+    what = "every reassignment" if every else f"the reassignment of {counted(len(named), 'partition')}"
+    run(settings, Operation(f"{_PATH}:cancel", body, f"cancel {what}", shows=_SHOWS))
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="GLOB", autocompletion=completion.topics, help="Only topics that match."),
+    ] = None,
+    wait: Wait = False,
+    wait_at_most: AtMost = None,
+) -> None:
+    """Show what moves, how far it is and what it waits for. Ends with 6 while anything does, with 0 when nothing does.
+
+    Examples: controllerctl reassign status -o wide · controllerctl reassign status --topic 'pay*' --wait
+    """
+    from controllerd.status.schema.work import ReassignmentList
+
+    settings = settings_of(context)
+    client, query = settings.client(), {"topic": topic}
+    if wait or wait_at_most is not None:
+        _wait(client, query, wait_at_most)
+    found = fetch_list(client, REASSIGNMENTS, ReassignmentList, query)
+    print_found(settings, REASSIGNMENTS, found)
+    say_who_leads(client)
+    if found.items:
+        raise typer.Exit(ExitCode.IN_PROGRESS)
+
+
+def _wait(client: "Client", query: "Query", at_most_s: float | None) -> None:
+    """Until nothing moves. :raises CliError: that takes longer. :raises typer.Exit: Ctrl-C."""
+    began, said = time.monotonic(), ""
+    try:
+        while (now := _moving(client, query)).total:
+            is_all = now.total == len(now.items)
+            line = ", ".join([f"{counted(now.total, 'partition')} moving", *speed(now.items, is_all=is_all)])
+            if line != said:
+                note(line)
+                said = line
+            if at_most_s is not None and time.monotonic() - began > at_most_s:
+                raise CliError(
+                    ExitCode.TIMED_OUT, f"still moving after {human_duration(at_most_s)}; it goes on: {_SHOWS}"
+                )
+            time.sleep(POLL_S)
+    except KeyboardInterrupt as stop:
+        raise CliError(ExitCode.INTERRUPTED, f"interrupted; the moves go on, {_SHOWS} shows how far they are") from stop

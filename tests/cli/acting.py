@@ -1,0 +1,18 @@
+"""``controllerctl`` before a whole controller over a ZooKeeper in memory: what it changes can be looked at."""
+
+import asyncio
+from asyncio.subprocess import Process
+
+from tests.cli.documents import run
+from tests.cli.running import Outcome, start
+from tests.status.verbs.operating import Operator
+
+
+async def ctl(operator: Operator, *arguments: str) -> Outcome:
+    """The command from beginning to end, beside the loop that handles events."""
+    return await asyncio.to_thread(run, *arguments, "--api", operator.url)
+
+
+async def begun(operator: Operator, *arguments: str) -> Process:
+    """The command as a process that goes on beside the test."""
+    return await start(*arguments, "--api", operator.url)

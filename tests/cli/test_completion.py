@@ -1,0 +1,152 @@
+"""Completion in real shells: commands, flags, names from the cluster; and nothing when that is not possible."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.documents import Daemon, answering, run
+from tests.cli.running import PROGRAM
+
+needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="COMPLETION IN ZSH NOT TESTED: there is no zsh")
+BASH = """
+source {script}
+COMP_WORDS=({words} "{last}"); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_controllerctl_completion controllerctl
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+# A shell of its own that presses tab: zsh's completion works on a terminal only.
+ZSH = """
+zmodload zsh/zpty
+zpty shell zsh -f
+zpty -w shell 'PS1=; autoload -U compinit; compinit -D -u; setopt no_beep; unsetopt zle_bracketed_paste 2>/dev/null'
+zpty -w shell 'zstyle ":completion:*" list-separator "--"; stty cols 200; source {script}; echo REA''DY'
+zpty -r shell line '*READY*'
+zpty -w -n shell $'{words} {last}\\t'
+zpty -r shell line '*{expected}*'
+print -r -- "$line"
+zpty -d shell
+"""
+
+
+@pytest.fixture
+def daemon() -> Daemon:
+    """A leader."""
+    return Daemon()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, daemon: Daemon) -> Iterator[dict[str, str]]:
+    """A controllerctl on the path, a cache of the test's own, and a daemon."""
+    program = tmp_path / "bin" / "controllerctl"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{PROGRAM}\n")
+    program.chmod(0o755)
+    with answering(daemon) as url:
+        yield os.environ | {
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "CONTROLLERCTL_API": url,
+            "HOME": str(tmp_path),
+        }
+
+
+def script_for(shell: str, folder: Path) -> Path:
+    """What ``controllerctl completion`` prints, in a file."""
+    path = folder / f"completion.{shell}"
+    path.write_text(run("completion", shell).out)
+    return path
+
+
+def in_bash(typed: str, environment: dict[str, str], folder: Path) -> list[str]:
+    """What bash offers for this line."""
+    *words, last = typed.split(" ")
+    text = BASH.format(script=script_for("bash", folder), words=" ".join(words), last=last)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", text], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_script_for_each_shell(shell: str) -> None:
+    outcome = run("completion", shell)
+
+    assert outcome.code == 0
+    assert f"_CONTROLLERCTL_COMPLETE=complete_{shell}" in outcome.out
+
+
+def test_another_shell_is_wrong_usage() -> None:
+    assert run("completion", "tcsh").code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("controllerctl get parti", ["partitions"]),
+        ("controllerctl get topics --topic pay", ["payments"]),
+        ("controllerctl describe topic p", ["payments"]),
+        ("controllerctl describe partition payments-", ["payments-7"]),
+        ("controllerctl describe broker ", ["3", "5"]),
+        ("controllerctl why pay", ["payments"]),
+        ("controllerctl why nothing", []),
+    ],
+)
+def test_bash_offers_commands_and_names(
+    environment: dict[str, str], tmp_path: Path, typed: str, offered: list[str]
+) -> None:
+    assert in_bash(typed, environment, tmp_path) == offered
+
+
+@needs_zsh
+@pytest.mark.parametrize(("typed", "completed"), [("describe topic pay", "payments"), ("exit-c", "exit-codes")])
+def test_zsh_completes_commands_and_names(
+    environment: dict[str, str], tmp_path: Path, typed: str, completed: str
+) -> None:
+    *words, last = f"controllerctl {typed}".split(" ")
+    text = ZSH.format(script=script_for("zsh", tmp_path), words=" ".join(words), last=last, expected=completed)
+
+    command = ["zsh", "-f", "-c", text]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
+
+    assert completed in done.stdout, done.stdout + done.stderr
+
+
+def test_names_are_asked_once_and_kept_for_some_seconds(
+    daemon: Daemon, environment: dict[str, str], tmp_path: Path
+) -> None:
+    for _ in range(2):
+        assert in_bash("controllerctl why p", environment, tmp_path) == ["payments"]
+
+    assert daemon.asked == ["/v1/topics?topic=p%2A&limit=200"]
+
+
+def test_what_is_kept_is_nobody_elses_business(environment: dict[str, str], tmp_path: Path) -> None:
+    in_bash("controllerctl why p", environment, tmp_path)
+
+    assert (tmp_path / "cache" / "controllerctl").stat().st_mode & 0o077 == 0
+
+
+def test_a_daemon_that_is_gone_is_passed_over_in_silence(environment: dict[str, str], tmp_path: Path) -> None:
+    assert in_bash("controllerctl why p", environment | {"CONTROLLERCTL_API": "http://127.0.0.1:1"}, tmp_path) == []
+
+
+def test_a_daemon_that_hangs_is_given_up_at_once(environment: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        api = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert in_bash("controllerctl why p", environment | {"CONTROLLERCTL_API": api}, tmp_path) == []
+
+
+def test_contexts_are_offered(environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "config" / "controllerctl" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[contexts.prod]\napi = "http://h:1"\n[contexts.stage]\napi = "http://h:2"\n')
+
+    assert in_bash("controllerctl --context p", environment, tmp_path) == ["prod"]

@@ -1,0 +1,283 @@
+"""The checks of the doctor: each finds what it is for, and says what helps."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from cli.doctor.cluster import check_all
+from cli.doctor.facts import Facts, Knock, Sight, View
+from cli.doctor.network import knock, look
+from cli.doctor.znodes import check_znodes
+from controllerd.status.schema.common import Check, Health
+from controllerd.status.schema.status import (
+    AuditStatus,
+    BrokerStatus,
+    DeletionStatus,
+    HolderStatus,
+    ListenerStatus,
+    PartitionCounts,
+    Quarantined,
+    QueueStatus,
+    SessionStatus,
+    Status,
+    Uncovered,
+)
+from controllerd.status.schema.why import Finding, FindingList
+from controllerd.zk import paths
+from controllerd.zk.access import Node
+from controllerd.zk.pictures import Picture
+from controllerd.zk.survey import Stamped, Survey
+from tests.cli.documents import AT, AT_MS, PARTITION, STATUS, run
+from tests.status.fake_controller import FakeController, serving
+from tests.wire.test_connection import server
+from tests.wire.test_metadata import answer as metadata_answer
+
+HOLDER = HolderStatus(node_id=1, kind="controllerd", instance="us", since=AT, since_ms=AT_MS)
+WELL = Status(
+    role="active",
+    reason="elected with epoch 12",
+    node_id=1,
+    instance="us",
+    version="1",
+    holder=HOLDER,
+    zookeeper=SessionStatus(state="connected", session_id="0x1", generation=1),
+    queue=QueueStatus(depth=0, oldest_age_s=0, current_event=None, current_number=None, current_running_s=0),
+    counts=PartitionCounts(topics=1, partitions=1, offline=0, under_replicated=0, non_preferred=0, waiting=0),
+    brokers=[STATUS],
+    quarantined=[],
+    audit=AuditStatus(records_written=5, records_lost=0, trouble=None),
+)
+VIEW = View(WELL, "cluster-1", [], 0, [], 0)
+
+
+def node(content: object) -> Node:
+    """A znode with this JSON."""
+    return Node(json.dumps(content).encode(), 0, 1)
+
+
+def topic(topic_id: str, **partitions: list[int]) -> Node:
+    """A topic's znode."""
+    return node(
+        {
+            "version": 3,
+            "topic_id": topic_id,
+            "partitions": {name[1:]: replicas for name, replicas in partitions.items()},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def registration(port: int) -> bytes:
+    """A broker's."""
+    content = {"version": 4, "host": "h", "port": port, "jmx_port": -1, "timestamp": str(AT_MS)}
+    content |= {"endpoints": [f"PLAINTEXT://h:{port}"], "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}}
+    return json.dumps(content).encode()
+
+
+NODES = {
+    "/brokers/topics/t": topic("mZ0sXkq3TLuXkKkZ1nQ3Yg", p0=[1, 2]),
+    "/controller": node({"version": 1, "brokerid": 1, "timestamp": str(AT_MS), "instance": "us"}),
+}
+CHILDREN = {paths.BROKER_TOPICS: ("t",), paths.BROKER_IDS: ("3",)}
+SOUND = Survey(
+    Picture(NODES, CHILDREN), {"/brokers/ids/3": Stamped(registration(9092), AT_MS, AT_MS)}, ["t"], [1.0] * 50
+)
+FACTS = Facts(
+    now_ms=AT_MS,
+    survey=SOUND,
+    view=VIEW,
+    is_daemon=True,
+    health=Health(ok=True, degraded=False, checks=[]),
+    knocks=[Knock("broker 3", "PLAINTEXT", "kafka3:9092", None)],
+)
+
+
+def with_nodes(children: Mapping[str, tuple[str, ...]] | None = None, **nodes: Node) -> Survey:
+    """The sound survey with more znodes; a path's slashes are written as double underscores."""
+    added = {"/" + name.replace("__", "/"): content for name, content in nodes.items()}
+    return replace(SOUND, picture=Picture(NODES | added, {**CHILDREN, **(children or {})}))
+
+
+def reassign(*moves: tuple[str, int, list[int]]) -> Node:
+    """``/admin/reassign_partitions``."""
+    wanted = [{"topic": topic, "partition": partition, "replicas": replicas} for topic, partition, replicas in moves]
+    return node({"version": 1, "partitions": wanted})
+
+
+def of(findings: Iterator[Finding], check: str) -> Finding:
+    """The finding of one check."""
+    return next(finding for finding in findings if finding.check == check)
+
+
+def test_where_all_is_well_every_check_says_so() -> None:
+    findings = list(check_all(FACTS))
+
+    assert {finding.severity for finding in findings} == {"ok"}
+    assert len(findings) >= 14
+
+
+TWINS = {paths.BROKER_TOPICS: ("t", "u")}
+BROKERS = {path: Stamped(registration(9092), AT_MS, AT_MS) for path in ("/brokers/ids/3", "/brokers/ids/4")}
+SICK_ZNODES = {
+    "no partition": (
+        with_nodes(admin__reassign_partitions=reassign(("t", 9, [1]))),
+        "zombie-reassignments",
+        "t-9",
+    ),
+    "missing topic": (with_nodes(admin__reassign_partitions=reassign(("x", 0, [1]))), "zombie-reassignments", "x-0"),
+    "done": (with_nodes(admin__reassign_partitions=reassign(("t", 0, [1, 2]))), "zombie-reassignments", "done already"),
+    "nonsense": (with_nodes(admin__reassign_partitions=node([])), "zombie-reassignments", "cannot be understood"),
+    "config": (replace(SOUND, configured_topics=["ghost", "t"]), "orphan-topics", "configs without a topic: ghost"),
+    "marker": (with_nodes({paths.DELETE_TOPICS: ("gone",)}), "orphan-topics", "deletions of what is not there: gone"),
+    "empty": (with_nodes(TWINS, brokers__topics__u=topic("nZ0sXkq3TLuXkKkZ1nQ3Yg")), "orphan-topics", "partitions: u"),
+    "topic ids": (
+        with_nodes(TWINS, brokers__topics__u=topic("mZ0sXkq3TLuXkKkZ1nQ3Yg", p0=[1])),
+        "duplicate-ids",
+        "topics t, u share the id",
+    ),
+    "addresses": (replace(SOUND, stamped=BROKERS), "duplicate-ids", "brokers 3, 4 share the address h:9092"),
+    "skew": (
+        replace(SOUND, stamped={"/brokers/ids/3": Stamped(registration(9092), AT_MS - 60_000, AT_MS)}),
+        "clock-skew",
+        "/brokers/ids/3 is 1m00s ahead of ZooKeeper",
+    ),
+    "tomorrow": (
+        replace(SOUND, stamped={"/controller": Stamped(b"{}", AT_MS, AT_MS + 3_600_000)}),
+        "clock-skew",
+        "ZooKeeper's clock is 1h00m ahead",
+    ),
+    "slow": (replace(SOUND, read_ms=[1.0] * 49 + [900.0]), "zookeeper-latency", "p99 900.0 ms"),
+}
+
+
+@pytest.mark.parametrize("case", SICK_ZNODES)
+def test_what_is_wrong_in_zookeeper_is_found(case: str) -> None:
+    survey, check, says = SICK_ZNODES[case]
+
+    finding = of(check_znodes(survey, AT_MS), check)
+
+    assert finding.severity in {"warning", "critical"}
+    assert says in finding.detail
+    assert finding.hint
+
+
+def test_a_reassignment_that_is_under_way_is_no_zombie() -> None:
+    survey = with_nodes(admin__reassign_partitions=reassign(("t", 0, [2, 3])))
+
+    assert of(check_znodes(survey, AT_MS), "zombie-reassignments").severity == "ok"
+
+
+def seen(**changes: object) -> Facts:
+    """The sound facts with another status."""
+    return replace(FACTS, view=replace(VIEW, status=msgspec.structs.replace(WELL, **changes)))
+
+
+OTHER = msgspec.structs.replace(HOLDER, node_id=2, kind="broker", instance=None)
+DEAD = msgspec.structs.replace(STATUS, error="refused")
+NOBODY = replace(SOUND, picture=Picture({}, CHILDREN))
+HELD = DeletionStatus(topic="old", has_begun=True, held_up_by="offline replicas", deleting=[])
+SICK = {
+    "two": (seen(holder=OTHER), "two-controllers", "/controller names 1"),
+    "believes": (replace(seen(holder=OTHER), survey=None), "two-controllers", "believes to lead"),
+    "sees another": (replace(FACTS, sights=[Sight(3, 1), Sight(4, 2)]), "two-controllers", "broker 4 sees 2"),
+    "sees none": (replace(FACTS, sights=[Sight(3, -1)]), "two-controllers", "broker 3 sees none"),
+    "nobody": (replace(FACTS, survey=NOBODY), "two-controllers", "nobody leads"),
+    "offline": (
+        replace(FACTS, view=replace(VIEW, offline=[PARTITION], offline_total=9)),
+        "offline-partitions",
+        "9 pa",
+    ),
+    "min isr": (
+        replace(FACTS, view=replace(VIEW, under_min_isr=[PARTITION], under_min_isr_total=1)),
+        "isr-below-min",
+        "payments-7",
+    ),
+    "quarantine": (seen(quarantined=[Quarantined(path="/x", reason="not JSON")]), "quarantine", "/x (not JSON)"),
+    "deletion": (seen(deletions=[HELD]), "deletions", "old (offline replicas)"),
+    "uncovered": (seen(uncovered=[Uncovered(listener="EXT", reason="no")]), "listeners-of-controller", "EXT (no)"),
+    "audit": (seen(audit=AuditStatus(records_written=1, records_lost=0, trouble="no space")), "audit", "no space"),
+    "lost": (seen(audit=AuditStatus(records_written=1, records_lost=7, trouble=None)), "audit", "7 records"),
+    "requests": (seen(brokers=[DEAD]), "control-requests", "broker 3 (refused)"),
+    "listener": (
+        replace(FACTS, knocks=[Knock("broker 3", "L", "h:1", "refused")]),
+        "listeners",
+        "L h:1 (refused)",
+    ),
+    "unwell": (
+        replace(FACTS, health=Health(ok=False, degraded=False, checks=[Check(name="queue", ok=False, detail="stuck")])),
+        "daemon",
+        "queue: stuck",
+    ),
+    "gone": (replace(FACTS, is_daemon=False, no_daemon="no daemon answers"), "daemon", "no daemon answers"),
+}
+
+
+@pytest.mark.parametrize("case", SICK)
+def test_what_is_wrong_with_the_cluster_is_found(case: str) -> None:
+    facts, check, says = SICK[case]
+
+    finding = of(check_all(facts), check)
+
+    assert finding.severity in {"warning", "critical"}
+    assert says in finding.detail
+    assert finding.hint
+
+
+def test_what_cannot_be_checked_is_said_and_is_no_trouble() -> None:
+    findings = list(check_all(replace(FACTS, survey=None, no_survey="nobody said where it is")))
+
+    assert {one.severity for one in findings} == {"ok", "unknown"}
+    assert all(one.hint == "name ZooKeeper, too: --zk HOSTS" for one in findings if one.severity == "unknown")
+
+
+def test_a_listener_that_answers_and_one_that_does_not_are_told_apart() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as alive:
+        ports = (alive.getsockname()[1], 1)
+        where = [ListenerStatus(name="L", host="127.0.0.1", port=port, security_protocol="PLAINTEXT") for port in ports]
+        found = knock([msgspec.structs.replace(STATUS, listeners=where)])
+
+    assert [bool(one.error) for one in found] == [False, True]
+
+
+def test_brokers_that_agree_are_counted_and_those_that_say_nothing_are_not() -> None:
+    facts = replace(FACTS, sights=[Sight(3, 1), Sight(4, 1), Sight(5, None)])
+
+    finding = of(check_all(facts), "two-controllers")
+
+    assert (finding.severity, finding.detail.endswith(", and 2 brokers say so")) == ("ok", True)
+
+
+async def test_each_broker_with_a_plain_listener_is_asked_who_the_controller_is() -> None:
+    def listening(broker: int, port: int, protocol: str) -> BrokerStatus:
+        listener = ListenerStatus(name="L", host="127.0.0.1", port=port, security_protocol=protocol)
+        return msgspec.structs.replace(STATUS, id=broker, listeners=[listener])
+
+    async with server(metadata_answer) as peer:
+        brokers = [listening(3, peer.port, "PLAINTEXT"), listening(4, 1, "PLAINTEXT"), listening(5, peer.port, "SSL")]
+        found = await asyncio.to_thread(look, brokers)
+
+    assert found == [Sight(3, 2_000_000_000), Sight(4, None)]
+
+
+async def test_a_daemon_alone_is_examined() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    async with serving(controller) as url:
+        outcome = await asyncio.to_thread(run, "doctor", "--api", url, "-o", "json")
+
+    found = msgspec.json.decode(outcome.out, type=FindingList)
+    severities = {one.check: one.severity for one in found.items}
+    assert outcome.code == 1
+    assert severities["offline-partitions"] == severities["control-requests"] == "critical"
+    assert severities["zombie-reassignments"] == "unknown"
+    assert found.items[0].severity == "critical"
+
+
+def test_neither_daemon_nor_zookeeper_is_unreachable() -> None:
+    assert run("doctor", "--api", "http://127.0.0.1:1").code == 69

@@ -1,0 +1,115 @@
+"""What every verb shares: the plan, the question, the following, and the exit code of how it ended."""
+
+import io
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import typer
+
+from cli.exit_codes import CliError, ExitCode
+from cli.operations import Operation, progress_line, run
+from cli.settings import Settings
+from cli.units import human_bytes, parse_bytes
+from controllerd.status.schema.status import StatusResponse
+from controllerd.status.schema.tasks import TaskItem, TaskResponse
+from controllerd.status.schema.verbs import ElectionRequest
+from tests.cli.documents import META, TASK, Daemon, answering
+from tests.cli.test_doctor import WELL
+
+ELECTION = Operation("/v1/elections", ElectionRequest(type="preferred", all=True), "preferred election")
+ITEMS = [TaskItem(subject="payments-7", state="planned", detail="5 -> 3")]
+
+
+def ended(state: str) -> Daemon:
+    """A daemon whose operation ends like this; the plan and the beginning are answered alike."""
+    task = msgspec.structs.replace(TASK, state=state, items=ITEMS, items_total=1, percent=None, eta_seconds=None)
+    running = msgspec.structs.replace(task, state="running")
+    status = StatusResponse(meta=META, status=WELL)
+    documents: dict[str, msgspec.Struct] = {
+        "/v1/status": status,
+        "/v1/elections": TaskResponse(meta=META, task=running),
+        "/v1/tasks/t1": TaskResponse(meta=META, task=task),
+    }
+    return Daemon(documents)
+
+
+@pytest.fixture
+def daemon() -> Daemon:
+    """One whose operation is done when it is looked at."""
+    return ended("done")
+
+
+@pytest.fixture
+def api(daemon: Daemon) -> Iterator[str]:
+    """Its address."""
+    with answering(daemon) as url:
+        yield url
+
+
+def test_it_is_planned_shown_done_and_followed(daemon: Daemon, api: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(Settings(api=api, assume_yes=True), ELECTION)
+
+    out, err = capsys.readouterr()
+    assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true", "/v1/elections", "/v1/tasks/t1"]
+    assert [key is not None for key in daemon.keys] == [False, True]
+    assert "payments-7  planned  5 -> 3" in err
+    assert out.splitlines()[-1] == "reassign: done; 12 of 40 partitions moved"
+
+
+def test_a_dry_run_ends_with_the_plan(daemon: Daemon, api: str) -> None:
+    run(Settings(api=api, dry_run=True), ELECTION)
+
+    assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
+
+
+def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    with pytest.raises(CliError) as refused:
+        run(Settings(api=api), ELECTION)
+
+    assert (refused.value.code, len(daemon.keys)) == (ExitCode.DECLINED, 1)
+
+
+@pytest.mark.parametrize(("state", "code"), [("partial", 5), ("failed", 4), ("lost", 4)])
+def test_what_did_not_end_well_has_its_exit_code(state: str, code: int) -> None:
+    with answering(ended(state)) as url, pytest.raises(typer.Exit) as left:
+        run(Settings(api=url, assume_yes=True), ELECTION)
+
+    assert left.value.exit_code == code
+
+
+def test_whoever_does_not_wait_is_told_that_it_continues(api: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(Settings(api=api, assume_yes=True), ELECTION, wait=False)
+
+    assert "it continues: controllerctl get tasks shows how far t1 is" in capsys.readouterr().err
+
+
+def test_another_cluster_is_refused(daemon: Daemon, api: str) -> None:
+    with pytest.raises(CliError) as refused:
+        run(Settings(api=api, assume_yes=True, expected_cluster_id="other", context="prod"), ELECTION)
+
+    assert (refused.value.code, daemon.keys) == (ExitCode.OTHER_CLUSTER, [])
+
+
+def test_progress_is_a_line_with_percent_and_what_is_left() -> None:
+    assert progress_line(TASK) == "reassign: 42.0%, 3m10s left: 12 of 40 partitions moved"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1000", 1000), ("50MB", 50_000_000), ("1.5GiB", 1_610_612_736), ("5MB/s", 5_000_000)],
+)
+def test_sizes_have_units(text: str, number: int) -> None:
+    assert parse_bytes(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1", "1 X"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no size"):
+        parse_bytes(text)
+
+
+def test_sizes_are_shown_for_people() -> None:
+    assert [human_bytes(number) for number in (5, 1536, 20 * 1024**3)] == ["5 B", "1.5 KiB", "20 GiB"]
