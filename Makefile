@@ -7,6 +7,9 @@ ARGS ?=
 SEEDS ?= 2000
 FRAMES ?= 200000
 FAST := not real and not chaos
+DESTDIR ?=
+PREFIX ?= /usr/local
+VENV ?= /opt/controllerd/venv
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -14,11 +17,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Progress bars for people; a quiet log for machines.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 
+LIB = $(DESTDIR)$(PREFIX)/lib
+SHARE = $(DESTDIR)$(PREFIX)/share
+VENV_PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --no-input
+
 PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-replay chaos lock clean setup
+.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-replay chaos lock clean setup install install-files install-venv man
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -84,12 +91,50 @@ ifeq ($(strip $(ARGS)),)
 	$(BIN)/python -m bench.replay --engines local
 endif
 
+bench-http: $(READY) ## How long readers wait at 100,000 partitions, and events for readers (two minutes).
+	$(BIN)/python -m bench.http $(ARGS)
+
 bench-audit: $(READY) ## What the audit log costs at 100,000 partitions: off, summary, normal, full (half an hour).
 	$(BIN)/python -m bench.audit $(ARGS)
 
 bench-replay: $(READY) ## Speed and memory of a replay: BENCH_SIZES=n,n records, BENCH_ENGINES=local,spark.
 	$(BIN)/python -m bench.replay $(if $(BENCH_SIZES),--sizes $(BENCH_SIZES)) \
 		$(if $(BENCH_ENGINES),--engines $(BENCH_ENGINES)) $(ARGS)
+
+man: $(READY) ## Renew the man pages and the configuration reference from the code.
+	$(BIN)/python docs/man_pages.py
+	$(BIN)/python docs/configuration.py
+
+install: install-venv install-files ## Install for systemd: VENV=/opt/controllerd/venv, PREFIX=/usr/local, DESTDIR= for packages.
+
+# A virtual environment knows its own path, so it is made where it will be used, and never below DESTDIR.
+install-venv: $(READY)
+ifeq ($(strip $(DESTDIR)),)
+	@echo "[1/3] virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "[2/3] locked dependencies (about 700 MB, most of it pyspark; one to a few minutes)"
+	@$(VENV_PIP) install $(QUIET) --require-hashes -r requirements-build.lock
+	@$(VENV_PIP) install $(QUIET) --require-hashes --no-build-isolation -r requirements.lock
+	@echo "[3/3] controllerd itself"
+	@$(VENV_PIP) install $(QUIET) --no-deps --no-build-isolation --force-reinstall .
+else
+	@echo "make: DESTDIR is set: no virtual environment; make it on the machine that it is for: make install-venv" >&2
+endif
+
+install-files: $(READY)
+	install -d $(LIB)/systemd/system $(LIB)/sysusers.d $(LIB)/tmpfiles.d $(SHARE)/doc/controllerd \
+		$(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d \
+		$(SHARE)/man/man1 $(SHARE)/man/man5 $(SHARE)/man/man8
+	for unit in systemd/*@.*; do \
+		sed 's|/opt/controllerd/venv|$(VENV)|' "$$unit" > "$(LIB)/systemd/system/$${unit#systemd/}"; done
+	install -m 644 systemd/controllerd.sysusers $(LIB)/sysusers.d/controllerd.conf
+	install -m 644 systemd/controllerd.tmpfiles $(LIB)/tmpfiles.d/controllerd.conf
+	install -m 644 systemd/example.toml $(SHARE)/doc/controllerd/example.toml
+	for section in 1 5 8; do install -m 644 docs/man/*.$$section $(SHARE)/man/man$$section; done
+	$(BIN)/controllerctl completion bash > $(SHARE)/bash-completion/completions/controllerctl
+	$(BIN)/controllerctl completion zsh > $(SHARE)/zsh/site-functions/_controllerctl
+	$(BIN)/controllerctl completion fish > $(SHARE)/fish/vendor_completions.d/controllerctl.fish
+	@echo "next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload"
 
 # pip-compile runs apart from .venv: its own dependencies are nobody else's.
 lock: $(READY) ## Renew both lock files (minutes: it hashes every wheel of every platform).

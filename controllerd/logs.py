@@ -1,13 +1,19 @@
-"""The daemon's own log: readable on a terminal, JSON lines elsewhere, with priorities under systemd."""
+"""The daemon's own log: readable on a terminal, JSON lines elsewhere, entries with fields in systemd's journal."""
 
 import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Final, Literal, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from controllerd.journal import SOCKET, Journal
+from controllerd.journal_fields import fields_of, readable
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
@@ -15,17 +21,27 @@ Format = Literal["auto", "console", "json"]
 _PRIORITIES: Final = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 """Syslog priorities, as sd-daemon(3) reads them from the head of a line."""
 
+_FORMAT_EXCEPTIONS: Final[list[Processor]] = [structlog.processors.format_exc_info]
+
 
 def configure_logging(
-    level: Level, log_format: Format = "auto", *, stream: TextIO | None = None, env: Mapping[str, str] | None = None
+    level: Level,
+    log_format: Format = "auto",
+    *,
+    stream: TextIO | None = None,
+    env: Mapping[str, str] | None = None,
+    journal: Path = SOCKET,
 ) -> None:
-    """Send our log, and warnings of the libraries, to ``stream`` (standard error unless given)."""
+    """Send our log, and warnings of the libraries, to ``stream`` (standard error unless given).
+
+    Where that is the stream to systemd's journal, entries go to its socket ``journal`` instead, with their fields.
+    """
     out = sys.stderr if stream is None else stream
     variables = os.environ if env is None else env
     console = log_format == "console" or (log_format == "auto" and out.isatty())
     rendering = _rendering(console=console, colors=out.isatty() and not variables.get("NO_COLOR"))
     if goes_to_journal(out, variables):
-        rendering = [*rendering[:-1], _with_priority(rendering[-1])]
+        rendering = _for_journal(rendering, journal, in_json=log_format == "json")
     minimum = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*_common(), *rendering],
@@ -56,7 +72,40 @@ def _common() -> list[Processor]:
 def _rendering(*, console: bool, colors: bool) -> list[Processor]:
     if console:
         return [structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [*_FORMAT_EXCEPTIONS, structlog.processors.JSONRenderer()]
+
+
+def _for_journal(rendering: list[Processor], path: Path, *, in_json: bool) -> list[Processor]:
+    """Entries with fields; without the socket, lines with a priority, which the stream understands."""
+    *before, last = rendering
+    fallback = _with_priority(last)
+    if not path.is_socket():
+        return [*before, fallback]
+    return [*_FORMAT_EXCEPTIONS, _to_journal(_journal_at(path), last if in_json else readable, fallback)]
+
+
+@cache
+def _journal_at(path: Path) -> Journal:
+    """One socket for the life of the process, however often the log is configured."""
+    return Journal(path)
+
+
+def _to_journal(journal: Journal, renderer: Processor, fallback: Processor) -> Processor:
+    """Sends the entry and drops the line; a line that the journal does not take goes the other way."""
+
+    def send(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        fields = list(fields_of(event))
+        priority = _PRIORITIES.get(str(event.get("level")), _PRIORITIES["info"])
+        text = str(renderer(logger, method, dict(event)))
+        try:
+            journal.send(
+                [("MESSAGE", text), ("PRIORITY", str(priority)), ("SYSLOG_IDENTIFIER", "controllerd"), *fields]
+            )
+        except OSError:
+            return str(fallback(logger, method, event))
+        raise structlog.DropEvent
+
+    return send
 
 
 def _with_priority(renderer: Processor) -> Processor:
@@ -69,9 +118,18 @@ def _with_priority(renderer: Processor) -> Processor:
     return render
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes what is still to be written once the journal has taken its part."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As the library does, but for lines that have gone to the journal."""
+        with suppress(structlog.DropEvent):
+            super().emit(record)
+
+
 def _capture_libraries(out: TextIO, rendering: list[Processor], minimum: int) -> None:
     """kazoo and aiohttp log with the standard library: theirs goes the same way, from warnings up."""
-    handler = logging.StreamHandler(out)
+    handler = _Handler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_common(), structlog.stdlib.add_logger_name],

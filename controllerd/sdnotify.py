@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 from typing import Final, Self
 
@@ -10,6 +11,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _MICROSECONDS: Final = 1_000_000
+_NANOSECONDS_PER_MICROSECOND: Final = 1_000
 
 
 class Notifier:
@@ -40,6 +42,14 @@ class Notifier:
     def watchdog(self) -> None:
         """The event worker has made progress."""
         self._send("WATCHDOG=1")
+
+    def reloading(self) -> None:
+        """The configuration is read anew; ``ready`` ends that."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // _NANOSECONDS_PER_MICROSECOND}")
+
+    def extend_timeout(self, seconds: float) -> None:
+        """The start is under way and may take so much longer, counted from now."""
+        self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * _MICROSECONDS)}")
 
     def stopping(self) -> None:
         """The daemon began to stop."""

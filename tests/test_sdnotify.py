@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ def test_ready_carries_the_status(systemd: socket.socket) -> None:
         (lambda n: n.status("standby\nREADY=1"), b"STATUS=standby READY=1"),
         (lambda n: n.watchdog(), b"WATCHDOG=1"),
         (lambda n: n.stopping(), b"STOPPING=1"),
+        (lambda n: n.extend_timeout(2.5), b"EXTEND_TIMEOUT_USEC=2500000"),
     ],
 )
 def test_each_message_is_one_datagram(systemd: socket.socket, send: object, message: bytes) -> None:
@@ -41,6 +43,16 @@ def test_each_message_is_one_datagram(systemd: socket.socket, send: object, mess
     send(Notifier("notify"))
 
     assert systemd.recv(4096) == message
+
+
+def test_a_reload_carries_the_moment_of_its_beginning(systemd: socket.socket) -> None:
+    before = time.monotonic_ns() // 1000
+
+    Notifier("notify").reloading()
+
+    first, second = systemd.recv(4096).decode().splitlines()
+    assert first == "RELOADING=1"
+    assert before <= int(second.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
 
 
 def test_an_abstract_name_works_too() -> None:

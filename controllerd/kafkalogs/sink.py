@@ -1,0 +1,102 @@
+"""An audit log in front of the audit log that also writes Kafka's own two logs, in a thread of its own."""
+
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+import structlog
+
+from controllerd.kafkalogs.files import Files
+from controllerd.kafkalogs.texts import CONTROLLER, Line
+from controllerd.kafkalogs.wording import Wording
+from controllerd.ports import AuditLog, Clock
+from controllerd.recent import rows_of
+from replay.records import Record
+
+log = structlog.get_logger(__name__)
+
+MAX_ROWS: Final = 500_000
+"""Of partitions in records that wait to be written; beyond that they are left out, which a line says."""
+
+
+class KafkaLogs:
+    """Passes records on, and writes what Kafka's controller would have logged. Never waits for the disk."""
+
+    def __init__(self, audit: AuditLog, clock: Clock, node: int, folder: Path, *, max_rows: int = MAX_ROWS) -> None:
+        """Nothing is written, and nothing opened, before ``start``."""
+        self._audit = audit
+        self._clock = clock
+        self._node = node
+        self._max_rows = max_rows
+        self._queue: SimpleQueue[tuple[int, Record] | None] = SimpleQueue()
+        self._waiting = 0
+        self._written = 0
+        self._left_out = 0
+        self._is_troubled = False
+        self._files = Files(folder)
+        self._wording = Wording(node)
+        self._thread = threading.Thread(target=self._run, name="kafka-logs", daemon=True)
+
+    def start(self) -> None:
+        """Write from now on. :raises OSError: the folder cannot be made."""
+        self._files.make_folder()
+        self._thread.start()
+
+    def record(self, *records: Record) -> None:
+        """Append records."""
+        at_ms = self._clock.now_ms()
+        for record in records:
+            rows = rows_of(record)
+            # Each counter has one writer: the caller's thread, and ours.
+            if self._waiting - self._written + rows > self._max_rows:
+                self._left_out += 1
+                continue
+            self._waiting += rows
+            self._queue.put((at_ms, record))
+        self._audit.record(*records)
+
+    async def accepted(self) -> None:
+        """Wait until the audit log's writer took them."""
+        await self._audit.accepted()
+
+    def close(self, timeout_s: float) -> None:
+        """Write what waits, for so long. Harmless when it was never started."""
+        self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        told = 0
+        while (item := self._queue.get()) is not None:
+            at_ms, record = item
+            lines = list(self._wording.lines(record))
+            if self._left_out > told:
+                lines.append(self._gap(self._left_out - told))
+                told = self._left_out
+            self._write(at_ms, lines)
+            self._written += rows_of(record)
+        self._files.close()
+
+    def _gap(self, records: int) -> Line:
+        text = f"[Controller id={self._node}] Error left out: {records} records, because the disk did not keep up"
+        return Line(CONTROLLER, "ERROR", text, "kafka.controller.KafkaController")
+
+    def _write(self, at_ms: int, lines: list[Line]) -> None:
+        try:
+            for line in lines:
+                self._files.write(at_ms, line)
+            if self._queue.empty():
+                self._files.flush()
+        except OSError as error:
+            self._trouble(error)
+        else:
+            self._is_troubled = False
+
+    def _trouble(self, error: OSError) -> None:
+        self._files.close()
+        if not self._is_troubled:
+            log.error(
+                "logs in Kafka's format cannot be written", reason=str(error), next="free space; it is tried again"
+            )
+        self._is_troubled = True

@@ -1,0 +1,96 @@
+"""The two files of Kafka's format, as the daemon writes them beside its audit log."""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from controllerd.kafkalogs.files import Files
+from controllerd.kafkalogs.sink import KafkaLogs
+from controllerd.kafkalogs.texts import CONTROLLER, Line
+from replay.records import AlarmRecord, Record, TermRecord
+from tests.fakes.audit import RecordingAudit
+
+NODE = 2_000_000_000
+HOUR_MS = 3_600_000
+START_MS = 1_769_829_240_123
+"""2026-01-31T03:14:00.123Z."""
+ELECTED = TermRecord("elected", 7, 12, "controllerd", "")
+ENDS_S = 20.0
+
+
+@dataclass
+class WallClock:
+    """A clock that a test sets."""
+
+    at_ms: int = START_MS
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1000
+
+
+def logged(folder: Path, *records: Record, max_rows: int = 100) -> str:
+    """What stands in controller.log after these records."""
+    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder, max_rows=max_rows)
+    sink.start()
+    sink.record(*records)
+    sink.close(ENDS_S)
+    return (folder / "controller.log").read_text()
+
+
+def test_a_line_has_the_pattern_that_kafka_ships(tmp_path: Path) -> None:
+    assert logged(tmp_path, ELECTED) == (
+        f"[2026-01-31 03:14:00,123] INFO [Controller id={NODE}] {NODE} successfully elected as the controller. "
+        "Epoch incremented to 7 and epoch zk version is now 12 (kafka.controller.KafkaController)\n"
+    )
+
+
+def test_every_record_goes_on_to_the_audit_log(tmp_path: Path) -> None:
+    audit = RecordingAudit()
+    sink = KafkaLogs(audit, WallClock(), NODE, tmp_path, max_rows=1)
+    sink.start()
+
+    sink.record(*[ELECTED] * 50)
+    sink.close(ENDS_S)
+
+    assert audit.records == [ELECTED] * 50
+
+
+def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
+    clock = WallClock()
+    files = Files(tmp_path)
+    line = Line(CONTROLLER, "INFO", "[Controller id=1] Resigned", "kafka.controller.KafkaController")
+    files.write(clock.at_ms, line)
+    files.close()
+    (tmp_path / "controller.log").touch()
+
+    files.write(clock.at_ms + HOUR_MS, line)
+    files.close()
+
+    rolled = [path.name for path in tmp_path.glob("controller.log.*")]
+    assert len(rolled) == 1
+    assert (tmp_path / "controller.log").read_text().startswith("[2026-01-31 04:14:00,123]")
+
+
+def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) -> None:
+    text = logged(tmp_path, *[AlarmRecord("planted", "x")] * 500, max_rows=1)
+
+    assert text.count("Error planted: x") < 500
+    assert "records, because the disk did not keep up" in text
+
+
+def test_a_folder_that_is_gone_is_told_once_and_costs_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder)
+    sink.start()
+    folder.rmdir()
+    with capture_logs() as lines:
+        sink.record(ELECTED, ELECTED)
+        sink.close(ENDS_S)
+
+    assert [line["event"] for line in lines] == ["logs in Kafka's format cannot be written"]
+    assert not any(thread.name == "kafka-logs" for thread in threading.enumerate())

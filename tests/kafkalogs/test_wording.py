@@ -1,0 +1,80 @@
+"""Lines in Kafka's wording, read by the parser of Kafka's own logs: nothing unknown, and the same windows."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from controllerd.kafkalogs.files import formatted
+from controllerd.kafkalogs.wording import Wording
+from replay.facts.engine import Row
+from replay.ingest.kafka.reader import read_logs
+from replay.records import PartitionStateRecord
+from tests.replay.logs import Log
+from tests.replay.true_logs import true_log
+
+Window = tuple[str, int, int, int]
+"""Topic, partition, and the milliseconds from which and until which nobody led it."""
+State = tuple[int, str, int, str]
+"""Milliseconds, topic, partition, and the state from then on."""
+OFFLINE = "OfflinePartition"
+
+
+def written(log: Log, folder: Path) -> list[Path]:
+    """The log as files, a folder for each process."""
+    wordings: dict[tuple[int, str], Wording] = {}
+    for envelope, record in log:
+        writer = (envelope.node, envelope.boot)
+        wording = wordings.setdefault(writer, Wording(envelope.node))
+        for line in wording.lines(record):
+            file = folder / f"{envelope.node}-{envelope.boot}" / line.file
+            file.parent.mkdir(exist_ok=True, parents=True)
+            with file.open("a") as out:
+                out.write(formatted(envelope.ts_ms, line))
+    return sorted(folder.rglob("*.log"))
+
+
+def facts(log: Log, folder: Path) -> list[Row]:
+    """What the parser makes of it."""
+    return list(read_logs(written(log, folder)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_parser_knows_every_line_of_a_whole_story(seed: int, tmp_path: Path) -> None:
+    unknown = [row for row in facts(true_log(seed), tmp_path) if row["kind"] == "unknown_line"]
+
+    assert unknown == []
+
+
+def windows(states: list[State]) -> set[Window]:
+    """The windows that changes of states open, and that end when somebody leads: a deletion is none."""
+    found, began = set(), dict[tuple[str, int], int]()
+    for at_ms, topic, partition, after in states:
+        if after == OFFLINE:
+            began.setdefault((topic, partition), at_ms)
+        elif (start := began.pop((topic, partition), None)) is not None and after == "OnlinePartition":
+            found.add((topic, partition, start, at_ms))
+    return found
+
+
+def told_states(rows: list[Row]) -> list[State]:
+    """The changes of states among facts."""
+    states = [row for row in rows if row["kind"] == "partition_state"]
+    return [msgspec.convert([row[name] for name in ("ts_ms", "topic", "partition", "after")], State) for row in states]
+
+
+def true_states(log: Log) -> list[State]:
+    """The changes of states in the audit log."""
+    return [
+        (envelope.ts_ms, topic, partition, after)
+        for envelope, record in log
+        if isinstance(record, PartitionStateRecord)
+        for topic, partition, after in zip(record.topics, record.partitions, record.after, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_windows_are_those_of_the_audit_log(seed: int, tmp_path: Path) -> None:
+    log = true_log(seed)
+    told, true = windows(told_states(facts(log, tmp_path))), windows(true_states(log))
+    assert sorted(told) == sorted(true)
