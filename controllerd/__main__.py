@@ -1,6 +1,7 @@
 """The ``controllerd`` command: ``run`` the daemon, ``dev`` a whole cluster, or tell the ``demo`` story."""
 
 import os
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -65,23 +66,34 @@ def run(
         "node.data_dir": str(data_dir) if data_dir is not None else None,
         "controller.when_broker_holds": when_broker_holds,
     }
+    load = partial(load_config, config, os.environ, flags, server_properties=from_server_properties)
     try:
-        effective = load_config(config, os.environ, flags, server_properties=from_server_properties)
+        effective = load()
     except ConfigError as error:
         for problem in error.problems:
             typer.echo(f"controllerd: {problem}", err=True)
         raise typer.Exit(EXIT_CONFIG) from None
-    raise typer.Exit(run_daemon(effective))
+    raise typer.Exit(run_daemon(effective, load))
 
 
 @app.command()
 def dev(
+    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real 3.9.1 brokers).")] = (
+        "embedded"
+    ),
+    instances: Annotated[
+        int, typer.Option(min=0, max=9, help="Instances of controllerd; with none a real broker leads.")
+    ] = 1,
     directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
 ) -> None:
-    """Start ZooKeeper, three embedded brokers and controllerd, print their addresses, and run until Ctrl-C."""
+    """Start ZooKeeper, three brokers and controllerd, print their addresses, and run until Ctrl-C.
+
+    What ends meanwhile is started again 30 s later. The ports are 2181, 9092 to 9094, 9095 and 9191 where all of them
+    are free, and any others where not.
+    """
     from controllerd.dev.commands import run_dev
 
-    raise typer.Exit(run_dev(directory))
+    raise typer.Exit(run_dev(brokers, instances, directory))
 
 
 @app.command()

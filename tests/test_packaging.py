@@ -1,6 +1,5 @@
 """The wheel ships our top-level names and nothing else, and the pure modules need nothing but Python."""
 
-import configparser
 import importlib.metadata
 import re
 import shutil
@@ -22,7 +21,6 @@ NOT_SHIPPED: Final = frozenset({"bench", "tests"})
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS: Final = ("requirements.lock", "requirements-build.lock")
 PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
-UNIT: Final = ROOT / "systemd" / "controllerd@.service"
 
 
 @pytest.fixture(scope="module")
@@ -139,29 +137,3 @@ def test_a_pure_module_needs_nothing_installed(module: str) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-
-
-def unit_settings() -> configparser.ConfigParser:
-    """The unit as sections; a repeated key keeps its last value."""
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
-    parser.read(UNIT)
-    return parser
-
-
-def test_the_unit_is_restarted_by_its_watchdog_but_not_for_a_wrong_configuration() -> None:
-    service = unit_settings()["Service"]
-
-    assert (service["Type"], service["NotifyAccess"], service["Restart"]) == ("notify", "main", "on-failure")
-    assert service["WatchdogSec"] == "15s"
-    assert service["RestartPreventExitStatus"].split() == ["2", "64", "78"]
-
-
-def test_the_unit_stays_hardened(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed: the exposure of the unit is not measured")
-    unit = shutil.copy(UNIT, tmp_path / "controllerd@prod.service")
-
-    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", str(unit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout[-400:] + done.stderr

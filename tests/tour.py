@@ -12,7 +12,7 @@ from controllerd.core.model import BrokerId, Features, TopicPartition
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.core.topic_creation import TopicWish
-from events import admin, cluster, elections, reassignments, responses, topics
+from events import admin, cluster, elections, operator, reassignments, responses, topics
 from events.base import Event
 from replay.records import EventBegin, EventEnd, Record, RequestRecord, ZkWriteRecord
 from tests.fakes.requester import ALICE
@@ -25,7 +25,8 @@ _SHAPES: Final = (
     (re.compile(r"^/brokers/topics/[^/]+/partitions/\d+$"), "/brokers/topics/…/partitions/…"),
     (re.compile(r"^/brokers/topics/[^/]+/partitions$"), "/brokers/topics/…/partitions"),
     (re.compile(r"^/([a-z_/]+)/(?:isr_change|log_dir_event|config_change)_\d+$"), r"/\1/…"),
-    (re.compile(r"^/(brokers/topics|config/topics|admin/delete_topics|controllerd/owed_deletions)/[^/]+$"), r"/\1/…"),
+    (re.compile(r"^/(brokers/topics|config/(?:topics|brokers)|admin/delete_topics)/[^/]+$"), r"/\1/…"),
+    (re.compile(r"^/(controllerd/owed_deletions)/[^/]+$"), r"/\1/…"),
 )
 
 
@@ -76,7 +77,7 @@ async def tour() -> dict[str, Effects]:
 
 async def _stories() -> list[Record]:
     """What no trace has: the role, configurations, quarantine, features, brokers that never return."""
-    return [*await _role(), *await _cluster(), *await _topics(), *await _old_protocol()]
+    return [*await _role(), *await _cluster(), *await _topics(), *await _operators(), *await _old_protocol()]
 
 
 async def _small(features: Features | None = None) -> World:
@@ -139,6 +140,29 @@ async def _topics() -> list[Record]:
     await world.call(admin.DeleteTopics(by, ("payments",)))
     password = ScramCredential(1, 4096, b"salt", b"salted password")
     await world.call(admin.AlterScram(by, {"alice": ScramChange(upsertions=(password,))}))
+    return list(world.audit.records)
+
+
+async def _operators() -> list[Record]:
+    """Pauses that end by themselves and by hand, a drained broker, a throttle that is taken away."""
+    world = await _small()
+    until_ms = world.clock.now_ms() + 60_000
+    await world.call(operator.Pause("deletions", until_ms, "a tour", "alice"))
+    world.tree.put("/admin/delete_topics/orders")
+    await world.settle()
+    await world.call(operator.Pause("auto-rebalance", until_ms + 1, "a tour", "alice"))
+    await world.call(operator.Resume("auto-rebalance", "a tour", "alice"))
+    world.tree.remove("/admin/delete_topics/orders")
+    world.clock.now += 60
+    await _put(world, operator.PauseCheck(until_ms))
+    one, moved = BrokerId(1), TopicPartition("orders", 1)
+    await world.call(operator.DrainBroker(one, leaders_only=True, reason="a tour", by="alice"))
+    targets = {moved: (BrokerId(3), one)}
+    await world.call(operator.ThrottleReassignments(1_000_000, targets, "alice"))
+    await world.call(reassignments.ApiPartitionReassignment(ALICE, dict(targets)))
+    await world.call(reassignments.ApiPartitionReassignment(ALICE, {moved: None}))
+    await _put(world, operator.ThrottleCheck())
+    await world.call(operator.DrainBroker(one, leaders_only=False, reason="a tour", by="alice"))
     return list(world.audit.records)
 
 

@@ -13,7 +13,7 @@ from controllerd.dev.ensemble import EmbeddedEnsemble
 from controllerd.dev.kafka import KafkaBroker
 from controllerd.dev.kafka_jars import class_path
 from controllerd.dev.observe import ZooKeeperObserver, ZooKeeperView
-from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, ReservedPort
 from controllerd.dev.processes import ChildProcess
 from controllerd.dev.proxy import TcpProxy
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
@@ -37,6 +37,11 @@ class ClusterBroker(Protocol):
     @property
     def port(self) -> int:
         """Its port on the loopback."""
+        ...
+
+    @property
+    def process(self) -> ChildProcess:
+        """The process itself."""
         ...
 
     @property
@@ -85,8 +90,10 @@ class ZooKeeperServers(Protocol):
 class EmbeddedBroker:
     """The reference broker as a process."""
 
-    def __init__(self, broker_id: int, zookeeper_connect: str, directory: Path, session_timeout_ms: int) -> None:
-        self._port = ReservedPort()
+    def __init__(
+        self, broker_id: int, zookeeper_connect: str, directory: Path, session_timeout_ms: int, port: int = 0
+    ) -> None:
+        self._port = ReservedPort(port)
         command = [sys.executable, "-P", "-m", "broker", "--id", str(broker_id), "--zookeeper", zookeeper_connect]
         command += ["--listener", f"PLAINTEXT://{self._port.address}", "--data-dir", str(directory / "data")]
         command += ["--session-timeout-ms", str(session_timeout_ms)]
@@ -96,6 +103,11 @@ class EmbeddedBroker:
     def port(self) -> int:
         """Its port on the loopback."""
         return self._port.port
+
+    @property
+    def process(self) -> ChildProcess:
+        """The process itself."""
+        return self._process
 
     @property
     def running(self) -> bool:
@@ -195,12 +207,14 @@ async def open_cluster(
     proxy: Callable[[str], TcpProxy] | None = None,
     servers: Callable[[Path], EmbeddedZooKeeper | EmbeddedEnsemble] = EmbeddedZooKeeper,
     settings: Mapping[str, str] | None = None,
+    ports: Ports = ANY_PORTS,
 ) -> AsyncIterator[DevCluster]:
     """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
 
     ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between each instance and
     the one ZooKeeper server; it lives in the loop of the caller, who must not block it. ``servers`` makes ZooKeeper.
-    ``settings`` are variables of the configuration of every instance, ``CONTROLLERD__SECTION__KEY``.
+    ``settings`` are variables of the configuration of every instance, ``CONTROLLERD__SECTION__KEY``. ``ports`` are
+    those of the brokers and instances; ZooKeeper's is up to ``servers``.
 
     :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
     """
@@ -219,9 +233,12 @@ async def open_cluster(
             directory,
             controller_session_ms or SESSION_MS[kind],
             settings or {},
+            ports,
         )
         await _start_controllers(stack, controllers, tell)
-        brokers = {n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {})) for n in BROKER_IDS}
+        brokers = {
+            n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {}), ports.broker(n)) for n in BROKER_IDS
+        }
         await _start_brokers(stack, kind, brokers, tell)
         yield DevCluster(kind, directory, zookeeper, observer, brokers, controllers, proxies)
         tell("stopping")
@@ -234,17 +251,24 @@ async def _open_proxies(
 
 
 def _controllers(
-    connects: Mapping[int, str], directory: Path, session_ms: int, settings: Mapping[str, str]
+    connects: Mapping[int, str], directory: Path, session_ms: int, settings: Mapping[str, str], ports: Ports
 ) -> list[ControllerProcess]:
     return [
         ControllerProcess(
-            node_id, connect, directory / f"controllerd-{number}", session_timeout_ms=session_ms, settings=settings
+            node_id,
+            connect,
+            directory / f"controllerd-{number}",
+            session_timeout_ms=session_ms,
+            settings=settings,
+            ports=ports.instance(number),
         )
         for number, (node_id, connect) in enumerate(connects.items())
     ]
 
 
 async def _start_controllers(stack: AsyncExitStack, controllers: Sequence[ControllerProcess], tell: Tell) -> None:
+    if not controllers:
+        return
     tell(f"starting controllerd ({len(controllers)} instance{'s' if len(controllers) > 1 else ''})")
     for controller in controllers:
         stack.push_async_callback(controller.close)
@@ -262,9 +286,9 @@ async def _start_brokers(
 
 
 def _broker(
-    kind: BrokerKind, broker_id: int, connect: str, directory: Path, overrides: Mapping[str, str]
+    kind: BrokerKind, broker_id: int, connect: str, directory: Path, overrides: Mapping[str, str], port: int
 ) -> ClusterBroker:
     home = directory / f"broker-{broker_id}"
     if kind == "embedded":
-        return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind])
-    return RealBroker(broker_id, connect, home, overrides={"min.insync.replicas": "2", **overrides})
+        return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind], port)
+    return RealBroker(broker_id, connect, home, overrides={"min.insync.replicas": "2", **overrides}, port=port)

@@ -8,42 +8,97 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
+from math import inf
 from pathlib import Path
+from typing import Final, Protocol
 
-from controllerd.dev.cluster import BrokerKind, DevCluster, Tell, open_cluster
+from controllerd.dev.cluster import BROKER_IDS, BrokerKind, DevCluster, Tell, open_cluster
 from controllerd.dev.errors import DevError
-from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, are_free
+from controllerd.dev.processes import ChildProcess
 from controllerd.dev.story import Story, Summary
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.logs import configure_logging
 
+USUAL_PORTS: Final = Ports(zookeeper=2181, brokers=9092, listeners=9095, http=9191)
+"""Those of ``controllerd dev`` where all of them are free, so that addresses can be written down."""
+DEFAULT_HTTP: Final = f"{LOOPBACK}:{USUAL_PORTS.http}"
+"""Where controllerctl looks unless it is told otherwise."""
+AWAY_S: Final = 30.0
+"""How long what was killed stays away."""
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
-def run_dev(directory: Path | None) -> int:
-    """Run an embedded cluster until Ctrl-C; the exit code."""
+class Child(Protocol):
+    """What is started again when it ends."""
+
+    @property
+    def process(self) -> ChildProcess:
+        """The process itself."""
+        ...
+
+    async def start(self) -> None:
+        """Start it with the data of its last run and wait until it answers."""
+        ...
+
+
+def run_dev(brokers: str, instances: int, directory: Path | None) -> int:
+    """Run a cluster until Ctrl-C, and whatever of it ends, again; the exit code."""
+    kind = _kind(brokers)
+    if kind is None:
+        return EXIT_USAGE
 
     async def serve(home: Path) -> int:
         tell = narrator()
-        async with open_cluster("embedded", home, tell, instances=1) as cluster:
+        ports = USUAL_PORTS if are_free(_all_ports(USUAL_PORTS, instances)) else ANY_PORTS
+        servers = partial(EmbeddedZooKeeper, port=ports.zookeeper)
+        async with open_cluster(kind, home, tell, instances=instances, servers=servers, ports=ports) as cluster:
             interrupted = _interruption()
             _tell_addresses(cluster, tell)
-            await interrupted.wait()
+            await _revive_until(interrupted, cluster, tell)
         return 0
 
     return _in_directory(directory, serve)
 
 
+def _all_ports(ports: Ports, instances: int) -> list[int]:
+    own = [port for number in range(instances) for port in ports.instance(number)]
+    return [ports.zookeeper, *(ports.broker(broker_id) for broker_id in BROKER_IDS), *own]
+
+
+async def _revive_until(end: asyncio.Event, cluster: DevCluster, tell: Tell) -> None:
+    """Start again what ends, as a service manager does, but late enough that one can look at the trouble first."""
+    async with asyncio.TaskGroup() as group:
+        children: list[Child] = [*cluster.brokers.values(), *cluster.controllers]
+        revivals = [group.create_task(_revive(child, tell)) for child in children]
+        await end.wait()
+        for revival in revivals:
+            revival.cancel()
+
+
+async def _revive(child: Child, tell: Tell) -> None:
+    while True:
+        await child.process.wait_ended(timeout_s=inf)
+        tell(f"{child.process.name} ended; it is started again in {AWAY_S:g} s")
+        await asyncio.sleep(AWAY_S)
+        try:
+            await child.start()
+            tell(f"{child.process.name} is back, process {child.process.pid}")
+        except DevError as error:
+            tell(str(error))
+
+
 def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
     """Tell the story and write its summary; 0 when every step succeeded."""
-    if brokers not in {"embedded", "kafka"}:
-        print(f"controllerd: --brokers is embedded or kafka, not {brokers}", file=sys.stderr)  # noqa: T201
+    kind = _kind(brokers)
+    if kind is None:
         return EXIT_USAGE
     if not summary_file.absolute().parent.is_dir():
         print(f"controllerd: --summary: there is no folder {summary_file.parent}", file=sys.stderr)  # noqa: T201
         return EXIT_USAGE
-    kind: BrokerKind = "kafka" if brokers == "kafka" else "embedded"
 
     async def tell_story(home: Path) -> int:
         tell = narrator()
@@ -56,6 +111,15 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
         return 0 if summary.ok else EXIT_FAILED
 
     return _in_directory(directory, tell_story)
+
+
+def _kind(brokers: str) -> BrokerKind | None:
+    """The kind of brokers of that name; None, and a sentence, when there is no such kind."""
+    kinds: dict[str, BrokerKind] = {"embedded": "embedded", "kafka": "kafka"}
+    if brokers in kinds:
+        return kinds[brokers]
+    print(f"controllerd: --brokers is embedded or kafka, not {brokers}", file=sys.stderr)  # noqa: T201
+    return None
 
 
 def _write(summary: Summary, file: Path) -> None:
@@ -78,13 +142,25 @@ def narrator() -> Tell:
 
 
 def _tell_addresses(cluster: DevCluster, tell: Tell) -> None:
-    controller = cluster.controllers[0]
     tell(f"ZooKeeper    {cluster.connect}")
     for broker_id, broker in cluster.brokers.items():
-        tell(f"broker {broker_id}     {LOOPBACK}:{broker.port}")
-    tell(f"controllerd  {controller.kafka_port.address} (Kafka protocol), http://{controller.http} (status)")
+        tell(f"broker {broker_id}     {LOOPBACK}:{broker.port}, process {broker.process.pid}")
+    for controller in cluster.controllers:
+        tell(
+            f"controllerd  {controller.kafka_port.address}, process {controller.process.pid}, http://{controller.http}"
+        )
     tell(f"data         {cluster.directory}")
-    tell(f"try: controllerctl --api http://{controller.http} status      Ctrl-C stops everything")
+    tell(_next_step(cluster))
+
+
+def _next_step(cluster: DevCluster) -> str:
+    stop = "Ctrl-C stops everything"
+    if not cluster.controllers:
+        leads = "one of the brokers leads" if cluster.kind == "kafka" else "nobody leads"
+        return f"no controllerd: {leads}      {stop}"
+    http = cluster.controllers[0].http
+    address = "" if http == DEFAULT_HTTP else f" --api http://{http}"
+    return f"try: controllerctl{address} status      {stop}"
 
 
 def _interruption() -> asyncio.Event:

@@ -30,14 +30,16 @@ class ControllerProcess:
         when_broker_holds: str = "takeover",
         program: Sequence[str] = ("-m", "controllerd"),
         settings: Mapping[str, str] | None = None,
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
         """``program`` is what the interpreter runs: the daemon, or a script around it.
 
-        ``settings`` are further variables of its configuration, ``CONTROLLERD__SECTION__KEY``.
+        ``settings`` are further variables of its configuration, ``CONTROLLERD__SECTION__KEY``. ``ports`` are those of
+        the Kafka protocol and of HTTP; 0 is any that is free.
         """
         self.node_id = node_id
         self.directory = directory
-        self.kafka_port, self._http_port = ReservedPort(), ReservedPort()
+        self.kafka_port, self._http_port = (ReservedPort(port) for port in ports)
         command = [sys.executable, "-P", *program, "run"]
         command += ["--zookeeper", zookeeper_connect, "--node-id", str(node_id), "--data-dir", str(directory / "data")]
         command += ["--listener", f"PLAINTEXT://{self.kafka_port.address}", "--http", self._http_port.address]

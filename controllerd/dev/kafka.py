@@ -42,8 +42,8 @@ class ToolResult(NamedTuple):
 class KafkaBroker:
     """One stock broker in ZooKeeper mode with the shipped defaults, but for what makes tests short.
 
-    The port is chosen at construction and kept, as is the data, over kill and restart. As an async context manager it
-    runs on entry and is killed on exit.
+    The port is chosen at construction, unless given, and kept, as is the data, over kill and restart. As an async
+    context manager it runs on entry and is killed on exit.
 
     Args:
         broker_id: `broker.id`.
@@ -52,6 +52,7 @@ class KafkaBroker:
         overrides: server properties on top of ours; None removes one.
         heap_mib: the largest heap of the JVM, in MiB.
         log4j: its `log4j.properties`; all to standard output unless given.
+        port: of its listener; a free one unless given.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class KafkaBroker:
         overrides: Mapping[str, str | None] | None = None,
         heap_mib: int = 512,
         log4j: str = _LOG4J,
+        port: int = 0,
     ) -> None:
         self.broker_id = broker_id
         self._zookeeper_connect = zookeeper_connect
@@ -70,7 +72,7 @@ class KafkaBroker:
         self._overrides = dict(overrides or {})
         self._heap_mib = heap_mib
         self._log4j = log4j
-        self._port = ReservedPort()
+        self._port = ReservedPort(port)
         self._process: ChildProcess | None = None
 
     @property

@@ -2,13 +2,35 @@
 
 import socket
 import sys
-from typing import Self
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import NamedTuple, Self
 
 LOOPBACK = "127.0.0.1"
 
 
+class Ports(NamedTuple):
+    """The ports of a cluster: where there are several servers of a kind, the first one's; 0 is any that is free."""
+
+    zookeeper: int = 0
+    brokers: int = 0
+    listeners: int = 0
+    http: int = 0
+
+    def broker(self, broker_id: int) -> int:
+        """The port of a broker; ids begin with 1."""
+        return self.brokers and self.brokers + broker_id - 1
+
+    def instance(self, number: int) -> tuple[int, int]:
+        """The ports of an instance for the Kafka protocol and for HTTP; numbers begin with 0."""
+        return self.listeners and self.listeners + number, self.http and self.http + number
+
+
+ANY_PORTS = Ports()
+
+
 class ReservedPort:
-    """A port chosen by the kernel and held until `close`, so that a killed server finds it free when it restarts.
+    """A port, chosen by the kernel unless given, and held until `close`: a server that died finds it free again.
 
     The holding socket is bound and never listens. On Linux a server that sets SO_REUSEADDR, as Java's and asyncio's
     do, can still listen there, while the kernel gives the port to nobody else. Without it a client that keeps knocking
@@ -16,10 +38,14 @@ class ReservedPort:
     two sockets cannot share a bound port, so it is only chosen, not held.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
+        """:raises OSError: somebody listens on the ``port`` that was asked for."""
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((LOOPBACK, 0))
+        with ExitStack() as undo:
+            undo.callback(holder.close)
+            holder.bind((LOOPBACK, port))
+            undo.pop_all()
         self._holder = holder
         self.port: int = holder.getsockname()[1]
         if sys.platform != "linux":
@@ -39,3 +65,13 @@ class ReservedPort:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def are_free(ports: Iterable[int]) -> bool:
+    """Whether nobody listens on any of them now."""
+    for port in ports:
+        try:
+            ReservedPort(port).close()
+        except OSError:
+            return False
+    return True

@@ -23,7 +23,7 @@ _PROBE_TIMEOUT_S = 1.0
 
 
 class EmbeddedZooKeeper:
-    """One standalone ZooKeeper server on a free port of 127.0.0.1, its data and log under `directory`.
+    """One standalone ZooKeeper server on a port of 127.0.0.1, its data and log under `directory`.
 
     As an async context manager it runs on entry and is killed, and its port given back, on exit.
 
@@ -31,17 +31,20 @@ class EmbeddedZooKeeper:
         directory: where configuration, data and log go; created when missing.
         tick_ms: the grain of session expiry, in milliseconds. Sessions may last from 1 to 60 s.
         heap_mib: the largest heap of the JVM, in MiB.
+        port: its client port; a free one unless given.
         durable: forces each transaction to the disk, and runs the JVM as a server that stays: for measurements.
     """
 
     MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
-    def __init__(self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256, durable: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256, port: int = 0, durable: bool = False
+    ) -> None:
         self._directory = directory
         self._tick_ms = tick_ms
         self._heap_mib = heap_mib
         self._durable = durable
-        self._port = ReservedPort()
+        self._port = ReservedPort(port)
         self._process: ChildProcess | None = None
 
     @property

@@ -4,22 +4,19 @@ import asyncio
 import os
 import re
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from controllerd.dev.commands import run_demo
+from controllerd.dev.commands import run_demo, run_dev
 from controllerd.dev.ports import LOOPBACK
-
-PATIENCE_S = 60
+from tests.dev.started import PATIENCE_S, command, told_until
 
 
 def test_brokers_of_an_unknown_kind_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_demo("nonsense", tmp_path, tmp_path / "summary.json") == 2
-    assert capsys.readouterr().err == "controllerd: --brokers is embedded or kafka, not nonsense\n"
+    assert run_dev("nonsense", 1, tmp_path) == 2
+    assert capsys.readouterr().err == "controllerd: --brokers is embedded or kafka, not nonsense\n" * 2
 
 
 def test_a_summary_that_could_not_be_written_is_refused_before_the_story(
@@ -27,37 +24,6 @@ def test_a_summary_that_could_not_be_written_is_refused_before_the_story(
 ) -> None:
     assert run_demo("embedded", tmp_path, tmp_path / "nowhere" / "summary.json") == 2
     assert "there is no folder" in capsys.readouterr().err
-
-
-@asynccontextmanager
-async def command(folder: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """``controllerd`` in a folder of its own, which also takes its temporary files."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "controllerd", *arguments),
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        process_group=0,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def told_until(process: asyncio.subprocess.Process, phrase: str) -> str:
-    """What the command printed, up to the line with this phrase."""
-    assert process.stdout is not None
-    told = ""
-    async with asyncio.timeout(PATIENCE_S):
-        while phrase not in told:
-            line = await process.stdout.readline()
-            assert line, told
-            told += line.decode()
-    return told
 
 
 def left_in(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from controllerd.dev.ports import LOOPBACK, ReservedPort
+from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, ReservedPort, are_free
 
 
 async def never_called(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,3 +37,26 @@ def test_a_closed_reservation_gives_the_port_back() -> None:
     reserved.close()
     with socket.socket() as stranger:
         stranger.bind((LOOPBACK, reserved.port))
+
+
+def test_a_port_is_the_one_that_was_asked_for() -> None:
+    with ReservedPort() as reserved:
+        port = reserved.port
+    with ReservedPort(port) as again:
+        assert again.port == port
+
+
+def test_ports_are_free_unless_somebody_listens_on_one() -> None:
+    with ReservedPort() as reserved, socket.socket() as server:
+        assert are_free([reserved.port])
+        server.bind((LOOPBACK, 0))
+        server.listen()
+        assert not are_free([reserved.port, server.getsockname()[1]])
+
+
+def test_servers_of_a_kind_have_ports_one_after_the_other() -> None:
+    ports = Ports(zookeeper=2181, brokers=9092, listeners=9095, http=9191)
+
+    assert [ports.broker(broker_id) for broker_id in (1, 2, 3)] == [9092, 9093, 9094]
+    assert [ports.instance(number) for number in (0, 1)] == [(9095, 9191), (9096, 9192)]
+    assert (ANY_PORTS.broker(3), ANY_PORTS.instance(1)) == (0, (0, 0))
