@@ -110,7 +110,7 @@ async def drained(node: Node) -> None:
     reply = await node.instance.queue.call(DrainBroker(BrokerId(1), leaders_only=True, reason="a test", by="ann"))
 
     assert reply == planned
-    await until(lambda: (view := node.snapshot.partition(D)) is not None and view.leadership is not None)
+    await until(lambda: "drain-1" in node.snapshot.pauses)  # the answer comes before the picture of it
     view = node.snapshot.partition(D)
     assert view is not None
     assert view.leadership is not None
