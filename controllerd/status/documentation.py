@@ -1,5 +1,6 @@
 """``/openapi.json`` and ``/docs``: what can be asked for, for programs and for people."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
@@ -23,6 +24,7 @@ class DocumentationApi:
         """``routes``: everything that is served; asked when somebody wants to know."""
         self._routes = routes
         self._document: Document | None = None
+        self._page: str | None = None
 
     def routes(self) -> list[Route]:
         """``/openapi.json`` and ``/docs``."""
@@ -56,10 +58,15 @@ class DocumentationApi:
 
     async def docs(self, _request: web.Request) -> web.Response:
         """One page without scripts."""
-        templates = Environment(
-            loader=PackageLoader("controllerd.status"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
-        page = templates.get_template("docs.html.j2").render(api=self.document.content)
-        response = web.Response(text=page, content_type=_HTML)
+        if self._page is None:  # away from the loop: compiling a template and filling it takes tens of milliseconds
+            self._page = await asyncio.to_thread(_rendered, self.document)
+        response = web.Response(text=self._page, content_type=_HTML)
         response.headers["Content-Security-Policy"] = _POLICY
         return response
+
+
+def _rendered(document: Document) -> str:
+    templates = Environment(
+        loader=PackageLoader("controllerd.status"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return templates.get_template("docs.html.j2").render(api=document.content)
