@@ -1,5 +1,6 @@
 """``POST /v1/topics``, ``/v1/topics/{topic}/partitions`` and ``/v1/topics/{topic}/delete``."""
 
+from abc import abstractmethod
 from http import HTTPStatus
 from typing import Final
 
@@ -70,8 +71,9 @@ class _NewPartitions(Operation):
         self._cluster = cluster
         self._items = Items()
 
+    @abstractmethod
     async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        raise NotImplementedError
+        """The answer of the controller."""
 
     async def plan(self) -> list[TaskItem]:
         """What the controller would do."""
