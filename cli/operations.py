@@ -198,7 +198,13 @@ def print_task(settings: Settings, answer: "Answer[TaskResponse]") -> None:
     else:
         if task.items:
             print_columns(settings, TASK_ITEMS, task.items)
-        typer.echo(f"{task.verb}: {task.state}; {task.message}" if task.message else f"{task.verb}: {task.state}")
+        typer.echo(f"{task.verb}: {_outcome(settings, task)}")
+
+
+def _outcome(settings: Settings, task: "Task") -> str:
+    if task.state == "planned" and not settings.dry_run:  # the plan had nothing to do: nobody asked for a dry run
+        return f"nothing to do, nothing was changed: {_summary(task)}"
+    return f"{task.state}; {task.message}" if task.message else task.state
 
 
 def _summary(task: "Task") -> str:

@@ -41,6 +41,8 @@ async def test_preferred_leaders_are_elected(operator: Operator) -> None:
     assert (one.code, "t-0" in one.out, "t-1" in one.out) == (0, True, False)
     assert (rest.code, "leader 2 -> 1" in rest.out) == (0, True)
     assert (again.code, "not-needed" in again.out) == (0, True)
+    assert "nothing to do, nothing was changed: " in again.out
+    assert "dry run" not in again.out
     assert len(await operator.tasks()) == 2, "what is not needed is not begun"
 
 
