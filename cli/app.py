@@ -2,36 +2,17 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import typer
 
-from cli import (
-    audit,
-    audit_contents,
-    brokers,
-    completion,
-    config,
-    describe,
-    diff,
-    elect,
-    events,
-    get,
-    holding,
-    info,
-    observations,
-    reassign,
-    replay,
-    role,
-    status,
-    topics,
-    why,
-)
-from cli.arguments import global_flags_first
+from cli.arguments import flags_apart
 from cli.contexts import choose_context
-from cli.doctor import command as doctor_command
-from cli.exit_codes import CliError
+from cli.exit_codes import CliError, ExitCode
 from cli.flags import (
     Api,
     ConfigFile,
@@ -51,44 +32,64 @@ from cli.flags import (
 from cli.output import be_quiet
 from cli.settings import DEFAULT_API, OutputFormat, Settings, wants_color
 
-app: Final = typer.Typer(
-    name="controllerctl",
-    help="Look at and steer controllerd, the controller of a ZooKeeper-mode Kafka cluster.",
-    epilog="Global flags may stand before or after the command. Exit codes: controllerctl exit-codes.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(status.status)
-app.command()(why.why)
-app.command()(doctor_command.doctor)
-app.command()(diff.diff)
-app.add_typer(get.app, name="get")
-app.add_typer(describe.app, name="describe")
-app.add_typer(events.app, name="events")
-app.command()(observations.observations)
-app.command()(role.takeover)
-app.command()(role.resign)
-app.add_typer(reassign.app, name="reassign")
-app.add_typer(elect.app, name="elect")
-app.add_typer(topics.app, name="topics")
-app.add_typer(holding.drain_app, name="drain")
-app.command()(holding.pause)
-app.command()(holding.resume)
-app.command()(holding.resync)
-audit.app.command()(audit_contents.cat)
-audit.app.command()(audit_contents.stats)
-app.add_typer(audit.app, name="audit")
-app.add_typer(config.app, name="config")
-app.add_typer(brokers.app, name="brokers")
-app.add_typer(replay.app, name="replay")
-app.command()(completion.completion)
-app.command("exit-codes")(info.exit_codes)
-app.command()(info.version)
+_COMMANDS: Final[Mapping[str, str]] = {
+    "status": "cli.status:status",
+    "why": "cli.why:why",
+    "doctor": "cli.doctor.command:doctor",
+    "diff": "cli.diff:diff",
+    "get": "cli.get:app",
+    "describe": "cli.describe:app",
+    "events": "cli.events:app",
+    "observations": "cli.observations:observations",
+    "takeover": "cli.role:takeover",
+    "resign": "cli.role:resign",
+    "reassign": "cli.reassign:app",
+    "elect": "cli.elect:app",
+    "topics": "cli.topics:app",
+    "drain": "cli.holding:drain_app",
+    "pause": "cli.holding:pause",
+    "resume": "cli.holding:resume",
+    "resync": "cli.holding:resync",
+    "audit": "cli.audit_contents:app",
+    "config": "cli.config:app",
+    "brokers": "cli.brokers:app",
+    "replay": "cli.replay:app",
+    "completion": "cli.completion:completion",
+    "exit-codes": "cli.info:exit_codes",
+    "version": "cli.info:version",
+}
+"""Where each is, in the order of the help."""
 
 
-@app.callback()
+def application(only: str | None = None) -> typer.Typer:
+    """All commands, or ``only`` one of them: to import them all takes as long as most commands take.
+
+    What is no command brings them all, for the help and for the advice on what was meant.
+    """
+    app = typer.Typer(
+        name="controllerctl",
+        help="Look at and steer controllerd, the controller of a ZooKeeper-mode Kafka cluster.",
+        epilog="Global flags may stand before or after the command. Exit codes: controllerctl exit-codes.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(global_flags)
+    for name in _COMMANDS if only is None or only not in _COMMANDS else (only,):
+        _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    module, _, attribute = _COMMANDS[name].partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+    else:
+        app.command(name)(found)
+
+
 def global_flags(
     context: typer.Context,
     name: ContextName = None,
@@ -148,8 +149,35 @@ def _is_on_command_line(context: typer.Context, parameter: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run controllerctl; the exit code. :raises SystemExit: with the code, when the command came to its end."""
     try:
-        app(args=global_flags_first(sys.argv[1:] if arguments is None else arguments), prog_name="controllerctl")
+        with _written():
+            return _run(sys.argv[1:] if arguments is None else arguments)
     except CliError as error:
         typer.echo(f"controllerctl: {error}", err=True)
         return error.code
-    return 0
+    except KeyboardInterrupt:  # while a command is loaded; once it runs, typer sees to it
+        return ExitCode.INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    flags, rest = flags_apart(arguments)
+    try:
+        application(*rest[:1])(args=[*flags, *rest], prog_name="controllerctl")
+    except UnicodeEncodeError as error:
+        raise CliError(ExitCode.USAGE, f"an argument is no UTF-8 text: {error.object!a}") from error
+    return ExitCode.DONE
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """What is printed here is written when the block ends, or a :class:`CliError` says that it could not be."""
+    if sys.stdout is None:
+        raise CliError(ExitCode.UNWRITTEN, "standard output is closed: there is nowhere to print the answer")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        with Path(os.devnull).open("wb") as nowhere:  # or the interpreter tries once more when it ends
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise CliError(ExitCode.UNWRITTEN, f"{error.filename or 'the answer'}: {error.strerror}") from error

@@ -15,7 +15,13 @@ _WATCH_EVERY: Final = "2s"
 
 
 def global_flags_first(arguments: Sequence[str]) -> list[str]:
-    """The same arguments with the global flags before the command, wherever they stood; ``--`` ends the search."""
+    """The same arguments with the global flags before the command, wherever they stood."""
+    flags, rest = flags_apart(arguments)
+    return flags + rest
+
+
+def flags_apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The global flags with their values, wherever they stood, and the rest; ``--`` ends the search."""
     first: list[str] = []
     rest: list[str] = []
     remaining: Iterator[str] = iter(_with_intervals(arguments))
@@ -28,7 +34,7 @@ def global_flags_first(arguments: Sequence[str]) -> list[str]:
             first.append(argument)
         else:
             rest.append(argument)
-    return first + rest
+    return first, rest
 
 
 def _has_value(argument: str) -> bool:

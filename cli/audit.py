@@ -10,7 +10,7 @@ import typer
 
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note, print_data, print_facts, print_table
-from cli.settings import Settings, settings_of
+from cli.settings import OutputFormat, Settings, settings_of
 
 if TYPE_CHECKING:
     from controllerd.audit.chain import RawLine
@@ -60,6 +60,9 @@ def verify(
     report = reader.report()
     if settings.wants_json:
         print_data(settings, _document(report, directory, heads))
+    elif settings.output is OutputFormat.NAME:
+        for segment in dict.fromkeys(finding.segment for finding in report.findings if finding.segment):
+            typer.echo(segment)
     else:
         _print_report(settings, report, directory, heads, key)
     if not report.lines and report.is_intact:
@@ -81,13 +84,16 @@ def newest_head(context: typer.Context, directory: Directory, key: Key = None) -
     from controllerd.audit.heads import encode_head
     from controllerd.audit.tail import newest_head as read_head
 
-    settings_of(context)
+    settings = settings_of(context)
     require_log(directory)
     with reading():
         found = read_head(directory, time.time_ns() // 1_000_000)
     if found is None:
         raise CliError(ExitCode.NO_INPUT, f"{directory} has no whole line yet: nothing to export")
-    typer.echo(encode_head(found, _key(key)).decode())
+    if settings.output is OutputFormat.NAME:
+        typer.echo(found.hash)
+    else:
+        print_data(settings, encode_head(found, _key(key)), one_line=settings.output is not OutputFormat.YAML)
 
 
 @app.command()
@@ -129,14 +135,19 @@ def tail(
 
 @app.command()
 def schema(context: typer.Context) -> None:
-    """Print the JSON Schema of a line of the log; docs/audit.md explains every kind.
+    """Print the JSON Schema of a line of the log; docs/audit.md explains every kind, and -o name lists them.
 
     Examples: controllerctl audit schema · controllerctl audit schema > audit.schema.json
     """
     from controllerd.audit.schema import encoded_schema
+    from replay.kinds import KINDS
 
-    settings_of(context)
-    typer.echo(encoded_schema().decode(), nl=False)
+    settings = settings_of(context)
+    if settings.output is OutputFormat.NAME:
+        for kind in KINDS:
+            typer.echo(kind)
+    else:
+        print_data(settings, encoded_schema())
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------------
@@ -285,14 +296,17 @@ def _row(finding: "Finding") -> tuple[str, str, str, str]:
 
 def print_line(settings: Settings, line: "RawLine") -> None:
     """One record: a line for people, or as it was written."""
+    entry = line.entry
     if settings.wants_json:
         import msgspec
 
-        typer.echo(msgspec.json.encode(line.entry).decode())
+        print_data(settings, msgspec.json.encode(entry), one_line=True)
+        return
+    if settings.output is OutputFormat.NAME:
+        typer.echo(f"{entry.boot}.{entry.seq}")
         return
     from controllerd.audit.tail import data_of
 
-    entry = line.entry
     facts = " ".join(f"{name}={_short(value)}" for name, value in data_of(line).items())
     typer.echo(f"{_when(entry.ts_ms)} epoch {entry.epoch} event {entry.event} seq {entry.seq} {entry.kind}: {facts}")
 

@@ -1,10 +1,13 @@
-"""``controllerctl audit cat`` and ``stats``: the records of a span of time, and how much of what a log holds."""
+"""``controllerctl audit cat`` and ``stats``: the records of a span of time, and how much of what a log holds.
+
+They join the group of :mod:`cli.audit`.
+"""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.audit import Directory, print_line, reading, require_kind, require_log
+from cli.audit import Directory, app, print_line, reading, require_kind, require_log
 from cli.exit_codes import CliError, ExitCode
 from cli.listing import Column, print_columns
 from cli.output import note, print_facts, print_value
@@ -25,6 +28,7 @@ Topic = Annotated[str | None, typer.Option("--topic", help="Only records that na
 _TOLD_EVERY: Final = 1_000_000
 
 
+@app.command()
 def cat(
     context: typer.Context,
     directory: Directory,
@@ -52,6 +56,7 @@ def cat(
         note("no such records")
 
 
+@app.command()
 def stats(context: typer.Context, directory: Directory, since: Since = None, until: Until = None) -> None:
     """Show how many records of each kind a log holds, how large they are, and over which time and terms.
 

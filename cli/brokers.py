@@ -6,8 +6,9 @@ import typer
 
 from cli.asking import confirm, refuse_unfit, uninterrupted
 from cli.exit_codes import CliError, ExitCode
+from cli.naming import LARGEST_ID
 from cli.output import print_data
-from cli.settings import settings_of
+from cli.settings import OutputFormat, settings_of
 from cli.units import human_duration
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def brokers() -> None:
 @app.command()
 def forget(
     context: typer.Context,
-    broker: Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker that never returns.")],
+    broker: Annotated[int, typer.Argument(metavar="ID", min=0, max=LARGEST_ID, help="The broker that never returns.")],
 ) -> None:
     """Declare that a broker never returns, so that its replicas hold up no deletion of a topic any more.
 
@@ -50,6 +51,9 @@ def forget(
     before = client.status().content
     refuse_unfit(settings, before)
     _refuse_live(broker, before)
+    if settings.dry_run and settings.wants_json:
+        print_data(settings, client.forget_broker(broker, settings.reason, dry_run=True).body)
+        return
     confirm(
         settings,
         f"forget broker {broker} in cluster {before.meta.cluster_id or 'not known yet'}",
@@ -61,6 +65,9 @@ def forget(
     answer = uninterrupted(lambda: client.forget_broker(broker, settings.reason))
     if settings.wants_json:
         print_data(settings, answer.body)
+        return
+    if settings.output is OutputFormat.NAME:
+        typer.echo(str(broker))
         return
     done = answer.content
     topics = f"{len(done.topics)} topic{'s' * (len(done.topics) != 1)}"

@@ -40,11 +40,15 @@ _BY_STATUS: Final[Mapping[int, ExitCode]] = {
     404: ExitCode.NOT_FOUND,
     409: ExitCode.REFUSED,
     410: ExitCode.NOT_FOUND,
+    413: ExitCode.USAGE,
     422: ExitCode.USAGE,
     429: ExitCode.UNREACHABLE,
     503: ExitCode.UNREACHABLE,
     504: ExitCode.TIMED_OUT,
 }
+
+_MAY_HAPPEN: Final = "; the operation may still happen, see controllerctl status"
+_NOTHING_CHANGED: Final = "; nothing was changed"
 
 
 class Answer(NamedTuple, Generic[Content]):
@@ -108,14 +112,14 @@ class Client:
         body = TakeoverRequest(reason=reason, remember=remember, from_=holder)
         return self.post("/v1/takeover", body, TakeoverResponse, {"dryRun": dry_run}, str(uuid4()))
 
-    def resign(self, reason: str) -> Answer[ResignResponse]:
+    def resign(self, reason: str, *, dry_run: bool = False) -> Answer[ResignResponse]:
         """Make this instance give the role away. :raises CliError: it did not."""
-        return self.post("/v1/resign", AdminRequest(reason=reason), ResignResponse, idempotency_key=str(uuid4()))
+        return self.post("/v1/resign", AdminRequest(reason=reason), ResignResponse, {"dryRun": dry_run}, str(uuid4()))
 
-    def forget_broker(self, broker: int, reason: str) -> Answer[ForgetResponse]:
+    def forget_broker(self, broker: int, reason: str, *, dry_run: bool = False) -> Answer[ForgetResponse]:
         """Declare that a broker never returns. :raises CliError: the daemon does not believe it."""
         path, body = f"/v1/brokers/{broker}/forget", ForgetRequest(reason=reason, confirm=broker)
-        return self.post(path, body, ForgetResponse, idempotency_key=str(uuid4()))
+        return self.post(path, body, ForgetResponse, {"dryRun": dry_run}, str(uuid4()))
 
     def role(self) -> RoleAnswer:
         """What this instance is, whoever leads. :raises CliError: it does not say."""
@@ -142,7 +146,11 @@ class Client:
     ) -> Answer[Content]:
         """Have something done; with a key a repetition does no harm. Raises as ``get`` does."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return self._ask("POST", _with_query(path, query), kind, msgspec.json.encode(body), headers)
+        is_plan = idempotency_key is None or bool((query or {}).get("dryRun"))
+        meanwhile = _NOTHING_CHANGED if is_plan else _MAY_HAPPEN
+        return self._ask(
+            "POST", _with_query(path, query), kind, msgspec.json.encode(body), headers, meanwhile=meanwhile
+        )
 
     @contextmanager
     def stream(self, path: str, query: Query, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
@@ -150,7 +158,7 @@ class Client:
         target = _with_query(path, query)
         connection = self._address.connection(self._timeout_s, self._ca_file)
         try:
-            with self._explained(has_body=False):
+            with self._explained():
                 response = self._send(connection, "GET", target, None, headers)
                 if response.status >= http.HTTPStatus.BAD_REQUEST:
                     raise self._refusal(response.read())
@@ -166,10 +174,11 @@ class Client:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         accepts: int | None = None,
+        meanwhile: str = "",
     ) -> Answer[Content]:
         connection = self._address.connection(self._timeout_s, self._ca_file)
         try:
-            with self._explained(has_body=body is not None):
+            with self._explained(meanwhile):
                 response = self._send(connection, method, target, body, headers or {})
                 answer = response.read()
         finally:
@@ -179,7 +188,7 @@ class Client:
         try:
             return Answer(answer, msgspec.json.decode(answer, type=kind))
         except msgspec.DecodeError as error:
-            raise self._stranger() from error
+            raise self._refusal(answer) from error  # what is accepted with this status may be an error all the same
 
     def _send(
         self,
@@ -213,14 +222,12 @@ class Client:
     # -- failures ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _explained(self, *, has_body: bool) -> Iterator[None]:
-        """:raises CliError: instead of what went wrong on the way."""
+    def _explained(self, meanwhile: str = "") -> Iterator[None]:
+        """``meanwhile``: what may become of it without an answer. :raises CliError: instead of what went wrong."""
         try:
             yield
         except TimeoutError as error:
-            after = "; the operation may still happen, see controllerctl status" if has_body else ""
-            message = f"no answer from {self._address.text} within {self._timeout_s:g} s{after}; --timeout waits longer"
-            raise CliError(ExitCode.TIMED_OUT, message) from error
+            raise CliError(ExitCode.TIMED_OUT, self._silent(meanwhile)) from error
         except ssl.SSLCertVerificationError as error:
             message = (
                 f"the certificate of {self._address.text} is not trusted ({error.verify_message}); "
@@ -235,12 +242,21 @@ class Client:
         except http.client.HTTPException as error:
             raise self._stranger() from error
 
+    def _silent(self, meanwhile: str) -> str:
+        return (
+            f"no answer from {self._address.text} within {self._timeout_s:g} s{meanwhile}; --timeout waits longer. "
+            f"Frozen or overloaded? ZooKeeper knows who leads: controllerctl --zk {self._zookeeper} status"
+        )
+
+    @property
+    def _zookeeper(self) -> str:
+        return (self._settings.known_zk if self._settings is not None else None) or "HOSTS"
+
     def _nobody(self, why: str) -> str:
-        known = self._settings.known_zk if self._settings is not None else None
         return (
             f"no daemon answers at {self._address.text} ({why}); start controllerd, "
             "or name its address with --api URL or CONTROLLERCTL_API; "
-            f"without a daemon status, get, describe, why and doctor read ZooKeeper: --zk {known or 'HOSTS'}"
+            f"without a daemon status, get, describe, why and doctor read ZooKeeper: --zk {self._zookeeper}"
         )
 
     def _refusal(self, answer: bytes) -> CliError:

@@ -58,7 +58,7 @@ def show(
     from controllerd.status.schema.config import ConfigList
 
     settings = settings_of(context)
-    found = fetch_list(settings.client(), CONFIG, ConfigList)
+    found = fetch_list(settings.asking_client("the configuration of a daemon"), CONFIG, ConfigList)
     if changed:
         from msgspec import json, structs
 
@@ -96,12 +96,14 @@ def check(
         problems = error.problems
     if settings.wants_json:
         print_value(settings, {"file": str(file), "ok": not problems, "problems": problems})
-    else:
+    elif settings.output is not OutputFormat.NAME:
         for problem in problems:
             typer.echo(problem)
     if config is None:
         raise CliError(ExitCode.BAD_CONFIG, f"{file}: {len(problems)} problem{'s' * (len(problems) != 1)}")
-    if not settings.wants_json:
+    if settings.output is OutputFormat.NAME:
+        typer.echo(str(file))
+    elif not settings.wants_json:
         _praise(file, config)
 
 
@@ -156,7 +158,7 @@ def _near(asked: str, known: list[str]) -> str:
 
     plain = asked.replace("_", ".")
     close = [name for name in known if name.replace("_", ".").endswith(f".{plain}")]
-    close = close or get_close_matches(asked, known, 3)
+    close = close or get_close_matches(asked, dict.fromkeys(known), 3)
     return f"; did you mean {' or '.join(close[:3])}?" if close else "; controllerctl config show lists them"
 
 

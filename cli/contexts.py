@@ -63,7 +63,8 @@ def choose_context(name: str | None, file: Path | None) -> tuple[str | None, Con
     if not path.is_file():
         if file is not None or name is not None:
             wanted = f" with a table [contexts.{name}]" if name else ""
-            raise CliError(ExitCode.BAD_CONFIG, f"{path} does not exist; create it{wanted}, or name another --config")
+            state = "is no file" if path.exists() else "does not exist"
+            raise CliError(ExitCode.BAD_CONFIG, f"{path} {state}; create it{wanted}, or name another --config")
         return None, NO_CONTEXT
     contexts, current = read_contexts(path)
     name = name or current

@@ -1,20 +1,22 @@
 """``controllerctl describe``: one topic, partition or broker with everything that belongs to it."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
 from cli import completion
-from cli.listing import Column, fetch_list, print_columns, say_who_leads
+from cli.exit_codes import CliError, ExitCode
+from cli.listing import Column, fetch_list, print_columns, refuse_unknowing, say_who_leads
 from cli.lists.cluster import PARTITIONS, broker_state, listeners, topic_state
 from cli.lists.work import TRANSITIONS
-from cli.naming import parse_partition, topic_path
+from cli.naming import LARGEST_ID, parse_partition, topic_path
 from cli.output import print_data, print_facts
 from cli.settings import OutputFormat, Settings, settings_of
 from cli.units import counted, dash, human_duration, ids
 
 if TYPE_CHECKING:
+    from cli.client import Answer, Client
     from controllerd.status.schema.cluster import (
         BrokerDetail,
         PartitionDetail,
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
         TopicDetail,
         Transition,
     )
+
+Detail = TypeVar("Detail")
 
 app: Final = typer.Typer(
     help="Show one topic, partition or broker with everything that belongs to it.",
@@ -52,7 +56,7 @@ def topic(
 
     settings = settings_of(context)
     client = settings.client()
-    answer = client.get(topic_path(name), TopicDetail)
+    answer = _ask(client, topic_path(name), TopicDetail)
     if not _print_data(settings, answer.body, answer.content.topic.topic):
         print_facts(settings, topic_facts(answer.content))
         found = fetch_list(client, PARTITIONS, PartitionList, {"topic": name})
@@ -79,7 +83,7 @@ def partition(
 
     settings, wanted = settings_of(context), parse_partition(name)
     client = settings.client()
-    answer = client.get(wanted.path, PartitionDetail)
+    answer = _ask(client, wanted.path, PartitionDetail)
     if not _print_data(settings, answer.body, name):
         print_facts(settings, partition_facts(answer.content))
         _print_pending(settings, answer.content.pending)
@@ -91,7 +95,8 @@ def partition(
 def broker(
     context: typer.Context,
     number: Annotated[
-        int, typer.Argument(metavar="ID", min=0, autocompletion=completion.brokers, help="The broker's id.")
+        int,
+        typer.Argument(metavar="ID", min=0, max=LARGEST_ID, autocompletion=completion.brokers, help="The broker's id."),
     ],
 ) -> None:
     """Show a broker: how it is, what it leads, what waits for it, and what happened to it of late.
@@ -102,12 +107,22 @@ def broker(
 
     settings = settings_of(context)
     client = settings.client()
-    answer = client.get(f"/v1/brokers/{number}", BrokerDetail)
+    answer = _ask(client, f"/v1/brokers/{number}", BrokerDetail)
     if not _print_data(settings, answer.body, str(number)):
         print_facts(settings, broker_facts(answer.content))
         _print_pending(settings, answer.content.pending)
         _print_transitions(settings, answer.content.transitions)
     say_who_leads(client)
+
+
+def _ask(client: "Client", path: str, kind: type[Detail]) -> "Answer[Detail]":
+    """:raises CliError: there is no such thing, or whoever was asked cannot know."""
+    try:
+        return client.get(path, kind)
+    except CliError as refusal:
+        if refusal.code is ExitCode.NOT_FOUND:
+            refuse_unknowing(client)
+        raise
 
 
 def _print_data(settings: Settings, body: bytes, name: str) -> bool:
@@ -187,5 +202,7 @@ def broker_facts(detail: "BrokerDetail") -> Iterator[tuple[str, str]]:
         if status.error:
             yield "error", status.error
     yield "leads", f"{counted(found.leaders, 'partition')}, preferred leader of {found.preferred_leaders}"
-    yield "imbalance", f"{found.imbalance_percent:.1f}%, {found.leader_skew_percent:+.1f}% leaders beside the mean"
+    yield "imbalance", f"others lead {found.imbalance_percent:.1f}% of what it should lead"
+    if found.alive:
+        yield "skew", f"{found.leader_skew_percent:+.1f}%: what it leads, against the mean of the live brokers"
     yield "replicas", f"{found.replicas}, {found.offline_replicas} of them offline"

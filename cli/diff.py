@@ -60,6 +60,7 @@ def diff(
         replay.diff(context, logs, at, topic)
         return
     settings = settings_of(context)
+    note("comparing; of 100,000 partitions it takes some ten seconds")
     answer = settings.client().get(_DIFFERENCES.path, DifferenceList, {"brokers": "true" if brokers else "false"})
     found = answer.content
     print_found(settings, _DIFFERENCES, Found(found.items, answer.body))

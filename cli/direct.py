@@ -6,6 +6,7 @@ format is the same whether a daemon runs or not. Nothing is written, nothing is 
 
 import asyncio
 import atexit
+import logging
 import shutil
 import tempfile
 import threading
@@ -194,6 +195,8 @@ class _Looking:
 @asynccontextmanager
 async def opened(hosts: str, timeout_s: float) -> AsyncIterator[ReadOnlyClient]:
     """A session that cannot write. :raises StoreUnavailable: nobody answered in time."""
+    # What kazoo says of each attempt would hide the one sentence in which it ends.
+    logging.getLogger("kazoo").addHandler(logging.NullHandler())
     client = await open_read_only(
         hosts, session_timeout_ms=SESSION_MS, queue=NoEvents(), audit=NoAudit(), connect_timeout_s=timeout_s
     )

@@ -50,7 +50,7 @@ def tail(
     settings = settings_of(context)
     query: Query = {"since": None if since is None else f"{round(since * 1000)}ms", "kind": kind, "topic": topic}
     try:
-        _follow(settings, settings.client(), query)
+        _follow(settings, settings.asking_client("what happens"), query)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 

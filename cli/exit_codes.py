@@ -20,6 +20,7 @@ class ExitCode(IntEnum):
     NO_INPUT = 66
     UNREACHABLE = 69
     INTERNAL = 70
+    UNWRITTEN = 74
     FORBIDDEN = 77
     BAD_CONFIG = 78
     TIMED_OUT = 124
@@ -40,6 +41,7 @@ MEANINGS: Final = {
     ExitCode.NO_INPUT: "there is no log to read",
     ExitCode.UNREACHABLE: "the daemon or ZooKeeper cannot be reached",
     ExitCode.INTERNAL: "the daemon failed",
+    ExitCode.UNWRITTEN: "the answer could not be written: disk full, or nobody there to read it",
     ExitCode.FORBIDDEN: "not permitted",
     ExitCode.BAD_CONFIG: "bad configuration",
     ExitCode.TIMED_OUT: "no answer within --timeout",

@@ -42,7 +42,10 @@ On = Annotated[
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Only what has no leader.")]
 UnderReplicated = Annotated[bool, typer.Option("--under-replicated", help="Only where the ISR is not complete.")]
-AtMinIsr = Annotated[bool, typer.Option("--at-min-isr", help="Only with an ISR of min.insync.replicas or less.")]
+Waiting = Annotated[bool, typer.Option("--waiting", help="Only new ones that nobody has led yet.")]
+AtMinIsr = Annotated[bool, typer.Option("--at-min-isr", help="Only with an ISR of exactly min.insync.replicas.")]
+UnderMinIsr = Annotated[bool, typer.Option("--under-min-isr", help="Only with an ISR below min.insync.replicas.")]
+Reassigning = Annotated[bool, typer.Option("--reassigning", help="Only what gains or loses replicas.")]
 NonPreferred = Annotated[bool, typer.Option("--non-preferred", help="Only what another than the preferred leads.")]
 
 
@@ -123,9 +126,12 @@ def partitions(
     context: typer.Context,
     topic: TopicGlob = None,
     offline: Offline = False,
+    waiting: Waiting = False,
     under_replicated: UnderReplicated = False,
     at_min_isr: AtMinIsr = False,
+    under_min_isr: UnderMinIsr = False,
     non_preferred: NonPreferred = False,
+    reassigning: Reassigning = False,
     leader: Leader = None,
     on: On = None,
     limit: Limit = None,
@@ -141,8 +147,11 @@ def partitions(
     query: Query = {
         "offline": offline,
         "under_replicated": under_replicated,
+        "waiting": waiting,
         "at_min_isr": at_min_isr,
+        "under_min_isr": under_min_isr,
         "non_preferred": non_preferred,
+        "reassigning": reassigning,
         "leader": leader,
         "on": on,
         "topic": topic,
@@ -178,6 +187,7 @@ def queue(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.work import QueueList
 
+    settings_of(context).asking_client("the queue of events")
     _show(context, work.QUEUE, QueueList, watch)
 
 
@@ -196,6 +206,7 @@ def requests(
     """
     from controllerd.status.schema.work import RequestQueueList
 
+    settings_of(context).asking_client("requests to brokers")
     _show(context, work.REQUESTS, RequestQueueList, watch, {"broker": broker})
 
 
@@ -229,6 +240,7 @@ def elections(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.work import ElectionList
 
+    settings_of(context).asking_client("elections")
     _show(context, work.ELECTIONS, ElectionList, watch)
 
 
@@ -240,6 +252,7 @@ def tasks(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.tasks import TaskList
 
+    settings_of(context).asking_client("what operators asked for")
     _show(context, work.TASKS, TaskList, watch)
 
 

@@ -1,10 +1,13 @@
 """``controllerctl pause``, ``resume``, ``resync`` and ``drain``: hold the controller back, have it look again."""
 
+import re
 from typing import Annotated, Final, Literal
 
 import typer
 
 from cli import completion
+from cli.exit_codes import CliError, ExitCode
+from cli.naming import LARGEST_ID
 from cli.operations import Operation, run
 from cli.settings import parse_duration, settings_of
 from cli.units import human_duration
@@ -16,6 +19,7 @@ drain_app: Final = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _STATUS: Final = "controllerctl status"
+_PAUSE: Final = re.compile(r"auto-rebalance|deletions|drain-(0|[1-9][0-9]{0,9})")
 
 
 def pause(
@@ -57,6 +61,9 @@ def resume(
     from controllerd.status.schema.verbs import ResumeRequest
 
     settings = settings_of(context)
+    if _PAUSE.fullmatch(what) is None:
+        message = f"{what!r} is never paused: there are auto-rebalance, deletions, and drain-ID, as drain-3 of broker 3"
+        raise CliError(ExitCode.USAGE, message)
     body = ResumeRequest(what=what, reason=settings.reason)
     run(settings, Operation("/v1/resume", body, f"resume {what}", shows=_STATUS))
 
@@ -82,7 +89,10 @@ def drain() -> None:
 def broker(
     context: typer.Context,
     broker_id: Annotated[
-        int, typer.Argument(metavar="ID", min=0, autocompletion=completion.brokers, help="The broker to be stopped.")
+        int,
+        typer.Argument(
+            metavar="ID", min=0, max=LARGEST_ID, autocompletion=completion.brokers, help="The broker to be stopped."
+        ),
     ],
     leaders_only: Annotated[
         bool, typer.Option("--leaders-only", help="It goes on as a follower in sync, and leads nothing for an hour.")
@@ -91,7 +101,7 @@ def broker(
     """Do what the controlled shutdown of a broker would do: others lead what it leads, and it leaves the ISRs.
 
     Shows first who would lead each partition, and which cannot move and why; these stay where they are, and the exit
-    code is 5 then. Without --leaders-only it may not lead again before it is restarted.
+    code is 5 then. Without --leaders-only it gets no leadership back before it is restarted.
 
     Examples: controllerctl drain broker 3 --dry-run · controllerctl drain broker 3 --leaders-only --reason "new disk"
     """
@@ -101,13 +111,13 @@ def broker(
     then = (
         f"it goes on as a follower, and leads nothing for an hour or until controllerctl resume drain-{broker_id}"
         if leaders_only
-        else "it is out of every ISR that has another member, and may not lead again before it is restarted"
+        else "it is out of every ISR that has another member, and gets nothing back before it is restarted"
     )
     operation = Operation(
         f"/v1/brokers/{broker_id}/drain",
         DrainRequest(leaders_only=leaders_only, reason=settings.reason),
         f"drain broker {broker_id}",
         warnings=(then,),
-        is_never_idle=True,
+        when_idle=f"broker {broker_id} leads no partition, so nobody else has to; then {then}",
     )
     run(settings, operation)

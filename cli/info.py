@@ -30,6 +30,8 @@ def version(context: typer.Context) -> None:
     settings = settings_of(context)
     if settings.wants_json:
         print_value(settings, {"controllerctl": installed_version()})
+    elif settings.output is OutputFormat.NAME:
+        typer.echo(installed_version())
     else:
         typer.echo(f"controllerctl {installed_version()}")
 

@@ -1,16 +1,17 @@
 """One description of a list, six ways to print it: columns are told once, the type comes from the schema."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import typer
 
+from cli.exit_codes import CliError, ExitCode
 from cli.output import note, print_data, print_json, print_table
 from cli.settings import OutputFormat, Settings
 
 if TYPE_CHECKING:
-    from cli.client import Client, Query
+    from cli.client import Client, Query, RoleAnswer
 
 Item = TypeVar("Item")
 _PAGE: Final = 1_000
@@ -69,8 +70,9 @@ def show_list(
     """Ask and print. :raises CliError: there is no answer."""
     client = settings.client()
     found = fetch_list(client, listing, kind, query, limit=limit)
-    print_found(settings, listing, found, one_line=one_line)
-    say_who_leads(client)
+    is_known = say_who_leads(client)
+    shown = listing if is_known else replace(listing, nothing=f"{listing.nothing}, as far as is known here")
+    print_found(settings, shown, found, one_line=one_line)
 
 
 def fetch_list(
@@ -126,11 +128,27 @@ def print_columns(settings: Settings, columns: Sequence[Column[Item]], items: Se
     print_table(settings, [column.title for column in shown], rows, right=right)
 
 
-def say_who_leads(client: "Client") -> None:
-    """Say that a standby knows little; nothing where the answer comes from a leader or an observer."""
+def say_who_leads(client: "Client") -> bool:
+    """Say that a standby knows little; nothing, and true, where the answer comes from a leader or an observer."""
     now = client.role()
-    if now.role not in {"active", "observer"}:
+    if not _knows_cluster(now):
         note(f"this instance is no controller now ({now.role}: {now.reason}): it shows what it knows; ask who leads")
+    return _knows_cluster(now)
+
+
+def refuse_unknowing(client: "Client") -> None:
+    """:raises CliError: this instance does not follow the cluster, so that its answer would mean nothing."""
+    now = client.role()
+    if not _knows_cluster(now):
+        message = (
+            f"this instance does not know the cluster ({now.role}: {now.reason}): "
+            "name the one that leads with --api URL, or ZooKeeper with --zk HOSTS"
+        )
+        raise CliError(ExitCode.REFUSED, message)
+
+
+def _knows_cluster(now: "RoleAnswer") -> bool:
+    return now.role in {"active", "observer"}
 
 
 def _joined(pages: Sequence[bytes]) -> bytes:

@@ -1,9 +1,14 @@
 """How partitions are named on the command line: ``payments-7``, split at the last dash."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from cli.exit_codes import CliError, ExitCode
+
+LARGEST_ID: Final = 2**31 - 1
+"""Of a broker, in Kafka's protocol."""
+_DIGITS: Final = 9
+"""Of a partition's number: no topic has a thousand million."""
 
 
 class PartitionName(NamedTuple):
@@ -19,14 +24,16 @@ class PartitionName(NamedTuple):
 
 
 def topic_path(topic: str) -> str:
-    """Where the daemon tells about a topic."""
+    """Where the daemon tells about a topic. :raises CliError: it has no name."""
+    if not topic:
+        raise CliError(ExitCode.USAGE, "the name of the topic is empty; controllerctl get topics lists them")
     return f"/v1/topics/{quote(topic, safe='')}"
 
 
 def split_name(text: str) -> PartitionName | None:
     """The partition that this may name; None if it can only be a topic."""
     topic, dash, number = text.rpartition("-")
-    if not (dash and topic and number.isascii() and number.isdigit()):
+    if not (dash and topic and number.isascii() and number.isdigit() and len(number) <= _DIGITS):
         return None
     return PartitionName(topic, int(number))
 

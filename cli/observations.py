@@ -7,7 +7,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.output import print_data, print_facts, print_table
-from cli.settings import settings_of
+from cli.settings import OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from controllerd.status.schema.observations import (
@@ -41,16 +41,20 @@ def observations(
     settings = settings_of(context)
     answer = settings.client().observations()
     found = answer.content.observations
+    latest = found.latest[len(found.latest) - min(last, len(found.latest)) :]
     if settings.wants_json:
         print_data(settings, answer.body)
+    elif settings.output is OutputFormat.NAME:
+        for one in latest:
+            typer.echo(f"{one.topic}-{one.partition}")
     else:
         print_facts(settings, facts(answer.content))
         if found.totals:
             typer.echo()
             print_table(settings, ("CAUSE", *map(str.upper, _RULINGS)), totals(found))
-        if rows := found.latest[len(found.latest) - min(last, len(found.latest)) :]:
+        if latest:
             typer.echo()
-            print_table(settings, _COLUMNS, map(row, rows))
+            print_table(settings, _COLUMNS, map(row, latest))
     if check and any(total.ruling == "different" for total in found.totals):
         raise typer.Exit(ExitCode.NO)
 

@@ -6,7 +6,7 @@ A noun's module makes the body and the lines of the plan, and calls ``run``::
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 from uuid import uuid4
@@ -63,12 +63,15 @@ class Operation:
     """The command that shows how far it is."""
     progress: "Callable[[Client, Task], str]" = lambda _client, task: progress_line(task)
     """How far it is, as a line."""
-    is_never_idle: bool = False
-    """Whether it is worth doing without any item."""
+    when_idle: str = ""
+    """What it does though no item is concerned; empty: nothing, so that it is not begun."""
 
 
-def run(settings: Settings, operation: Operation, *, wait: bool = True, at_most_s: float | None = None) -> None:
+def run(settings: Settings, operation: Operation, *, wait: bool | None = None, at_most_s: float | None = None) -> None:
     """Plan it, show the plan, ask, do it and follow it. Without ``wait`` it is only begun.
+
+    ``wait`` None is for what takes a moment: it is followed, and given up when nothing moves for as long as an answer
+    may take.
 
     :raises CliError: refused, declined, another cluster, unreachable, interrupted, or not ended after ``at_most_s``.
     :raises typer.Exit: with the exit code, when it did not end well.
@@ -79,29 +82,31 @@ def run(settings: Settings, operation: Operation, *, wait: bool = True, at_most_
     refuse_unfit(settings, client.status().content)
     planned = client.post(operation.path, operation.body, TaskResponse, {"dryRun": True})
     task = planned.content.task
-    if settings.dry_run or not _has_work(task, operation):
-        print_task(settings, planned)
-        _leave(task)
+    if settings.dry_run or not has_work(task, operation):
+        print_task(settings, planned, operation.when_idle)
+        leave([task])
         return
     show_plan(settings, task)
-    confirm(settings, operation.title, *operation.warnings, _summary(task), typed=operation.typed)
-    begun = _begin(client, operation)
-    if wait or at_most_s is not None:
-        begun = follow(settings, client, operation, begun, at_most_s)
+    confirm(settings, operation.title, *operation.warnings, summary(task, operation.when_idle), typed=operation.typed)
+    begun = begin(client, operation)
+    if wait is not False or at_most_s is not None:
+        begun = follow(settings, client, operation, begun, at_most_s, is_brief=wait is None)
     print_task(settings, begun)
     if begun.content.task.state == "running":
         note(f"it continues: {operation.shows} shows how far {begun.content.task.id} is")
-    _leave(begun.content.task)
+    leave([begun.content.task])
 
 
-def _has_work(task: "Task", operation: Operation) -> bool:
-    """Whether anything would be done; more items than are shown may hide it behind those that fail."""
+def has_work(task: "Task", operation: Operation) -> bool:
+    """Whether anything would be done; of very many items those that fail are shown first, and may hide the rest."""
     if not task.items_total:
-        return operation.is_never_idle
-    return task.items_total > len(task.items) or any(item.state == "planned" for item in task.items)
+        return bool(operation.when_idle)
+    if any(item.state == "planned" for item in task.items):
+        return True
+    return task.items_total > len(task.items) and all(item.state == "failed" for item in task.items)
 
 
-def _begin(client: "Client", operation: Operation) -> "Answer[TaskResponse]":
+def begin(client: "Client", operation: Operation) -> "Answer[TaskResponse]":
     """Ask for it, again if the answer was lost: the key makes a repetition harmless."""
     from cli.client import Refusal
     from controllerd.status.schema.tasks import TaskResponse
@@ -127,26 +132,41 @@ def follow(
     operation: Operation,
     begun: "Answer[TaskResponse]",
     at_most_s: float | None = None,
+    *,
+    is_brief: bool = False,
 ) -> "Answer[TaskResponse]":
-    """Wait for the end with progress beside the data.
+    """Wait for the end with progress beside the data; ``is_brief``: not for what does not move at all.
 
     :raises CliError: Ctrl-C, or ``at_most_s`` seconds have passed, or the daemon is gone; the operation continues then.
     """
     now, began, path = begun, time.monotonic(), f"/v1/tasks/{begun.content.task.id}"
-    tell, heard = _teller(settings), began
+    tell, heard, moved = _teller(settings), began, began
     try:
         while now.content.task.state == "running":
             tell(operation.progress(client, now.content.task))
             if at_most_s is not None and time.monotonic() - began > at_most_s:
                 message = f"not ended after {human_duration(at_most_s)}; the operation continues: {operation.shows}"
                 raise CliError(ExitCode.TIMED_OUT, message)
+            if is_brief and time.monotonic() - moved > settings.timeout_s:
+                raise _stuck(settings, operation)
             time.sleep(POLL_S)
             answer = _ask_again(client, path, operation, is_patient=time.monotonic() - heard < settings.timeout_s)
             if answer is not None:
-                now, heard = answer, time.monotonic()
+                heard = time.monotonic()
+                moved = moved if answer.content.task == now.content.task else heard
+                now = answer
     except KeyboardInterrupt as stop:
         raise interrupted(operation) from stop
     return now
+
+
+def _stuck(settings: Settings, operation: Operation) -> CliError:
+    """What it means that an operation which takes a moment does not move."""
+    message = (
+        f"no progress within {settings.timeout_s:g} s; the operation continues: {operation.shows} shows how far it is, "
+        "controllerctl get queue what the controller is at; --timeout waits longer"
+    )
+    return CliError(ExitCode.TIMED_OUT, message)
 
 
 def _ask_again(client: "Client", path: str, operation: Operation, *, is_patient: bool) -> "Answer[TaskResponse] | None":
@@ -159,10 +179,10 @@ def _ask_again(client: "Client", path: str, operation: Operation, *, is_patient:
     except CliError as error:
         if error.code is ExitCode.NOT_FOUND:
             raise CliError(ExitCode.REFUSED, f"the daemon was started again meanwhile; {continues}") from error
-        if error.code is not ExitCode.UNREACHABLE:
+        if error.code not in {ExitCode.UNREACHABLE, ExitCode.TIMED_OUT}:
             raise
         if not is_patient:
-            raise CliError(ExitCode.UNREACHABLE, f"{error}; {continues}") from error
+            raise CliError(error.code, f"{error}; {continues}") from error
         note(f"{error}; asking again")
         return None
 
@@ -188,8 +208,8 @@ def show_plan(settings: Settings, task: "Task") -> None:
         note(f"  and {task.items_total - len(shown)} more: --dry-run -o json lists them")
 
 
-def print_task(settings: Settings, answer: "Answer[TaskResponse]") -> None:
-    """What became of it, in the format that was asked for."""
+def print_task(settings: Settings, answer: "Answer[TaskResponse]", when_idle: str = "") -> None:
+    """What became of it, in the format that was asked for; ``when_idle``: what a plan without items would do."""
     task = answer.content.task
     if settings.wants_json:
         print_data(settings, answer.body)
@@ -198,24 +218,31 @@ def print_task(settings: Settings, answer: "Answer[TaskResponse]") -> None:
     else:
         if task.items:
             print_columns(settings, TASK_ITEMS, task.items)
-        typer.echo(f"{task.verb}: {_outcome(settings, task)}")
+        typer.echo(f"{task.verb}: {outcome(settings, task, when_idle)}")
 
 
-def _outcome(settings: Settings, task: "Task") -> str:
+def outcome(settings: Settings, task: "Task", when_idle: str = "") -> str:
+    """How it ended, or what the plan says, as a sentence."""
+    if task.state == "planned" and not task.items_total and when_idle:
+        return f"planned; {_DRY_RUN}{when_idle}"
     if task.state == "planned" and not settings.dry_run:  # the plan had nothing to do: nobody asked for a dry run
-        return f"nothing to do, nothing was changed: {_summary(task)}"
+        refused = any(item.state == "failed" for item in task.items)
+        return f"{'refused' if refused else 'nothing to do'}, nothing was changed: {summary(task)}"
     return f"{task.state}; {task.message}" if task.message else task.state
 
 
-def _summary(task: "Task") -> str:
+def summary(task: "Task", when_idle: str = "") -> str:
+    """What a plan comes to, without its items."""
+    if not task.items_total and when_idle:
+        return when_idle
     return task.message.removeprefix(_DRY_RUN) or counted(task.items_total, "item")
 
 
-def _leave(task: "Task") -> None:
+def leave(tasks: "Sequence[Task]") -> None:
     """:raises typer.Exit: something failed, or nobody knows how it ended."""
-    code = ending(task)
-    if code is not ExitCode.DONE:
-        raise typer.Exit(code)
+    codes = {ending(task) for task in tasks}
+    if codes != {ExitCode.DONE}:
+        raise typer.Exit(codes.pop() if len(codes) == 1 else ExitCode.PARTIAL)
 
 
 def ending(task: "Task") -> ExitCode:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.settings import OutputFormat, Settings
+from controllerd.core.visible import visible
 
 if TYPE_CHECKING:
     import msgspec
@@ -73,6 +74,10 @@ def print_value(settings: Settings, value: Any) -> None:
 
 def print_facts(settings: Settings, facts: Iterable[tuple[str, str]]) -> None:
     """Names and values in two columns."""
+    facts = [(name, visible(value)) for name, value in facts]
+    if not sys.stdout.isatty():
+        _print_plain(facts, (False, False))
+        return
     from rich.table import Table
     from rich.text import Text
 
@@ -86,8 +91,10 @@ def print_table(
     settings: Settings, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> None:
     """Rows under headings; of the columns in ``right`` the ends are flush."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        _print_plain(settings, columns, list(rows), right)
+        shown = [columns, *rows] if settings.headers else rows
+        _print_plain(shown, [column in right for column in columns])
         return
     from rich.table import Table
     from rich.text import Text
@@ -101,17 +108,13 @@ def print_table(
     _print(settings, table)
 
 
-def _print_plain(
-    settings: Settings, columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]
-) -> None:
+def _print_plain(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
     """For a pipe: aligned, one line for each row, whatever the width; much faster than for a terminal."""
-    lines = [columns, *rows] if settings.headers else list(rows)
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    flush = [column in right for column in columns]
     for line in lines:
         cells = (
             cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(line, widths, flush, strict=True)
+            for cell, width, is_right in zip(line, widths, right, strict=True)
         )
         typer.echo("  ".join(cells).rstrip())
 
@@ -139,8 +142,7 @@ def clear_screen() -> None:
 def _print(settings: Settings, table: "Table") -> None:
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _WIDE
-    console = Console(file=sys.stdout, width=width, no_color=not settings.color, highlight=False, markup=False)
+    console = Console(file=sys.stdout, no_color=not settings.color, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():

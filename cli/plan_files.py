@@ -94,7 +94,8 @@ def _known(name: str, row: object, unknown: set[str]) -> object:
     """A row without what we do not know. :raises CliError: it names a log directory."""
     if not isinstance(row, dict):
         return row
-    if any(folder != _ANY for folder in row.get("log_dirs") or ()):
+    folders = row.get("log_dirs") or []
+    if not isinstance(folders, list) or any(folder != _ANY for folder in folders):
         message = (
             f"{name}: {_short(row)}: log_dirs names a directory: no controller moves replicas between the disks of a "
             "broker; leave log_dirs out, and let kafka-reassign-partitions do that part"

@@ -10,11 +10,12 @@ import typer
 
 from cli import completion
 from cli.exit_codes import CliError, ExitCode
-from cli.listing import Column, Found, Listing, fetch_list, print_found, say_who_leads
+from cli.listing import Column, Found, Listing, fetch_list, print_found, refuse_unknowing
 from cli.lists.work import REASSIGNMENTS
 from cli.naming import parse_partition
 from cli.operations import POLL_S, AtMost, Operation, Wait, run
 from cli.output import note
+from cli.parts import in_parts, refuse_without_wait, run_parts
 from cli.plan_files import read_plan, rollback_of, write_plan
 from cli.settings import Settings, settings_of
 from cli.units import counted, human_bytes, human_duration, human_rate, ids, parse_bytes
@@ -33,6 +34,7 @@ app: Final = typer.Typer(
 )
 _PATH: Final = "/v1/reassignments"
 _SHOWS: Final = "controllerctl reassign status"
+_STANDARD_OUTPUT: Final = Path("-")
 _LOOKED_AT: Final = 500
 """Moves whose progress is asked for, again and again; of more the copying is not summed up."""
 
@@ -85,6 +87,9 @@ def plan(
     """
     from controllerd.status.schema.verbs import Plan, ReassignmentWish
 
+    if file == _STANDARD_OUTPUT:
+        message = "a plan has a second file, the way back, so -f wants a name; -o json prints the plan with both"
+        raise CliError(ExitCode.USAGE, message)
     settings = settings_of(context)
     wish = ReassignmentWish(
         topics=topics.split(",") if topics else [],
@@ -168,30 +173,63 @@ def apply(
     """Move replicas as a plan says: shows what would change, asks, and follows it with --wait.
 
     The plan is a file as kafka-reassign-partitions takes it. The controller takes the throttle away itself when all has
-    ended or was cancelled. Moves go on when this command ends, and after a failover.
+    ended or was cancelled. Moves go on when this command ends, and after a failover. A plan of more than a mebibyte
+    (some 15,000 partitions) is applied in parts: all at once, or with --batch and --wait one after the other.
 
     Examples: controllerctl reassign apply -f plan.json --throttle 50MB --wait ·
     controllerctl reassign apply -f plan.rollback.json --batch 20 --dry-run
     """
+    settings, moves = settings_of(context), read_plan(file)
+    operations = _operations(settings, moves, throttle=throttle, batch=batch, additional=additional)
+    if len(operations) == 1:
+        run(settings, operations[0], wait=wait, at_most_s=wait_at_most)
+        return
+    waits, in_turn = wait or wait_at_most is not None, batch is not None
+    if in_turn and not settings.dry_run:
+        refuse_without_wait(operations, waits=waits)
+    check = (lambda _client: None) if additional else (lambda client: _refuse_beside_others(client, moves))
+    run_parts(settings, operations, check, wait=waits, is_in_turn=in_turn, at_most_s=wait_at_most)
+
+
+def _operations(
+    settings: Settings, moves: "list[Move]", *, throttle: int | None, batch: int | None, additional: bool
+) -> list[Operation]:
+    """One, or as many as the plan has parts; from the second on they stand beside the first."""
     from controllerd.status.schema.verbs import ReassignmentRequest
 
-    settings, moves = settings_of(context), read_plan(file)
-    body = ReassignmentRequest(
-        partitions=moves,
-        throttle_bytes_per_s=throttle,
-        batch=batch,
-        additional=additional,
-        reason=settings.reason,
-    )
-    operation = Operation(
-        _PATH,
-        body,
-        f"reassign {counted(len(moves), 'partition')}",
-        warnings=_manner(throttle, batch),
-        shows=_SHOWS,
-        progress=_progress_of(moves),
-    )
-    run(settings, operation, wait=wait, at_most_s=wait_at_most)
+    parts = in_parts(moves)
+    return [
+        Operation(
+            _PATH,
+            ReassignmentRequest(
+                partitions=part,
+                throttle_bytes_per_s=throttle,
+                batch=batch,
+                additional=additional or len(parts) > 1,
+                reason=settings.reason,
+            ),
+            f"reassign {counted(len(moves), 'partition')}",
+            warnings=_manner(throttle, batch),
+            shows=_SHOWS,
+            progress=_progress_of(part),
+        )
+        for part in parts
+    ]
+
+
+def _refuse_beside_others(client: "Client", moves: "list[Move]") -> None:
+    """What a daemon checks for a plan that it gets as a whole. :raises CliError: others move."""
+    from controllerd.status.schema.work import ReassignmentList
+
+    ours = {(move.topic, move.partition) for move in moves}
+    moving = fetch_list(client, REASSIGNMENTS, ReassignmentList).items
+    others = [f"{item.topic}-{item.partition}" for item in moving if (item.topic, item.partition) not in ours]
+    if others:
+        message = (
+            f"{counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} being reassigned, "
+            f"such as {others[0]}: say --additional to leave that beside these, wait, or cancel it; nothing was changed"
+        )
+        raise CliError(ExitCode.REFUSED, message)
 
 
 def _manner(throttle: int | None, batch: int | None) -> tuple[str, ...]:
@@ -284,11 +322,11 @@ def status(
 
     settings = settings_of(context)
     client, query = settings.client(), {"topic": topic}
+    refuse_unknowing(client)
     if wait or wait_at_most is not None:
         _wait(client, query, wait_at_most)
     found = fetch_list(client, REASSIGNMENTS, ReassignmentList, query)
     print_found(settings, REASSIGNMENTS, found)
-    say_who_leads(client)
     if found.items:
         raise typer.Exit(ExitCode.IN_PROGRESS)
 

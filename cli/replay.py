@@ -8,8 +8,8 @@ import typer
 
 from cli import replaying
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note, print_facts, print_json, print_table
-from cli.settings import Settings, settings_of
+from cli.output import note, print_facts, print_table, print_value
+from cli.settings import OutputFormat, Settings, settings_of
 
 if TYPE_CHECKING:
     from replay.command.logs import Problems
@@ -44,6 +44,8 @@ def why(
 ) -> None:
     """Say in a few sentences why a partition was without a leader at a moment, or who led it.
 
+    Ends with 3 if there was no such partition, with 65 if the log is damaged or records are missing.
+
     Examples: controllerctl replay why payments-7 --at 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
     controllerctl replay why payments-7 --at 1769829240000 a/audit b/audit -o json
     """
@@ -62,13 +64,17 @@ def why(
     explanation = explain(story, at_ms)
     _print_why(settings, explanation, logs)
     _warn(problems)
+    _end(problems)
     if not explanation.exists:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
 def _print_why(settings: Settings, explanation: "Explanation", logs: list[Path]) -> None:
     if settings.wants_json:
-        _print_value(explanation)
+        print_value(settings, explanation)
+        return
+    if settings.output is OutputFormat.NAME:
+        typer.echo(f"{explanation.topic}-{explanation.partition}")
         return
     for sentence in explanation.sentences:
         typer.echo(sentence)
@@ -90,23 +96,28 @@ def state_at(
     boot: Annotated[str | None, typer.Option("--boot", help="Of this run of it.")] = None,
     topic: Topics = "*",
 ) -> None:
-    """Show the cluster as the controller knew it at a moment, or where the log ends.
+    """Show the cluster as the controller knew it at a moment, or where the log ends; 65 if records before are missing.
 
     Examples: controllerctl replay at --time 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
     controllerctl replay at --epoch 12 --seq 4711 --topic 'pay*' /var/lib/controllerd/audit -o json
     """
+    from replay.command.logs import Problems
     from replay.command.state import document
 
-    settings = settings_of(context)
-    moment = _travel(logs, _moment(time) if time is not None else None, seq, epoch, node, boot)
+    settings, problems = settings_of(context), Problems()
+    moment = _travel(problems, logs, _moment(time) if time is not None else None, seq, epoch, node, boot)
     state = document(moment, topic)
     if settings.wants_json:
-        _print_value(state)
+        print_value(settings, state)
+    elif settings.output is OutputFormat.NAME:
+        for row in state.partitions:
+            typer.echo(f"{row.topic}-{row.partition}")
     else:
         print_facts(settings, _facts(state))
         if state.partitions:
             typer.echo()
             print_table(settings, _COLUMNS, _rows(state))
+    _end(problems)
 
 
 @app.command()
@@ -116,25 +127,31 @@ def diff(
     at: Annotated[list[str], typer.Option("--at", metavar="TIME", help="Twice: the moment before, the moment after.")],
     topic: Topics = "*",
 ) -> None:
-    """Show what differs between two moments; ends with 1 if anything does.
+    """Show what differs between two moments; ends with 1 if anything does, with 65 if the log is not all there.
 
     Examples: controllerctl replay diff --at 2026-01-31T03:00:00Z --at 2026-01-31T04:00:00Z /var/lib/controllerd/audit ·
     controllerctl replay diff --at 1769828400000 --at 1769832000000 --topic payments /var/lib/controllerd/audit -o json
     """
+    from replay.command.logs import Problems
     from replay.command.state import differences, document
 
     if len(at) != 2:
         raise CliError(ExitCode.USAGE, f"two moments are compared, {len(at)} given: write --at TIME --at TIME")
-    settings = settings_of(context)
-    before, after = (document(_travel(logs, _moment(text)), topic) for text in at)
+    settings, problems = settings_of(context), [Problems(), Problems()]
+    moments = [_travel(each, logs, _moment(text)) for each, text in zip(problems, at, strict=True)]
+    before, after = (document(moment, topic) for moment in moments)
     found = list(differences(before, after))
     if settings.wants_json:
-        _print_value({"differences": found})
+        print_value(settings, {"differences": found})
+    elif settings.output is OutputFormat.NAME:
+        for one in found:
+            typer.echo(one.subject)
     elif found:
         rows = ((one.subject, one.field, one.before or "-", one.after or "-") for one in found)
         print_table(settings, ("SUBJECT", "FIELD", "BEFORE", "AFTER"), rows)
     else:
         typer.echo("no differences")
+    _end(*problems)
     if found:
         raise typer.Exit(ExitCode.NO)
 
@@ -161,6 +178,7 @@ def _directories(logs: list[Path]) -> list[Path]:
 
 
 def _travel(
+    problems: "Problems",
     logs: list[Path],
     time_ms: int | None,
     seq: int | None = None,
@@ -168,10 +186,9 @@ def _travel(
     node: int | None = None,
     boot: str | None = None,
 ) -> "Moment":
-    from replay.command.logs import Problems, read_logs
+    from replay.command.logs import read_logs
     from replay.travel import NoSuchMoment, state_at
 
-    problems = Problems()
     entries = read_logs(_directories(logs), problems, time_ms if seq is None else None)
     try:
         moment = state_at(entries, time_ms=time_ms, seq=seq, epoch=epoch, node=node, boot=boot)
@@ -193,6 +210,12 @@ def _text(ts_ms: int) -> str:
 def _warn(problems: "Problems") -> None:
     for sentence in problems.sentences():
         note(f"warning: {sentence}")
+
+
+def _end(*problems: "Problems") -> None:
+    """An answer from a log that is not all there may be wrong, and a script must know."""
+    if any(each.are_harm for each in problems):
+        raise typer.Exit(ExitCode.DAMAGED)
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------
@@ -225,9 +248,3 @@ def _rows(state: "StateAt") -> Iterator[tuple[str, ...]]:
             str(row.leader_epoch),
             *(", ".join(map(str, column)) or "-" for column in (row.isr, row.replicas, row.adding, row.removing)),
         )
-
-
-def _print_value(value: object) -> None:
-    import msgspec
-
-    print_json(msgspec.json.encode(value))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note, print_facts, print_json
-from cli.settings import Settings, settings_of
+from cli.output import note, print_data, print_facts, print_value
+from cli.settings import OutputFormat, Settings, settings_of
 from cli.units import human_duration
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def ingest(
 
         options = _options(inputs, out, engine, master, "warning", cluster, log_pattern, log_timezone, log_format)
         result = replay(options, _progress())
-    _print_ingested(settings, result)
+    _print_ingested(settings, result, out)
 
 
 def report(
@@ -173,7 +173,10 @@ def _end(settings: Settings, outcome: "Outcome") -> None:
         import msgspec
 
         ingested = outcome.ingested._asdict() if outcome.ingested is not None else None
-        print_json(msgspec.json.encode({**_fields(outcome), "ingested": ingested}, enc_hook=str))
+        print_data(settings, msgspec.json.encode({**_fields(outcome), "ingested": ingested}, enc_hook=str))
+    elif settings.output is OutputFormat.NAME:
+        for file in outcome.files:
+            typer.echo(str(file))
     else:
         typer.echo(outcome.sentence)
         for file in outcome.files:
@@ -188,11 +191,12 @@ def _fields(outcome: "Outcome") -> dict[str, object]:
     return {name: getattr(outcome, name) for name in outcome.__slots__}
 
 
-def _print_ingested(settings: Settings, result: "IngestResult") -> None:
+def _print_ingested(settings: Settings, result: "IngestResult", out: str) -> None:
     if settings.wants_json:
-        import msgspec
-
-        print_json(msgspec.json.encode(result._asdict()))
+        print_value(settings, result._asdict())
+        return
+    if settings.output is OutputFormat.NAME:
+        typer.echo(out)
         return
     print_facts(
         settings,

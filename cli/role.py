@@ -7,11 +7,12 @@ import typer
 
 from cli.asking import confirm, refuse_unfit, uninterrupted
 from cli.output import print_data, print_value
-from cli.settings import Settings, settings_of
+from cli.settings import OutputFormat, Settings, settings_of
 from cli.units import human_duration
 
 if TYPE_CHECKING:
-    from cli.client import Client
+    from cli.client import Answer, Client
+    from controllerd.status.schema.admin import ResignResponse, TakeoverResponse
     from controllerd.status.schema.status import StatusResponse
 
 _SUCCESSOR_S: Final = 5.0
@@ -50,17 +51,24 @@ def takeover(
         consequences += ("from now on, after every start too, it takes the role from brokers without being asked",)
     confirm(settings, f"takeover in cluster {before.meta.cluster_id or 'not known yet'}", *consequences)
     answer = uninterrupted(lambda: client.takeover(settings.reason, remember=remember, holder=holder))
+    _report_taken(settings, answer, before, is_held=is_held)
+
+
+def _report_taken(
+    settings: Settings, answer: "Answer[TakeoverResponse]", before: "StatusResponse", *, is_held: bool
+) -> None:
+    done = answer.content
     if settings.wants_json:
         print_data(settings, answer.body)
-        return
-    done = answer.content
-    if is_held:
+    elif settings.output is OutputFormat.NAME:
+        typer.echo(f"controllerd {before.status.node_id}")
+    elif is_held:
         typer.echo(f"remembered; the role was held already, with controller epoch {done.epoch_after}")
-        return
-    typer.echo(
-        f"role taken from {done.held_by} in {human_duration(done.took_s)}, without a gap: "
-        f"controller epoch {done.epoch_before} -> {done.epoch_after}"
-    )
+    else:
+        typer.echo(
+            f"role taken from {done.held_by} in {human_duration(done.took_s)}, without a gap: "
+            f"controller epoch {done.epoch_before} -> {done.epoch_after}"
+        )
 
 
 def resign(context: typer.Context) -> None:
@@ -75,6 +83,9 @@ def resign(context: typer.Context) -> None:
     if before.status.role == "standby":
         _report_not_held(settings, before)
         return
+    if settings.dry_run and settings.wants_json:
+        print_data(settings, client.resign(settings.reason, dry_run=True).body)
+        return
     confirm(
         settings,
         f"resignation in cluster {before.meta.cluster_id or 'not known yet'}",
@@ -85,20 +96,33 @@ def resign(context: typer.Context) -> None:
     if settings.wants_json:
         print_data(settings, answer.body)
     else:
-        given, after = human_duration(answer.content.took_s), _successor(client, before.meta.controller_epoch)
-        typer.echo(f"role given away in {given}, with controller epoch {before.meta.controller_epoch}; {after}")
+        _report_given(settings, answer.content, client, before.meta.controller_epoch)
 
 
-def _successor(client: "Client", epoch: int) -> str:
+def _report_given(settings: Settings, done: "ResignResponse", client: "Client", epoch: int) -> None:
     """Who leads next, and for how long nobody did."""
     began = time.monotonic()
-    while (gap_s := time.monotonic() - began) < _SUCCESSOR_S:
+    now = _successor(client)
+    gap = human_duration(time.monotonic() - began)
+    if settings.output is OutputFormat.NAME:
+        typer.echo(str(now.status.holder) if now is not None else "nobody")
+        return
+    given = f"role given away in {human_duration(done.took_s)}, with controller epoch {epoch}"
+    if now is None:
+        typer.echo(f"{given}; nobody leads after {gap}: controllerctl status, controllerctl doctor")
+    else:
+        typer.echo(f"{given}; {now.status.holder} leads {gap} later")
+
+
+def _successor(client: "Client") -> "StatusResponse | None":
+    """What the instance says once somebody else leads; None if nobody does for a while."""
+    began = time.monotonic()
+    while time.monotonic() - began < _SUCCESSOR_S:
         now = client.status().content
         if now.status.holder is not None and now.status.role != "active":
-            after = f", controller epoch {epoch} -> {now.meta.controller_epoch}" * (now.meta.controller_epoch > epoch)
-            return f"{now.status.holder} leads {human_duration(gap_s)} later{after}"
+            return now
         time.sleep(_LOOK_EVERY_S)
-    return f"nobody leads after {human_duration(_SUCCESSOR_S)}: controllerctl status, controllerctl doctor"
+    return None
 
 
 def _consequences_of_takeover(before: "StatusResponse") -> tuple[str, ...]:
@@ -115,6 +139,8 @@ def _report_held_already(settings: Settings, now: "StatusResponse") -> None:
     epoch, holder = now.meta.controller_epoch, f"controllerd {now.status.node_id}"
     if settings.wants_json:
         print_value(settings, TakeoverResponse(epoch_before=epoch, epoch_after=epoch, held_by=holder, took_s=0.0))
+    elif settings.output is OutputFormat.NAME:
+        typer.echo(holder)
     else:
         typer.echo(f"nothing to do: {holder} holds the role already, with controller epoch {epoch}")
 
@@ -124,5 +150,7 @@ def _report_not_held(settings: Settings, now: "StatusResponse") -> None:
 
     if settings.wants_json:
         print_value(settings, ResignResponse(took_s=0.0))
+    elif settings.output is OutputFormat.NAME:
+        typer.echo(str(now.status.holder or "nobody"))
     else:
         typer.echo(f"nothing to do: this instance stands by, {now.status.holder or 'nobody'} holds the role")

@@ -16,7 +16,10 @@ if TYPE_CHECKING:  # importing the client costs more than starting the command
 
 DEFAULT_API: Final = "http://127.0.0.1:9191"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_READING: Final = re.compile(r"controllerctl (?=(?:why|get|describe|status|doctor)\b(?! --zk))")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_LONGEST_S: Final = 366 * 24 * 3600.0
+"""Beyond it, clocks and sockets end before the wait does."""
 
 
 class OutputFormat(Enum):
@@ -79,6 +82,20 @@ class Settings:
 
         return Client(address_over(self.zk, self.timeout_s), self.timeout_s, settings=self)
 
+    def to_be_typed(self, text: str) -> str:
+        """The same text, its commands that read for the place that was asked just now."""
+        place = f"--zk {self.zk}" if self.zk else f"--api {self.api}"
+        if self.context is not None or not (self.is_api_given or self.zk):
+            return text
+        return _READING.sub(f"controllerctl {place} ", text)
+
+    def asking_client(self, what: str) -> "Client":
+        """The daemon, for ``what`` only a daemon knows. :raises CliError: only ZooKeeper is read."""
+        if self.zk is not None:
+            message = f"--zk only reads ZooKeeper, where {what} cannot be seen: name a daemon with --api URL"
+            raise CliError(ExitCode.USAGE, message)
+        return self.client()
+
     def changing_client(self) -> "Client":
         """The daemon, to change something. :raises CliError: only ZooKeeper is read."""
         if self.zk is not None:
@@ -109,6 +126,6 @@ def parse_duration(text: str) -> float:
     """Seconds of ``30``, ``30s``, ``500ms``, ``2m`` or ``1h``. :raises typer.BadParameter: it is none of these."""
     match = _DURATION.fullmatch(text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if seconds <= 0:
-        raise typer.BadParameter(f"{text!r} is not a duration like 30s, 500ms, 2m or 1h")
+    if not 0 < seconds <= _LONGEST_S:
+        raise typer.BadParameter(f"{text!r} is not a duration like 30s, 500ms, 2m or 1h, of a year at most")
     return seconds

@@ -13,10 +13,11 @@ from cli.units import human_duration
 
 if TYPE_CHECKING:
     from controllerd.status.schema.common import Meta
-    from controllerd.status.schema.status import BrokerStatus, DeletionStatus, Status, StatusResponse
+    from controllerd.status.schema.status import BrokerStatus, DeletionStatus, EndedEvent, Status, StatusResponse
 
 _SHOWN = 10
 """Topics to be deleted that are listed; -o json has them all."""
+_EVENT_COLUMNS = ("ENDED", "EVENT", "TOOK", "OUTCOME")
 _COLUMNS = ("BROKER", "EPOCH", "LISTENERS", "RACK", "QUEUE", "OLDEST", "STATE")
 
 
@@ -33,9 +34,9 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show who leads, how this instance does, and what needs attention.
+    """Show who leads, how this instance does, and what needs attention; -o wide shows the last events as well.
 
-    Examples: controllerctl status · controllerctl status -w 2 · controllerctl status -o json
+    Examples: controllerctl status · controllerctl status -w 2 · controllerctl status -o wide
     """
     settings = settings_of(context)
     pictures(settings, watch_s, lambda line: show(settings, as_line=line))
@@ -51,10 +52,46 @@ def show(settings: Settings, *, as_line: bool = False) -> None:
         typer.echo(str(answer.content.status.holder or "nobody"))
         return
     print_facts(settings, facts(answer.content))
-    if answer.content.status.brokers:
+    print_brokers(settings, answer.content.status)
+    if settings.output is OutputFormat.WIDE and answer.content.status.latest_events:
         typer.echo()
-        rows = (row(broker, answer.content.status.role) for broker in answer.content.status.brokers)
-        print_table(settings, _COLUMNS, rows)
+        print_table(settings, _EVENT_COLUMNS, map(row_of_event, answer.content.status.latest_events))
+
+
+def print_brokers(settings: Settings, status: "Status") -> None:
+    """Those that live, those that should, and what to do next where anything needs attention."""
+    counts = status.counts
+    gone = missing(settings) if counts.offline or counts.under_replicated or counts.waiting else []
+    rows = [*(row(broker, status.role) for broker in status.brokers), *map(row_of_gone, gone)]
+    if rows:
+        typer.echo()
+        print_table(settings, _COLUMNS, sorted(rows, key=lambda each: int(each[0])))
+    if is_troubled(status):
+        typer.echo(settings.to_be_typed("\nnext: controllerctl doctor says what is wrong and what helps"))
+
+
+def row_of_event(event: "EndedEvent") -> tuple[str, str, str, str]:
+    """An event that was handled of late."""
+    return event.at, event.event, human_duration(event.took_ms / 1000), event.error or event.outcome
+
+
+def is_troubled(status: "Status") -> bool:
+    """Whether anything is wrong that the doctor would name."""
+    counts = status.counts
+    return (
+        bool(counts.offline or counts.under_replicated or counts.waiting or status.quarantined)
+        or status.holder is None
+        or status.audit.trouble is not None
+        or any(deletion.held_up_by for deletion in status.deletions)
+        or any(broker.error for broker in status.brokers)
+    )
+
+
+def missing(settings: Settings) -> list[int]:
+    """The brokers that hold replicas and are not registered. :raises CliError: there is no answer."""
+    from controllerd.status.schema.cluster import BrokerList
+
+    return [broker.id for broker in settings.client().get("/v1/brokers", BrokerList).content.items if not broker.alive]
 
 
 def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
@@ -112,7 +149,8 @@ def deletion_line(deletion: "DeletionStatus") -> str:
 def controller_line(status: "Status", meta: "Meta") -> str:
     """Who holds the role and for how long."""
     if status.holder is None:
-        return "nobody"
+        is_blind = status.node_id >= 0 and status.zookeeper.state not in {"connected", "suspended"}
+        return "not known: this instance has no ZooKeeper session" if is_blind else "nobody"
     if status.holder.kind == "unknown":
         return str(status.holder)
     held_s = datetime.fromisoformat(meta.generated_at).timestamp() - status.holder.since_ms / 1000
@@ -139,6 +177,7 @@ def partitions_line(status: "Status") -> str:
         "under-replicated": counts.under_replicated,
         "not led by the preferred replica": counts.non_preferred,
         "waiting for brokers": counts.waiting,
+        "being reassigned": counts.reassigning,
         "znodes in quarantine": len(status.quarantined),
     }
     named = [f"{number} {what}" for what, number in attention.items() if number]
@@ -149,6 +188,11 @@ def observed_line(observed: Mapping[str, int]) -> str:
     """How what was done compares with what this instance would have done."""
     counted = ", ".join(f"{partitions} {ruling}" for ruling, partitions in observed.items())
     return f"{counted or 'nothing yet'}; see controllerctl observations"
+
+
+def row_of_gone(broker: int) -> tuple[str, ...]:
+    """The line of a broker that holds replicas and is not registered."""
+    return (str(broker), "-", "-", "-", "-", "-", "gone: it holds replicas")
 
 
 def row(broker: "BrokerStatus", role: str) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """``controllerctl topics``: create, enlarge and delete, with the flags of kafka-topics."""
 
 from typing import Annotated, Final
-from urllib.parse import quote
 
 import typer
 
 from cli import completion
 from cli.exit_codes import CliError, ExitCode
+from cli.naming import topic_path
 from cli.operations import AtMost, Operation, Wait, run
 from cli.settings import settings_of
 
@@ -91,7 +91,7 @@ def delete(
     if not settings.reason and not settings.dry_run:
         raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
     operation = Operation(
-        f"/v1/topics/{quote(topic, safe='')}/delete",
+        f"{topic_path(topic)}/delete",
         DeleteTopic(confirm=topic, if_exists=if_exists, reason=settings.reason or "dry run"),
         f"delete topic {topic}",
         typed=topic,
@@ -123,7 +123,7 @@ def add_partitions(
 
     settings, assigned = settings_of(context), parse_assignment(replica_assignment)
     operation = Operation(
-        f"/v1/topics/{quote(topic, safe='')}/partitions",
+        f"{topic_path(topic)}/partitions",
         MorePartitions(total=partitions, replica_assignment=assigned, reason=settings.reason),
         f"add partitions to topic {topic}, {partitions} in all",
         warnings=("records with a key go to other partitions from then on; none can be taken away again",),

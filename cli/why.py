@@ -1,11 +1,11 @@
 """``controllerctl why``: the true cause, in a few sentences, with facts and what to do next."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from cli import completion
-from cli.exit_codes import CliError, ExitCode
+from cli.exit_codes import ExitCode
 from cli.listing import say_who_leads
 from cli.naming import split_name, topic_path
 from cli.output import print_data
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from cli.client import Answer, Client
     from controllerd.status.schema.why import WhyResponse
 
+_UNKNOWN: Final = "unknown"
+"""The condition of what does not exist, or is not known to whoever was asked."""
+
 
 def why(
     context: typer.Context,
@@ -23,7 +26,7 @@ def why(
         typer.Argument(metavar="TOPIC[-PARTITION]", autocompletion=completion.topics, help="payments, or payments-7."),
     ],
 ) -> None:
-    """Say what is the matter with a topic or partition, why, and what helps.
+    """Say what is the matter with a topic or partition, why, and what helps. Ends with 3 if there is none.
 
     Examples: controllerctl why payments-7 · controllerctl why payments -o json
     """
@@ -39,26 +42,19 @@ def why(
 
         for line in lines(answer.content.why):
             typer.echo(line)
-    say_who_leads(client)
+    knows = say_who_leads(client)
+    if answer.content.why.condition == _UNKNOWN:
+        raise typer.Exit(ExitCode.NOT_FOUND if knows else ExitCode.REFUSED)
 
 
 def ask_why(client: "Client", subject: str) -> "Answer[WhyResponse]":
-    """About the partition of this name, or else the topic. :raises CliError: there is neither."""
+    """About the partition of this name, or else the topic. :raises CliError: nobody can say."""
     from controllerd.status.schema.why import WhyResponse
 
     name = split_name(subject)
-    if name is not None:
-        try:
-            return client.get(f"{name.path}/why", WhyResponse)
-        except CliError as refusal:
-            if refusal.code is not ExitCode.NOT_FOUND:
-                raise
-            not_found = refusal
-    else:
-        not_found = None
-    try:
-        return client.get(f"{topic_path(subject)}/why", WhyResponse)
-    except CliError as refusal:
-        if refusal.code is ExitCode.NOT_FOUND and not_found is not None:
-            raise not_found from None  # there is no topic of that name either: the partition was meant
-        raise
+    of_partition = client.get(f"{name.path}/why", WhyResponse) if name is not None else None
+    if of_partition is not None and of_partition.content.why.condition != _UNKNOWN:
+        return of_partition
+    of_topic = client.get(f"{topic_path(subject)}/why", WhyResponse)
+    is_neither = of_topic.content.why.condition == _UNKNOWN
+    return of_partition if of_partition is not None and is_neither else of_topic

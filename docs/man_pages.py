@@ -14,7 +14,7 @@ import configuration
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.app import app as controllerctl
+from cli.app import application
 from cli.exit_codes import MEANINGS
 from controllerd.__main__ import app as controllerd
 
@@ -46,7 +46,7 @@ _EXAMPLES: Final = re.compile(r"\s*Examples?: ")
 
 def pages() -> dict[str, str]:
     """Every page by the name of its file."""
-    root = typer.main.get_command(controllerctl)
+    root = typer.main.get_command(application())
     assert isinstance(root, TyperGroup)
     made = {"controllerctl.1": "".join(overview(root))}
     for name, command in root.commands.items():

@@ -2,11 +2,18 @@
 
 import logging
 import os
+import signal
 
 import pytest
 import structlog
 
 from controllerd.dev.kafka_jars import kafka_available
+
+
+def pytest_configure() -> None:
+    """Ctrl-C works in the tests and in what they start, even where a shell began them in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cli.doctor.facts import Facts, Sight, View
+from cli.doctor.facts import ZOOKEEPER_IS_AWAY, Facts, Sight, View
 from cli.doctor.verdicts import critical, listed, ok, unknown, warning
+from cli.settings import DEFAULT_API
+from cli.units import counted
 from controllerd.errors import BadZnode
 from controllerd.status.schema.why import Finding
 from controllerd.zk import codecs, paths
@@ -12,6 +14,8 @@ from controllerd.zk.survey import Survey
 
 NO_CONTROLLER: Final = -1
 """What a broker says that knows of none."""
+CONNECTED: Final = "connected"
+"""The state of a ZooKeeper session with which all is well."""
 _WANTS_ZK: Final = "name ZooKeeper, too: --zk HOSTS"
 
 
@@ -20,16 +24,30 @@ def check_all(facts: Facts) -> Iterator[Finding]:
     yield daemon(facts)
     yield controllers(facts)
     if facts.view is not None:
-        yield offline_partitions(facts.view)
-        yield isr_below_minimum(facts.view)
-        yield quarantine(facts.view)
-        yield deletions(facts.view)
-        yield uncovered(facts.view)
+        yield from partitions(facts.view) if facts.knows_cluster else unseen(facts.view)
     yield from znodes(facts)
     yield listeners(facts)
     if facts.is_daemon and facts.view is not None:
         yield audit(facts.view)
         yield requests(facts.view)
+
+
+def partitions(view: View) -> Iterator[Finding]:
+    """The checks of brokers, topics and partitions."""
+    yield brokers(view)
+    yield offline_partitions(view)
+    yield isr_below_minimum(view)
+    yield quarantine(view)
+    yield deletions(view)
+    yield uncovered(view)
+
+
+def unseen(view: View) -> Iterator[Finding]:
+    """That the instance which was asked could not make these checks."""
+    hint = "ask the instance that leads (--api URL), or ZooKeeper: --zk HOSTS"
+    names = ("brokers", "offline-partitions", "isr-below-min", "quarantine", "deletions", "listeners-of-controller")
+    for name in names:
+        yield unknown(name, f"a {view.status.role} knows no partitions", hint)
 
 
 def znodes(facts: Facts) -> Iterator[Finding]:
@@ -50,12 +68,15 @@ def daemon(facts: Facts) -> Finding:
     if not facts.is_daemon:
         if facts.is_daemon_expected:
             return critical(check, facts.no_daemon, "start controllerd, or name its address with --api URL")
-        return unknown(check, "no daemon was asked", "name one with --api URL")
+        detail = f"no daemon was asked: --zk alone reads ZooKeeper; --api {DEFAULT_API} asks the one on this host, too"
+        return unknown(check, detail, f"controllerctl doctor --zk HOSTS --api {DEFAULT_API}")
     assert facts.view is not None
     status = facts.view.status
     failed = [f"{one.name}: {one.detail}" for one in facts.health.checks if not one.ok] if facts.health else []
     if failed:
-        hint = "journalctl -u controllerd tells more; controllerctl status shows what it does"
+        hint = "journalctl -u 'controllerd@*' tells more; controllerctl status shows what it does"
+        if status.zookeeper.state != CONNECTED:
+            hint = ZOOKEEPER_IS_AWAY
         verdict = warning if facts.health is not None and facts.health.ok else critical
         return verdict(check, f"{status.role}, not well: {listed(failed)}", hint)
     return ok(check, f"{status.role}: {status.reason}; version {status.version}")
@@ -72,6 +93,9 @@ def controllers(facts: Facts) -> Finding:
     if facts.view is None:
         return unknown(check, "neither ZooKeeper nor a daemon could be asked", "give --zk HOSTS or --api URL")
     status = facts.view.status
+    if status.holder is None and status.zookeeper.state != CONNECTED and facts.survey is None:
+        detail = f"it cannot be told who leads: the ZooKeeper session of this instance is {status.zookeeper.state}"
+        return critical(check, detail, f"controllerctl doctor --zk HOSTS; {ZOOKEEPER_IS_AWAY}")
     if status.holder is None:
         return critical(check, "nobody holds the role of the controller", "start a broker or controllerd")
     if facts.is_daemon and told is not None and told != (status.holder.node_id, status.holder.instance):
@@ -84,7 +108,7 @@ def controllers(facts: Facts) -> Finding:
     if astray:
         return _astray(check, astray, f"{status.holder} leads")
     agree = sum(sight.controller is not None for sight in facts.sights)
-    said = f", and {agree} brokers say so" if agree else ""
+    said = f", and {counted(agree, 'broker')} {'says' if agree == 1 else 'say'} so" if agree else ""
     return ok(check, f"one controller: {status.holder} since {status.holder.since}{said}")
 
 
@@ -108,13 +132,29 @@ def _holder_told(survey: Survey | None) -> tuple[int, str | None] | BadZnode | N
     return found.broker_id, found.instance
 
 
+def brokers(view: View) -> Finding:
+    """Whether everybody is there who has replicas."""
+    if not view.gone:
+        return ok(
+            "brokers",
+            f"everybody is registered who holds replicas; {counted(len(view.status.brokers), 'broker')} in all",
+        )
+    named = f"broker{'s' if len(view.gone) > 1 else ''} {listed([str(broker) for broker in view.gone])}"
+    verb = "hold replicas and are" if len(view.gone) > 1 else "holds replicas and is"
+    hint = (
+        f"start {'them' if len(view.gone) > 1 else 'it'}; controllerctl describe broker {view.gone[0]} says since when"
+    )
+    return warning("brokers", f"{named} {verb} gone", hint)
+
+
 def offline_partitions(view: View) -> Finding:
     """Whether every partition has a leader."""
     if not view.offline_total:
         return ok("offline-partitions", f"each of {view.status.counts.partitions} partitions has a leader")
     names = [f"{one.topic}-{one.partition}" for one in view.offline]
     hint = f"controllerctl why {names[0]}" if names else "controllerctl get partitions --offline"
-    detail = f"{view.offline_total} partitions have no leader: {listed(names, view.offline_total)}"
+    have = "has" if view.offline_total == 1 else "have"
+    detail = f"{counted(view.offline_total, 'partition')} {have} no leader: {listed(names, view.offline_total)}"
     return critical("offline-partitions", detail, hint)
 
 
@@ -123,14 +163,18 @@ def isr_below_minimum(view: View) -> Finding:
     check = "isr-below-min"
     if view.under_min_isr_total:
         names = [f"{one.topic}-{one.partition}" for one in view.under_min_isr]
-        detail = f"{view.under_min_isr_total} partitions refuse acks=all: {listed(names, view.under_min_isr_total)}"
-        return critical(check, detail, f"controllerctl why {names[0]}" if names else "controllerctl get partitions")
+        verb = "refuses" if view.under_min_isr_total == 1 else "refuse"
+        number = counted(view.under_min_isr_total, "partition")
+        detail = f"{number} {verb} acks=all: {listed(names, view.under_min_isr_total)}"
+        every = "controllerctl get partitions --under-min-isr"
+        return critical(check, detail, f"controllerctl why {names[0]}" if names else every)
     thin = view.status.counts.under_replicated
     if thin:
         known = "none below min.insync.replicas"
         below = known if view.under_min_isr_total is not None else "min.insync.replicas is not known here"
         hint = "controllerctl get partitions --under-replicated"
-        return warning(check, f"{thin} partitions are under-replicated, {below}", hint)
+        are = f"{counted(thin, 'partition')} {'is' if thin == 1 else 'are'}"
+        return warning(check, f"{are} under-replicated, {below}", hint)
     return ok(check, "every ISR is complete")
 
 
@@ -193,4 +237,5 @@ def requests(view: View) -> Finding:
     bad = [f"broker {one.id} ({one.error})" for one in view.status.brokers if one.error]
     if bad:
         return critical(check, f"the controller cannot reach {listed(bad)}", "controllerctl get requests -o wide")
-    return ok(check, f"{len(view.status.brokers)} brokers are told everything")
+    told = len(view.status.brokers)
+    return ok(check, f"{counted(told, 'broker')} {'is' if told == 1 else 'are'} told everything")

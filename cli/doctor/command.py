@@ -66,10 +66,10 @@ def show(settings: Settings, found: "FindingList") -> None:
                 typer.echo(finding.check)
     else:
         print_columns(settings, _COLUMNS, found.items)
-        _print_hints(found.items)
+        _print_hints(settings, found.items)
 
 
-def _print_hints(findings: "list[Finding]") -> None:
+def _print_hints(settings: Settings, findings: "list[Finding]") -> None:
     wrong = [finding for finding in findings if finding.severity in {"warning", "critical"}]
     typer.echo()
     if not wrong:
@@ -77,4 +77,4 @@ def _print_hints(findings: "list[Finding]") -> None:
         return
     typer.echo("next:")
     for finding in wrong:
-        typer.echo(f"  {finding.check}: {dash(finding.hint)}")
+        typer.echo(f"  {finding.check}: {dash(settings.to_be_typed(finding.hint or ''))}")

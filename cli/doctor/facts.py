@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from controllerd.status.schema.cluster import PartitionItem
     from controllerd.status.schema.common import Health
     from controllerd.status.schema.status import Status
     from controllerd.zk.survey import Survey
+
+
+ZOOKEEPER_IS_AWAY: Final = (
+    "see that the ensemble runs and can be reached from here; without it leaders serve on and nothing is elected: "
+    "do not restart brokers, they would not come up"
+)
 
 
 class Knock(NamedTuple):
@@ -43,6 +49,8 @@ class View:
     """The first of those whose ISR is smaller than min.insync.replicas."""
     under_min_isr_total: int | None
     """None: the minimum is not known to whoever was asked."""
+    gone: Sequence[int] = ()
+    """Brokers that hold replicas and are not registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +69,8 @@ class Facts:
     health: "Health | None" = None
     knocks: Sequence[Knock] = field(default_factory=tuple)
     sights: Sequence[Sight] = field(default_factory=tuple)
+
+    @property
+    def knows_cluster(self) -> bool:
+        """Whether the view has partitions in it: a standby's has none."""
+        return self.view is not None and (not self.is_daemon or self.view.status.role in {"active", "observer"})

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from cli.doctor.facts import Facts, View
+from cli.doctor.facts import ZOOKEEPER_IS_AWAY, Facts, View
 from cli.doctor.network import knock, look
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note
@@ -26,9 +26,9 @@ def gather(settings: "Settings") -> Facts:
     hosts = settings.zk or settings.known_zk
     wants_daemon = settings.zk is None or settings.is_api_given
     survey, no_survey = _survey(settings, hosts)
-    view, no_daemon = _daemon_view(settings) if wants_daemon else (None, "")
+    view, trouble = _daemon_view(settings) if wants_daemon else (None, None)
     if view is None and survey is None:
-        raise CliError(ExitCode.UNREACHABLE, no_daemon or no_survey)
+        raise trouble or CliError(ExitCode.UNREACHABLE, f"{no_survey}; {ZOOKEEPER_IS_AWAY}")
     is_daemon = view is not None
     if view is None and hosts is not None:
         view = _zookeeper_view(settings, hosts)
@@ -38,7 +38,7 @@ def gather(settings: "Settings") -> Facts:
         no_survey=no_survey,
         view=view,
         is_daemon=is_daemon,
-        no_daemon=no_daemon,
+        no_daemon=str(trouble or ""),
         is_daemon_expected=wants_daemon,
         health=_client(settings).health() if is_daemon else None,
         knocks=knock(view.status.brokers) if view is not None else (),
@@ -66,15 +66,15 @@ def _survey(settings: "Settings", hosts: str | None) -> "tuple[Survey | None, st
         raise CliError(ExitCode.USAGE, f"--zk must be like zk1:2181,zk2:2181/chroot, not {hosts!r}: {error}") from None
 
 
-def _daemon_view(settings: "Settings") -> tuple[View | None, str]:
-    """The daemon's view; None when it is away or slow. :raises CliError: it refuses us."""
+def _daemon_view(settings: "Settings") -> tuple[View | None, CliError | None]:
+    """The daemon's view, or why there is none: it is away, or slow. :raises CliError: it refuses us."""
     note(f"asking the daemon at {settings.api}")
     try:
-        return take_view(_client(settings)), ""
+        return take_view(_client(settings)), None
     except CliError as error:
         if error.code not in {ExitCode.UNREACHABLE, ExitCode.TIMED_OUT}:
             raise
-        return None, str(error)
+        return None, error
 
 
 def _client(settings: "Settings") -> "Client":
@@ -92,9 +92,10 @@ def _zookeeper_view(settings: "Settings", hosts: str) -> View:
 
 def take_view(client: "Client") -> View:
     """What this daemon, or what stands in for it, knows. :raises CliError: it does not say."""
-    from controllerd.status.schema.cluster import PartitionList
+    from controllerd.status.schema.cluster import BrokerList, PartitionList
 
     status = client.status().content
+    brokers = client.get("/v1/brokers", BrokerList).content.items
     offline = client.get("/v1/partitions", PartitionList, {"offline": True, "limit": _FIRST}).content
     thin = _under_min_isr(client)
     return View(
@@ -104,6 +105,7 @@ def take_view(client: "Client") -> View:
         offline_total=offline.total,
         under_min_isr=thin.items if thin is not None else (),
         under_min_isr_total=thin.total if thin is not None else None,
+        gone=[broker.id for broker in brokers if not broker.alive],
     )
 
 

@@ -17,7 +17,7 @@ def broker_state(item: "BrokerItem") -> str:
         return "shutting down"
     if item.status.error:
         return "unreachable"
-    return "connected" if item.status.connected else "not connected"
+    return "connected" if item.status.connected else "registered"
 
 
 def listeners(item: "BrokerItem") -> str:
@@ -118,7 +118,7 @@ PARTITIONS: Final["Listing[PartitionItem]"] = Listing(
         Column("ISR", lambda item: ids(item.isr)),
         Column("REPLICAS", lambda item: ids(item.replicas)),
         Column("OFFLINE", lambda item: ids(item.offline)),
-        Column("SINCE", lambda item: dash(item.since)),
+        Column("LEADER SINCE", lambda item: dash(item.since)),
         Column("EPOCH", lambda item: dash(item.leader_epoch), wide=True, right=True),
         Column("VERSION", lambda item: dash(item.zk_version), wide=True, right=True),
         Column("IN SYNC", isr_size, wide=True),

@@ -149,13 +149,13 @@ ELECTIONS: Final["Listing[ElectionItem]"] = Listing(
 TERMS: Final["Listing[Term]"] = Listing(
     "/v1/history",
     (
-        Column("EPOCH", lambda item: str(item.controller_epoch), right=True),
+        Column("EPOCH", lambda item: dash(item.controller_epoch), right=True),
         Column("HOLDER", lambda item: item.holder),
         Column("BEGAN", lambda item: item.began),
         Column("ENDED", lambda item: dash(item.ended)),
         Column("REASON", lambda item: dash(item.reason)),
     ),
-    lambda item: str(item.controller_epoch),
+    lambda item: dash(item.controller_epoch),
     "no terms were seen",
 )
 

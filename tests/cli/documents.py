@@ -142,8 +142,31 @@ DOCUMENTS: dict[str, msgspec.Struct] = {
         meta=META, partition=PARTITION, transitions=[TRANSITION], pending=[PENDING]
     ),
     "/v1/partitions/payments/7/why": WhyResponse(meta=META, why=WHY, partition=PARTITION, transitions=[TRANSITION]),
+    "/v1/partitions/payments/8/why": WhyResponse(
+        meta=META,
+        why=msgspec.structs.replace(WHY, subject="payments-8", condition="unknown"),
+        partition=None,
+        transitions=[],
+    ),
+    "/v1/partitions/gone/3/why": WhyResponse(
+        meta=META,
+        why=msgspec.structs.replace(
+            WHY, subject="gone-3", condition="unknown", headline="topic gone has no partition 3"
+        ),
+        partition=None,
+        transitions=[],
+    ),
+    "/v1/topics/gone-3/why": WhyResponse(
+        meta=META,
+        why=msgspec.structs.replace(WHY, subject="gone-3", condition="unknown", headline="there is no topic gone-3"),
+        partition=None,
+        transitions=[],
+    ),
     "/v1/topics/payments-8/why": WhyResponse(
-        meta=META, why=msgspec.structs.replace(WHY, subject="payments-8"), partition=None, transitions=[]
+        meta=META,
+        why=msgspec.structs.replace(WHY, subject="payments-8", headline="payments-8 is a topic"),
+        partition=None,
+        transitions=[],
     ),
     "/v1/replicas": ReplicaList(
         meta=META,

@@ -17,7 +17,7 @@ SOURCES = ("controllerd/status/explain", "controllerd/status/dashboard", "cli", 
 NOBODY = "http://127.0.0.1:1"
 _COMMAND = re.compile(r"controllerctl (?!is |and |status,)([a-z-][^·;`\n]*)")
 # Where the sentence goes on behind the command.
-_PROSE = re.compile(r" (?:shows|tells?|names?|lists?|and|on|or|on the|does|reads)\b.*|[,:.)]( .*)?$|·.*")
+_PROSE = re.compile(r" (?:shows|says|tells?|names?|lists?|what|and|on|or|on the|does|reads)\b.*|[,:.)]( .*)?$|·.*")
 
 
 def texts(source: Path) -> Iterator[str]:
@@ -33,13 +33,13 @@ def texts(source: Path) -> Iterator[str]:
 
 
 def advised() -> set[str]:
-    """The commands, without the sentence around them."""
+    """The commands, without the sentence around them; patterns that look for one are none."""
     found = set()
     for folder in SOURCES:
         for source in (ROOT / folder).rglob("*.py"):
             for text in texts(source):
                 found |= {_PROSE.sub("", match).strip() for match in _COMMAND.findall(text)}
-    return {command.replace("elect 7", "elect preferred") for command in found if command}
+    return {command.replace("elect 7", "elect preferred") for command in found if command and "\\" not in command}
 
 
 COMMANDS = sorted(advised())
@@ -63,9 +63,9 @@ def examples() -> Iterator[str]:
     """Every example that a command's help gives, but what needs a shell or never ends."""
     from typer.main import get_command
 
-    from cli.app import app
+    from cli.app import application
 
-    groups = [get_command(app)]
+    groups = [get_command(application())]
     while groups:
         group = groups.pop()
         for command in getattr(group, "commands", {}).values():

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import typer
 
-from cli.app import app
+from cli.app import application
 from cli.arguments import global_flags_first
 from cli.exit_codes import MEANINGS, ExitCode
 from cli.settings import parse_duration
 from tests.cli.documents import Daemon, answering, run
-from tests.cli.running import controllerctl
+from tests.cli.running import PROGRAM, controllerctl
 
 
 def leaves(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -48,7 +48,7 @@ def test_durations_have_units(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1d", "1 s"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1d", "1 s", "999999999h"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_duration(text)
@@ -82,13 +82,43 @@ async def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert (await controllerctl(*arguments)).code == ExitCode.USAGE
 
 
+def modules_after(*arguments: str) -> set[str]:
+    """What a process of controllerctl has loaded when its command has ended."""
+    script = (
+        "import contextlib, sys\n"
+        "from cli.app import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):\n"
+        f"    main({list(arguments)!r})\n"
+        "print(*sys.modules)"
+    )
+    return set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     slow = {"aiohttp", "asyncio", "http.client", "kazoo", "msgspec", "pyspark", "rich", "structlog"}
-    script = "import sys, cli.app; print(*sys.modules)"
 
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert slow & modules_after("--help") == set()
 
-    assert slow & set(loaded.split()) == set()
+
+def test_a_command_loads_itself_alone() -> None:
+    loaded = modules_after("status", "--api", "http://127.0.0.1:1")
+
+    assert "cli.status" in loaded
+    assert {
+        "cli.replay",
+        "cli.reassign",
+        "cli.get",
+        "cli.doctor.command",
+        "pydantic",
+        "kazoo",
+        "asyncio",
+    } & loaded == set()
+
+
+async def test_a_reason_that_is_called_like_a_command_is_a_reason() -> None:
+    assert (await controllerctl("--reason", "drain", "version")).code == 0
 
 
 @pytest.mark.parametrize(
@@ -116,7 +146,7 @@ def test_the_version_is_a_flag_too() -> None:
     assert run("--version").out == run("version").out
 
 
-COMMANDS = [" ".join(path) for path in leaves(typer.main.get_command(app))]
+COMMANDS = [" ".join(path) for path in leaves(typer.main.get_command(application()))]
 
 
 def test_the_commands_were_found() -> None:
@@ -139,3 +169,24 @@ def test_what_is_asked_can_be_seen() -> None:
 
     assert "GET /v1/topics?limit=1000: 200 after " in outcome.err
     assert "Content-Length" in outcome.err
+
+
+@pytest.mark.parametrize(("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "closed")])
+def test_an_answer_that_cannot_be_written_ends_with_74_and_says_why(redirection: str, reason: str) -> None:
+    shell = f'exec "$0" -c "{PROGRAM}" exit-codes {redirection}'
+
+    ended = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == ExitCode.UNWRITTEN
+    assert reason in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
+def test_an_argument_that_is_no_text_is_wrong_usage() -> None:
+    arguments = [b"--api", b"http://127.0.0.1:1", b"why", b"\xfc-1"]
+
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == ExitCode.USAGE
+    assert ended.stderr.splitlines() == ["controllerctl: an argument is no UTF-8 text: '\\udcfc'"]

@@ -109,6 +109,12 @@ def test_a_key_that_does_not_exist_has_neighbours(asked: str, meant: str) -> Non
     assert (outcome.code, meant in outcome.err) == (3, True)
 
 
+def test_a_neighbour_is_named_once() -> None:
+    outcome = run("config", "explain", "zookeper.connect")
+
+    assert outcome.err.count("zookeeper.connect ") == 1, outcome.err
+
+
 def test_an_explanation_has_every_format() -> None:
     told = explained("log.level")
 

@@ -70,6 +70,12 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
     assert run("--config", str(tmp_path / "none.toml"), "version").code == 78
 
 
+def test_a_folder_is_no_file_of_contexts(tmp_path: Path) -> None:
+    outcome = run("--config", str(tmp_path), "version")
+
+    assert (outcome.code, f"{tmp_path} is no file" in outcome.err) == (78, True)
+
+
 def test_the_token_may_be_in_a_file_or_in_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", "from the environment")
     (home / "token").write_text("from a file\n")

@@ -9,6 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from tests.cli.documents import run
 from tests.cli.running import controllerctl
 
 pytestmark = pytest.mark.zookeeper
@@ -83,6 +84,16 @@ async def test_lists_filters_and_formats_are_the_same(zookeeper: str) -> None:
     assert (outcome.code, outcome.out) == (0, "orders-1\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["get queue", "get requests", "get elections", "get tasks", "events tail", "config show"],
+)
+def test_what_only_a_daemon_knows_is_not_said_to_be_nothing(command: str) -> None:
+    outcome = run(*command.split(), "--zk", "127.0.0.1:1")
+
+    assert (outcome.code, "name a daemon with --api URL" in outcome.err) == (2, True), outcome.err
+
+
 async def test_why_without_a_daemon_names_the_dead_broker(zookeeper: str) -> None:
     outcome = await controllerctl("--zk", zookeeper, "why", "orders-1")
 
@@ -99,9 +110,10 @@ async def test_the_doctor_finds_what_is_wrong_from_zookeeper_alone(zookeeper: st
     lines = {line.split()[1]: line.split()[0] for line in table}
     assert lines["offline-partitions"] == "critical"
     assert lines["isr-below-min"] == lines["listeners"] == "critical"
-    assert lines["zombie-reassignments"] == lines["orphan-topics"] == "warning"
+    assert lines["zombie-reassignments"] == lines["orphan-topics"] == lines["brokers"] == "warning"
     assert lines["duplicate-ids"] == lines["clock-skew"] == lines["two-controllers"] == "ok"
-    assert "offline-partitions: controllerctl why orders-1" in outcome.out
+    assert f"offline-partitions: controllerctl --zk {zookeeper} why orders-1" in outcome.out
+    assert "broker 2 holds replicas and is gone" in outcome.out
 
 
 async def test_a_chroot_without_a_cluster_is_said(zookeeper: str) -> None:
@@ -117,3 +129,4 @@ async def test_no_zookeeper_is_said_in_time(command: str) -> None:
 
     assert outcome.code == 69
     assert "no ZooKeeper server of 127.0.0.1:1 answered" in outcome.err
+    assert not any(word in outcome.err for word in ("Connection dropped", "retry policy"))

@@ -1,18 +1,23 @@
 """The checks of the doctor: each finds what it is for, and says what helps."""
 
 import asyncio
+import io
 import json
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import msgspec
 import pytest
 
 from cli.doctor.cluster import check_all
+from cli.doctor.command import show
 from cli.doctor.facts import Facts, Knock, Sight, View
 from cli.doctor.network import knock, look
+from cli.doctor.verdicts import critical
 from cli.doctor.znodes import check_znodes
+from cli.settings import Settings
 from controllerd.status.schema.common import Check, Health
 from controllerd.status.schema.status import (
     AuditStatus,
@@ -32,7 +37,7 @@ from controllerd.zk import paths
 from controllerd.zk.access import Node
 from controllerd.zk.pictures import Picture
 from controllerd.zk.survey import Stamped, Survey
-from tests.cli.documents import AT, AT_MS, PARTITION, STATUS, run
+from tests.cli.documents import AT, AT_MS, META, PARTITION, STATUS, run
 from tests.status.fake_controller import FakeController, serving
 from tests.wire.test_connection import server
 from tests.wire.test_metadata import answer as metadata_answer
@@ -178,6 +183,7 @@ def seen(**changes: object) -> Facts:
     return replace(FACTS, view=replace(VIEW, status=msgspec.structs.replace(WELL, **changes)))
 
 
+LOST = SessionStatus(state="lost", session_id="0x1", generation=1)
 OTHER = msgspec.structs.replace(HOLDER, node_id=2, kind="broker", instance=None)
 DEAD = msgspec.structs.replace(STATUS, error="refused")
 NOBODY = replace(SOUND, picture=Picture({}, CHILDREN))
@@ -214,6 +220,8 @@ SICK = {
         "daemon",
         "queue: stuck",
     ),
+    "brokers": (replace(FACTS, view=replace(VIEW, gone=[2, 5])), "brokers", "brokers 2, 5 hold replicas and are gone"),
+    "no session": (seen(role="standby", holder=None, zookeeper=LOST), "two-controllers", "nobody holds the role"),
     "gone": (replace(FACTS, is_daemon=False, no_daemon="no daemon answers"), "daemon", "no daemon answers"),
 }
 
@@ -234,6 +242,47 @@ def test_what_cannot_be_checked_is_said_and_is_no_trouble() -> None:
 
     assert {one.severity for one in findings} == {"ok", "unknown"}
     assert all(one.hint == "name ZooKeeper, too: --zk HOSTS" for one in findings if one.severity == "unknown")
+
+
+def test_where_only_zookeeper_was_named_it_is_said_how_to_ask_the_daemon_too() -> None:
+    facts = replace(FACTS, is_daemon=False, is_daemon_expected=False, health=None)
+
+    finding = of(check_all(facts), "daemon")
+
+    assert finding.severity == "unknown"
+    assert "--zk alone reads ZooKeeper; --api http://127.0.0.1:9191 asks the one on this host, too" in finding.detail
+    assert finding.hint == "controllerctl doctor --zk HOSTS --api http://127.0.0.1:9191"
+
+
+def test_an_instance_that_knows_no_partitions_does_not_find_them_well() -> None:
+    findings = {one.check: one for one in check_all(seen(role="standby", reason="broker 2 holds the role"))}
+
+    for check in ("brokers", "offline-partitions", "isr-below-min", "quarantine", "deletions"):
+        assert (findings[check].severity, findings[check].detail) == ("unknown", "a standby knows no partitions"), check
+        assert findings[check].hint == "ask the instance that leads (--api URL), or ZooKeeper: --zk HOSTS"
+
+
+def test_without_zookeeper_nobody_is_told_to_start_brokers() -> None:
+    """They run, and would not come up again."""
+    facts = replace(
+        seen(role="standby", holder=None, zookeeper=LOST),
+        survey=None,
+        health=Health(ok=False, degraded=False, checks=[Check(name="zookeeper session", ok=False, detail="lost")]),
+    )
+
+    findings = [one for one in check_all(facts) if one.severity == "critical"]
+
+    assert [one.check for one in findings] == ["daemon", "two-controllers"]
+    assert "the ZooKeeper session of this instance is lost" in findings[1].detail
+    assert all("do not restart brokers" in (one.hint or "") for one in findings)
+
+
+def test_what_to_type_next_goes_to_the_same_place() -> None:
+    found = FindingList(meta=META, items=[critical("offline-partitions", "1 partition", "controllerctl why orders-0")])
+    with redirect_stdout(io.StringIO()) as out:
+        show(Settings(zk="zk1:2181/kafka", is_api_given=True), found)
+
+    assert "  offline-partitions: controllerctl --zk zk1:2181/kafka why orders-0\n" in out.getvalue()
 
 
 def test_a_listener_that_answers_and_one_that_does_not_are_told_apart() -> None:

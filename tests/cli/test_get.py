@@ -124,6 +124,15 @@ def test_an_empty_list_is_a_sentence_and_no_error(daemon: Daemon, api: str) -> N
     assert (outcome.code, outcome.out) == (0, "no partitions (offline, leader 3)\n")
 
 
+def test_an_empty_list_of_a_standby_promises_nothing(daemon: Daemon, api: str) -> None:
+    daemon.documents["/v1/partitions"] = msgspec.structs.replace(DOCUMENTS["/v1/partitions"], items=[], total=0)
+    daemon.role = "standby"
+
+    outcome = run("get", "partitions", "--offline", "--api", api)
+
+    assert outcome.out == "no partitions (offline), as far as is known here\n"
+
+
 def test_an_empty_list_of_names_is_nothing(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/topics"] = msgspec.structs.replace(DOCUMENTS["/v1/topics"], items=[], total=0)
 
@@ -196,9 +205,16 @@ def test_why_prints_the_headline_the_causes_and_what_to_do(api: str) -> None:
 
 
 def test_why_takes_a_topic_with_a_number_for_a_topic_where_there_is_no_such_partition(api: str) -> None:
-    assert (
-        msgspec.json.decode(run("why", "payments-8", "--api", api, "-o", "json").out)["why"]["subject"] == "payments-8"
-    )
+    """The daemon does not refuse what does not exist: that it does not is its answer."""
+    outcome = run("why", "payments-8", "--api", api)
+
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "payments-8 is a topic")
+
+
+def test_why_of_what_is_neither_is_about_the_partition(api: str) -> None:
+    outcome = run("why", "gone-3", "--api", api)
+
+    assert (outcome.code, outcome.out.splitlines()[0]) == (3, "topic gone has no partition 3")
 
 
 def test_why_of_nothing_is_not_found(api: str) -> None:

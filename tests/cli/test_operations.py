@@ -63,6 +63,33 @@ def test_a_dry_run_ends_with_the_plan(daemon: Daemon, api: str) -> None:
     assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
 
 
+def of_many(first: str) -> Daemon:
+    """A daemon whose plan has more items than it shows; those that are shown are in this state."""
+    daemon = ended("done")
+    item = TaskItem(subject="payments-7", state=first)
+    plan = msgspec.structs.replace(TASK, state="planned", items=[item], items_total=2_000)
+    daemon.documents["/v1/elections"] = TaskResponse(meta=META, task=plan)
+    return daemon
+
+
+def test_of_very_many_that_need_nothing_none_is_asked_about() -> None:
+    daemon = of_many("not-needed")
+
+    with answering(daemon) as url:
+        run(Settings(api=url), ELECTION)
+
+    assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
+
+
+def test_very_many_that_fail_may_hide_others_that_do_not() -> None:
+    daemon = of_many("failed")
+
+    with answering(daemon) as url, pytest.raises(typer.Exit):
+        run(Settings(api=url, assume_yes=True), ELECTION)
+
+    assert "/v1/elections" in daemon.asked
+
+
 def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
 

@@ -11,7 +11,7 @@ import yaml
 
 from cli.plan_files import read_plan, rollback_of
 from cli.reassign import progress_line
-from controllerd.status.schema.tasks import TaskResponse
+from controllerd.status.schema.tasks import TaskList, TaskResponse
 from controllerd.status.schema.verbs import Plan
 from controllerd.status.schema.work import ReassignmentList
 from tests.cli.acting import begun, ctl
@@ -181,6 +181,71 @@ async def test_the_answer_is_the_task_of_the_schema(operator: Operator, tmp_path
     assert [item.state for item in task.items] == ["not-needed"]
 
 
+# -- plans that are too large for one request --------------------------------------------------------------------------
+
+LONG = "x" * 240
+MANY = 3_600
+
+
+@pytest.fixture
+async def large(operator: Operator) -> Operator:
+    """A topic whose plan has more than a mebibyte."""
+    operator.world.put_topic(LONG, {number: [1, 2] for number in range(MANY)})
+    await operator.settle()
+    return operator
+
+
+def large_plan(folder: Path, *moved: int) -> str:
+    """Every partition of it, these with other replicas than they have."""
+    return plan_file(folder, *((LONG, number, [3, 2] if number in moved else [1, 2]) for number in range(MANY)))
+
+
+async def test_a_large_plan_is_applied_in_parts_after_one_question(large: Operator, tmp_path: Path) -> None:
+    file = large_plan(tmp_path, *range(MANY))
+
+    planned = await ctl(large, "reassign", "apply", "-f", file, "--dry-run")
+    nobody = await ctl(large, "reassign", "apply", "-f", file)
+    applied = await outcome_of(await begun(large, "reassign", "apply", "-f", file, "--yes", "-o", "json"))
+
+    tasks = msgspec.json.decode(applied.out, type=TaskList).items
+    assert (planned.code, nobody.code, applied.code) == (0, 7, 0)
+    assert planned.out.count("dry run, nothing was changed") == len(tasks) == 2
+    assert sum(task.items_total for task in tasks) == MANY
+    assert applied.err.count("reassign 3600 partitions:") == 1
+    assert "part 2 of 2" in applied.err
+    assert all(view.assignment.is_being_reassigned for view in large.world.snapshot.topics[LONG].partitions)
+
+
+async def test_what_else_moves_is_not_joined_unasked_by_a_large_plan(large: Operator, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    await ctl(large, "reassign", "apply", "-f", plan_file(tmp_path / "other", ("t", 0, [3, 2])), "--yes")
+
+    outcome = await ctl(large, "reassign", "apply", "-f", large_plan(tmp_path, 0, MANY - 1), "--yes")
+    joined = await ctl(large, "reassign", "apply", "-f", large_plan(tmp_path, 0), "--yes", "--additional")
+
+    assert (outcome.code, "t-0: say --additional" in outcome.err) == (4, True)
+    assert joined.code == 0
+
+
+async def test_parts_of_a_plan_in_batches_follow_each_other(large: Operator, tmp_path: Path) -> None:
+    words = ("reassign", "apply", "-f", large_plan(tmp_path, 0, MANY - 1), "--batch", "5", "--yes")
+
+    alone = await ctl(large, *words)
+    waiting = asyncio.create_task(ctl(large, *words, "--wait"))
+    for number, other in ((0, MANY - 1), (MANY - 1, 0)):
+        views = large.world.snapshot.topics[LONG].partitions
+        while not views[number].assignment.is_being_reassigned:
+            await large.world.snapshot.next_version()
+            views = large.world.snapshot.topics[LONG].partitions
+        assert not views[other].assignment.is_being_reassigned
+        await large.change_isr(LONG, 1, 2, 3, partition=number)
+    outcome = await waiting
+
+    assert (alone.code, "add --wait" in alone.err) == (2, True)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-1].startswith("reassignments, part 2 of 2: done; 1 done, ")
+
+
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
@@ -195,6 +260,10 @@ async def test_the_answer_is_the_task_of_the_schema(operator: Operator, tmp_path
         ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [-1]}]}', "t-0: "),
         (
             '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/disk2"]}]}',
+            "log_dirs names a directory",
+        ),
+        (
+            '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": 5}]}',
             "log_dirs names a directory",
         ),
     ],
@@ -230,6 +299,12 @@ async def test_a_file_that_is_not_there_is_named(operator: Operator, tmp_path: P
 @pytest.mark.parametrize("words", [("cancel",), ("cancel", "--all", "t-0"), ("cancel", "nonsense")])
 async def test_a_cancellation_says_of_what(operator: Operator, words: tuple[str, ...]) -> None:
     assert (await ctl(operator, "reassign", *words)).code == 2
+
+
+async def test_a_plan_and_its_way_back_are_two_files_and_not_standard_output(operator: Operator) -> None:
+    outcome = await ctl(operator, "reassign", "plan", "--from", "1", "-f", "-")
+
+    assert (outcome.code, "-f wants a name" in outcome.err) == (2, True)
 
 
 async def test_ids_of_brokers_are_numbers(operator: Operator) -> None:

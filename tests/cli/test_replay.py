@@ -95,12 +95,31 @@ async def test_at_a_moment_before_the_log_is_not_found(log: str) -> None:
     assert "the log begins later" in outcome.err
 
 
-async def test_damage_is_told_beside_the_answer(log: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["at LOG", "diff LOG --at 2026-01-31T03:10:00Z --at 2026-02-01T00:00:00Z", "why payments-7 --at NOW LOG"]
+)
+async def test_damage_is_told_beside_the_answer_and_by_the_exit_code(log: str, command: str) -> None:
     damage(Path(log))
-    outcome = await controllerctl("replay", "at", log)
+    places = {"LOG": log, "NOW": "2026-02-01T00:00:00Z"}
+    outcome = await controllerctl("replay", *(places.get(word, word) for word in command.split()))
 
-    assert outcome.code == 0
+    assert outcome.code == 65
+    assert outcome.out
     assert "warning: damaged lines left out: 1;" in outcome.err
+
+
+async def test_damage_behind_the_moment_does_no_harm_to_the_answer(log: str) -> None:
+    damage(Path(log))
+    outcome = await controllerctl("replay", "at", "--time", "2026-01-31T03:10:00Z", log)
+
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+async def test_a_log_elsewhere_has_to_be_copied_first() -> None:
+    outcome = await controllerctl("replay", "at", "s3a://bucket/audit")
+
+    assert outcome.code == 66
+    assert "is not on this host: copy it here" in outcome.err
 
 
 async def test_diff_lists_what_changed_and_ends_with_1(log: str) -> None:

@@ -11,9 +11,10 @@ from cli.units import human_duration
 from controllerd.core.model import BrokerId
 from controllerd.core.pauses import PauseView
 from controllerd.status.schema.status import StatusResponse
-from controllerd.status.sources import AuditView, WorkerView
+from controllerd.status.sources import AuditView, SessionView, WorkerView
 from controllerd.zk.elector import UNREADABLE
 from events.cluster import BrokerChange
+from replay.records import EventEnd
 from tests.cli.running import controllerctl, start
 from tests.status.fake_controller import FakeController, serving
 
@@ -33,6 +34,47 @@ async def test_status_says_who_leads_and_what_needs_attention() -> None:
     )
     assert any("4 of 2 topics: 1 offline, 2 under-replicated, 2 not led by the preferred" in x for x in lines)
     assert "2       102    PLAINTEXT://kafka2:9092  r1    3      1.5 s   unreachable: refused" in lines
+
+
+async def test_status_lists_brokers_that_are_gone_and_says_what_to_do_next() -> None:
+    controller = FakeController()
+    controller.lead(12)
+
+    async with serving(controller) as url:
+        outcome = await controllerctl("status", "--api", url)
+
+    table = outcome.out.partition("\n\n")[2].splitlines()
+    assert table[3].split(maxsplit=6) == ["3", "-", "-", "-", "-", "-", "gone: it holds replicas"]
+    assert [line.split()[0] for line in table[1:4]] == ["1", "2", "3"]
+    assert table[-1] == f"next: controllerctl --api {url} doctor says what is wrong and what helps"
+
+
+async def test_without_a_session_it_is_not_known_who_leads() -> None:
+    controller = FakeController(session=SessionView("lost", 1, 1))
+    controller.snapshot.holder = None
+    async with serving(controller) as url:
+        outcome = await controllerctl("--api", url, "status")
+
+    assert "controller     not known: this instance has no ZooKeeper session\n" in outcome.out
+
+
+async def test_wide_it_shows_the_last_events_as_well() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    controller.recent.record(
+        EventEnd(7, "TopicChange", "done", 12.0), EventEnd(8, "BrokerChange", "error", 4.0, "boom")
+    )
+
+    async with serving(controller) as url:
+        narrow, wide = (
+            await controllerctl("--api", url, "status"),
+            await controllerctl("--api", url, "status", "-o", "wide"),
+        )
+
+    heading, *events = [line.split(maxsplit=1) for line in wide.out.rpartition("\n\n")[2].splitlines()]
+    assert heading == ["ENDED", "EVENT         TOOK   OUTCOME"]
+    assert [line for _, line in events] == ["BrokerChange  4 ms   boom", "TopicChange   12 ms  done"]
+    assert "TopicChange" not in narrow.out
 
 
 async def test_a_standby_shows_who_holds_the_role() -> None:

@@ -56,6 +56,7 @@ async def test_some_that_cannot_be_elected_are_a_partial_result(operator: Operat
     assert outcome.code == 5
     assert re.search(r"wide-0 +failed", outcome.out)
     assert "PREFERRED_LEADER_NOT_AVAILABLE" in outcome.out
+    assert "nothing to do" not in outcome.out
 
 
 async def test_a_topic_that_does_not_exist_is_not_found(operator: Operator) -> None:
@@ -173,6 +174,21 @@ async def test_a_broker_is_drained_and_what_stays_is_named_with_the_reason(opera
     assert (resumed.code, "drain-1" in resumed.out) == (0, True)
 
 
+async def test_a_broker_that_leads_nothing_is_drained_all_the_same_and_it_is_said_what_that_does(
+    operator: Operator,
+) -> None:
+    planned = await ctl(operator, "drain", "broker", "2", "--dry-run")
+    drained = await ctl(operator, "drain", "broker", "2", "--yes")
+    kept = await ctl(operator, "drain", "broker", "2", "--leaders-only", "--yes")
+
+    assert [planned.code, drained.code, kept.code] == [0, 0, 0]
+    assert "nothing to do" not in planned.out + drained.out + drained.err
+    assert "broker 2 leads no partition, so nobody else has to; then it is out of every ISR" in planned.out
+    assert "broker 2 leads no partition, so nobody else has to" in drained.err
+    assert "led nothing, so nobody else had to; it left every ISR that has another member" in drained.out
+    assert "it leads nothing for an hour" in kept.out
+
+
 async def test_a_broker_that_is_not_there_is_not_drained(operator: Operator) -> None:
     outcome = await ctl(operator, "drain", "broker", "9", "--yes")
 
@@ -196,6 +212,30 @@ async def test_deletions_are_paused_for_a_while_and_resumed(operator: Operator) 
 )
 async def test_what_cannot_be_paused_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
     assert ((await ctl(operator, *words, "--yes")).code, await operator.tasks()) == (2, [])
+
+
+async def test_what_may_be_resumed_is_said(operator: Operator) -> None:
+    outcome = await ctl(operator, "resume", "rebalance", "--yes")
+
+    assert "'rebalance' is never paused: there are auto-rebalance, deletions, and drain-ID" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "words", [("why", ""), ("describe", "topic", ""), ("topics", "delete", "", "--reason", "x", "--yes")]
+)
+async def test_a_name_that_is_empty_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
+    outcome = await ctl(operator, *words)
+
+    assert (outcome.code, "the name of the topic is empty" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words", [("describe", "broker"), ("drain", "broker"), ("get", "requests", "--broker"), ("brokers", "forget")]
+)
+async def test_no_broker_has_so_large_an_id(operator: Operator, words: tuple[str, ...]) -> None:
+    outcome = await ctl(operator, *words, "99999999999")
+
+    assert (outcome.code, "2147483647" in outcome.err) == (2, True), outcome.err
 
 
 async def test_everything_is_read_again(operator: Operator) -> None:

@@ -1,0 +1,251 @@
+"""Whole controllers behind the real HTTP server, each in a state of its own, served by a thread beside the commands."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
+
+from controllerd.config.model import Address, HttpConfig
+from controllerd.core.model import BrokerId
+from controllerd.recent import Recent
+from controllerd.status.comparison import Comparison, Differing
+from controllerd.status.server import StatusServer
+from controllerd.status.sources import ChannelView, StatusSources
+from events.cluster import Takeover
+from events.operator import Pause
+from tests.cli.documents import run
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.reassigning import change_isr, reassign
+from tests.fakes.world import ManualClock, World, tp
+from tests.status.fake_controller import FakeController, Memory, compared, serving
+from tests.status.verbs.operating import sources_of, standby_of
+
+Made = TypeVar("Made")
+CLUSTER_ID: Final = "cluster-1"
+LEADER: Final = "controllerd 2000000000"
+SUCCESSOR: Final = "controllerd 2000000001"
+STUCK_S: Final = 0.2
+"""So long the server waits for an event task that takes nothing from its queue."""
+CONFIG: Final = {
+    "log.level": {"value": "info", "origin": "default"},
+    "node.id": {"value": 2_000_000_000, "origin": "prod.toml"},
+}
+
+
+class Cluster(NamedTuple):
+    """Where a cluster is asked for."""
+
+    url: str
+
+
+@contextmanager
+def opened() -> Iterator[dict[str, Cluster]]:
+    """All of them."""
+    with _beside(_all()) as clusters:
+        run("resync", "--yes", "--api", clusters["active"].url)  # so that there is a task to be shown
+        yield clusters
+
+
+@contextmanager
+def fresh(name: str) -> Iterator[Cluster]:
+    """One of them, for whoever changes it."""
+    with _beside(_KINDS[name]()) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def _all() -> AsyncIterator[dict[str, Cluster]]:
+    async with AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(kind()) for name, kind in _KINDS.items()}
+
+
+@contextmanager
+def _beside(served: AbstractAsyncContextManager[Made]) -> Iterator[Made]:
+    """What the context gives, which is served by a loop in a thread while the block runs."""
+    is_up, given, ends = threading.Event(), list[Made](), list[Callable[[], object]]()
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ends.append(lambda: loop.call_soon_threadsafe(over.set))
+        async with served as found:
+            given.append(found)
+            is_up.set()
+            await over.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            is_up.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    is_up.wait()
+    try:
+        assert given, "the cluster could not be made"
+        yield given[0]
+    finally:
+        ends[0]()
+        thread.join()
+
+
+# -- a controller that leads, and much is the matter -------------------------------------------------------------------
+
+
+class _Staged(NamedTuple):
+    """A controller, and what it remembers."""
+
+    world: World
+    recent: Recent
+
+
+async def _staged() -> _Staged:
+    """Broker 4 is gone.
+
+    So nobody leads ``dark``, and the deletion of ``old`` is held up; ``moving`` moves, and another than the preferred
+    replica leads ``wide``.
+    """
+    recent = Recent(RecordingAudit(), ManualClock())
+    world = World(audit=recent)
+    world.snapshot.cluster_id = CLUSTER_ID
+    for broker in (1, 2, 3, 4):
+        world.register(broker, port=1)
+    await world.start()
+    world.put_topic("t", {number: [1, 2] for number in range(3)})
+    for name, replicas in {"lone": [1], "wide": [3, 1, 2], "dark": [4, 2], "moving": [1, 2], "old": [4]}.items():
+        world.put_topic(name, {0: replicas})
+    await world.settle()
+    await change_isr(world, "dark", 4)
+    world.die(4)
+    world.die(3)
+    await world.settle()
+    world.register(3, port=1)
+    await world.settle()
+    await change_isr(world, "wide", 1, 3)
+    world.tree.put("/admin/delete_topics/old")
+    await world.settle()
+    await reassign(world, {tp("moving"): [1, 3]})
+    await world.call(Pause("auto-rebalance", 2_000_000, "backup", "User:eve"))
+    return _Staged(world, recent)
+
+
+def _sources(staged: _Staged, differing: tuple[Differing, ...]) -> StatusSources:
+    async def compare(_with_brokers: bool) -> Comparison:
+        return Comparison(differences=differing, partitions=8, brokers=(1, 2))
+
+    channels: Mapping[BrokerId, ChannelView] = {
+        BrokerId(1): ChannelView(),
+        BrokerId(2): ChannelView(3, 1.5, connected=False, error="refused"),
+        BrokerId(3): ChannelView(),
+    }
+    return replace(
+        sources_of(staged.world),
+        recent=staged.recent,
+        memory=Memory(),
+        config=lambda: CONFIG,
+        compare=compare,
+        channels=lambda: channels,
+    )
+
+
+@asynccontextmanager
+async def _served(sources: StatusSources, *worlds: World) -> AsyncIterator[Cluster]:
+    """The server, while these worlds handle their events; without any it is stuck."""
+    timeout_s = 5.0 if worlds else STUCK_S
+    server = StatusServer(sources, HttpConfig(listen=Address("127.0.0.1", 0)), admin_timeout_s=timeout_s)
+    port = await server.start()
+    handling = [asyncio.create_task(_handle_events(world)) for world in worlds]
+    try:
+        yield Cluster(f"http://127.0.0.1:{port}")
+    finally:
+        for task in handling:
+            task.cancel()
+        await server.close()
+
+
+async def _handle_events(world: World) -> None:
+    while True:
+        await world.loop.handle(await world.queue.take())
+
+
+@asynccontextmanager
+async def _active() -> AsyncIterator[Cluster]:
+    """It leads, and another instance waits to do so."""
+    staged = await _staged()
+    sources = _sources(staged, (Differing("t-0", "leader", "2", "1"),))
+    async with _served(sources, staged.world, await standby_of(staged.world)) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def _stuck() -> AsyncIterator[Cluster]:
+    """It leads, and nothing takes an event from its queue any more."""
+    async with _served(_sources(await _staged(), ())) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def _deposed() -> AsyncIterator[Cluster]:
+    """It led until another instance took the role."""
+    staged = await _staged()
+    successor = await standby_of(staged.world)
+    await successor.call(Takeover("maintenance"))
+    await staged.world.settle()
+    async with _served(_sources(staged, ()), staged.world, successor) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def _stalled() -> AsyncIterator[Cluster]:
+    """Deposed, and nothing takes an event from its queue any more."""
+    staged = await _staged()
+    await (await standby_of(staged.world)).call(Takeover("maintenance"))
+    await staged.world.settle()
+    async with _served(_sources(staged, ())) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def _observer() -> AsyncIterator[Cluster]:
+    """It watches a broker's own controller, and would have done one thing in another way."""
+    controller = FakeController()
+    controller.observe(compared("equal"), compared("different: leader", topic="audit", number=3))
+    async with serving(controller) as url:
+        yield Cluster(url)
+
+
+@asynccontextmanager
+async def _sound() -> AsyncIterator[Cluster]:
+    """It leads, one broker lives, and nothing is the matter."""
+
+    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as broker:
+        world = World()
+        world.register(1, port=broker.sockets[0].getsockname()[1])
+        await world.start()
+        world.put_topic("t", {0: [1]})
+        await world.settle()
+        sources = replace(_sources(_Staged(world, Recent(world.audit, world.clock)), ()), channels=_one_channel)
+        async with _served(sources, world) as cluster:
+            yield cluster
+
+
+def _one_channel() -> Mapping[BrokerId, ChannelView]:
+    return MappingProxyType({BrokerId(1): ChannelView()})
+
+
+_KINDS: Final[Mapping[str, Callable[[], AbstractAsyncContextManager[Cluster]]]] = {
+    "active": _active,
+    "stuck": _stuck,
+    "deposed": _deposed,
+    "stalled": _stalled,
+    "observer": _observer,
+    "sound": _sound,
+}
