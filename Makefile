@@ -25,7 +25,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-replay chaos lock clean setup install install-files install-venv man
+.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -84,15 +84,19 @@ chaos: $(READY) ## Ten random minutes on three real brokers (CONTROLLERD_CHAOS_S
 	$(BIN)/pytest -m chaos --timeout=0 -s $(ARGS)
 
 # Without ARGS a quick look at everything; with them the controller alone.
-bench: $(READY) ## Counts and ratios: the controller, its audit log, the replay.
+bench: $(READY) ## Counts and ratios: the controller, its readers, its audit log, the replay.
 	$(BIN)/python -m bench $(ARGS)
 ifeq ($(strip $(ARGS)),)
+	-$(BIN)/python -m bench.http --times 3
 	$(BIN)/python -m bench.audit --partitions 2000 --pairs 1
 	$(BIN)/python -m bench.replay --engines local
 endif
 
 bench-http: $(READY) ## How long readers wait at 100,000 partitions, and events for readers (two minutes).
 	$(BIN)/python -m bench.http $(ARGS)
+
+bench-live: $(READY) ## The same of a whole daemon on a real ZooKeeper, and what /v1/diff costs (one minute).
+	$(BIN)/python -m bench.live $(ARGS)
 
 bench-audit: $(READY) ## What the audit log costs at 100,000 partitions: off, summary, normal, full (half an hour).
 	$(BIN)/python -m bench.audit $(ARGS)

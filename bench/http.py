@@ -24,12 +24,12 @@ from bench import layout
 
 ANSWER_MS: Final = 300.0
 HOLD_MS: Final = 20.0
-_STREAMS: Final = ("/v1/watch", "/v1/events")
 _QUIET_S: Final = 3.0
 _TOPIC: Final = layout.name(layout.OLD, 0)
 _QUERIES: Final[Mapping[str, Sequence[str]]] = {
     "/v1/partitions": ("limit=5000", "offline=true", "non_preferred=true", "under_replicated=true", "on=3"),
     "/v1/topics": ("limit=5000",),
+    "/v1/events": ("limit=5000",),
     "/v1/replicas": ("limit=5000",),
 }
 """Besides the plain path."""
@@ -90,8 +90,6 @@ def addresses(paths: Sequence[str]) -> list[str]:
     """Every path with a topic in it, and with queries."""
     found: list[str] = []
     for path in dict.fromkeys(paths):
-        if path in _STREAMS:
-            continue
         found.append(path.replace("{partition}", "51").replace("{id}", "3").replace("{topic}", _TOPIC))
         found += [f"{path}?{query}" for query in _QUERIES.get(path, ())]
     return [address for address in found if "{" not in address]
@@ -131,17 +129,18 @@ async def all_pages(session: aiohttp.ClientSession, server: Server, path: str) -
 async def readers(session: aiohttp.ClientSession, server: Server, found: Sequence[str], number: int) -> Seen:
     """Several at once, each through all of it."""
     await server.since()
-    answers: list[float] = []
+    asked: list[tuple[float, str]] = []
 
     async def one(first: int) -> None:
         for address in [*found[first:], *found[:first]]:
             took, _, _ = await ask(session, address)
-            answers.append(took)  # the others append meanwhile
+            asked.append((took, address))  # the others append meanwhile
 
     async with asyncio.TaskGroup() as tasks:
         for reader in range(number):
             tasks.create_task(one(reader * len(found) // number))
-    return Seen(f"{number} readers at once", answers, 200, await server.since())
+    name = f"{number} readers at once, slowest: {max(asked)[1]}"
+    return Seen(name, [took for took, _ in asked], 200, await server.since())
 
 
 async def run(partitions: int, size: int, times: int, console: Console) -> bool:

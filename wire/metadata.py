@@ -75,14 +75,32 @@ async def fetch_metadata(
 
     :raises OSError: it cannot be reached in time. :raises WireError: its answer cannot be used.
     """
+    body = await fetch_encoded_metadata(
+        host, port, topics, client_id=client_id, timeout_s=timeout_s, transport=transport
+    )
+    return await asyncio.to_thread(_decoded, body)  # of a large cluster it takes seconds
+
+
+async def fetch_encoded_metadata(
+    host: str,
+    port: int,
+    topics: Iterable[str] | None = None,
+    *,
+    client_id: str,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    transport: Transport = PLAINTEXT,
+) -> bytes:
+    """The same as it came, for whoever takes it apart himself.
+
+    :raises OSError: it cannot be reached in time. :raises WireError: it refuses.
+    """
     connection = await KafkaConnection.connect(
         host, port, client_id, connect_timeout_s=timeout_s, request_timeout_s=timeout_s, transport=transport
     )
     try:
-        body = await connection.request(ApiKey.METADATA, _VERSION, encode_entity(_request(topics)))
+        return await connection.request(ApiKey.METADATA, _VERSION, encode_entity(_request(topics)))
     finally:
         await connection.close()
-    return await asyncio.to_thread(_decoded, body)  # of a large cluster it takes seconds
 
 
 def _request(topics: Iterable[str] | None) -> MetadataRequest:

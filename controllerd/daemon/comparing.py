@@ -12,14 +12,15 @@ from typing import Final
 from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, Features
 from controllerd.daemon.differences import Memory, of_brokers, of_deletions, of_metadata, of_topic
-from controllerd.pace import Pace
+from controllerd.pace import Pace, Turnstile
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Comparison, Differing
 from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.pictures import Picture, take_picture
 from wire.errors import WireError
-from wire.metadata import ClusterMetadata, fetch_metadata
+from wire.metadata import fetch_encoded_metadata
+from wire.metadata_walk import walk_topics
 from wire.transport import PLAINTEXT, Transport
 
 LOOK_AGAIN_S: Final = 2.0
@@ -49,9 +50,11 @@ class Comparing:
         listener: str,
         *,
         transport: Transport = PLAINTEXT,
+        turnstile: Turnstile | None = None,
         again_s: float = LOOK_AGAIN_S,
     ) -> None:
         """``zk`` gives the present session; ``listener`` is that between brokers."""
+        self._turnstile = turnstile or Turnstile()
         self._snapshot = snapshot
         self._zk = zk
         self._features = features
@@ -78,39 +81,42 @@ class Comparing:
         )
 
     async def _look(self, last: Picture | None, with_brokers: bool) -> _Look:
-        look = _Look(picture=await take_picture(self._zk(), last))
-        assert look.picture is not None
-        await self._compare_with_zookeeper(look.picture, look)
+        pace = await self._turnstile.pace()
+        picture = await take_picture(self._zk(), last, pace)
+        look = _Look(picture=picture)
+        await self._compare_with_zookeeper(picture, look, pace)
         if with_brokers:
             for broker in sorted(self._snapshot.brokers.values(), key=lambda each: each.id):
-                await self._compare_with_broker(broker, look)
+                await self._compare_with_broker(broker, look, pace)
         return look
 
-    async def _compare_with_zookeeper(self, picture: Picture, look: _Look) -> None:
-        memory, pace = Memory.of(self._snapshot), Pace()
+    async def _compare_with_zookeeper(self, picture: Picture, look: _Look, pace: Pace) -> None:
+        memory = Memory.of(self._snapshot)
         look.found.update(of_brokers(picture, memory))
         look.found.update(of_deletions(picture, memory))
         look.partitions = sum(len(topic.partitions) for topic in memory.topics.values())
         for name in sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics}):
             await _take(of_topic(name, picture, memory, self._features), look, pace)
 
-    async def _compare_with_broker(self, broker: Broker, look: _Look) -> None:
+    async def _compare_with_broker(self, broker: Broker, look: _Look, pace: Pace) -> None:
         endpoint = plaintext_endpoint(broker, self._listener)
         if endpoint is None:
             look.untold[broker.id] = f"it has no plaintext listener {self._listener}"
             return
         try:
-            told = await self._ask(endpoint.host, endpoint.port)
+            body = await self._ask(endpoint.host, endpoint.port)
+            await _take(of_metadata(broker.id, walk_topics(body), Memory.of(self._snapshot)), look, pace)
         except (OSError, WireError) as error:
             look.untold[broker.id] = (
                 f"it did not tell in {_ASK_S:g} s" if isinstance(error, TimeoutError) else str(error)
             )
             return
         look.brokers.append(broker.id)
-        await _take(of_metadata(broker.id, told, Memory.of(self._snapshot)), look, Pace())
 
-    async def _ask(self, host: str, port: int) -> ClusterMetadata:
-        return await fetch_metadata(host, port, client_id="controllerd", timeout_s=_ASK_S, transport=self._transport)
+    async def _ask(self, host: str, port: int) -> bytes:
+        return await fetch_encoded_metadata(
+            host, port, client_id="controllerd", timeout_s=_ASK_S, transport=self._transport
+        )
 
 
 async def _take(differing: Iterator[Differing | None], look: _Look, pace: Pace) -> None:

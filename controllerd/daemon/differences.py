@@ -1,6 +1,6 @@
 """What is not the same in two pictures of the cluster: ZooKeeper's and ours, ours and a broker's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.comparison import Differing
 from controllerd.zk import codecs, paths
 from controllerd.zk.pictures import Picture
-from wire.metadata import ClusterMetadata, PartitionMetadata
+from wire.metadata import PartitionMetadata, TopicMetadata
 
 THERE: Final = "exists"
 _NO_LEADER: Final = -1
@@ -103,19 +103,34 @@ def _state(state: LeaderAndIsr | None, features: Features) -> Values:
 # -- a broker ----------------------------------------------------------------------------------------------------------
 
 
-def of_metadata(broker: BrokerId, told: ClusterMetadata, memory: Memory) -> Iterator[Differing | None]:
-    """What a broker tells its clients, against what we know; None for each partition that is the same."""
-    for name in sorted(told.topics.keys() | memory.topics.keys()):
-        topic, known = told.topics.get(name), memory.topics.get(name)
-        if known is None:
-            yield _only_there(broker, name)
-            continue
-        if known.is_hidden or paths.topic(name) in memory.quarantine:
-            continue
-        rows = topic.partitions if topic is not None else {}
-        for view in known.partitions:
-            yield from _of_row(broker, TopicPartition(name, view.partition), rows.get(view.partition), view, memory)
+def of_metadata(broker: BrokerId, told: Iterable[TopicMetadata | None], memory: Memory) -> Iterator[Differing | None]:
+    """What a broker tells its clients, against what we know; None for each step without a difference.
+
+    :raises WireError: while iterating, where ``told`` does.
+    """
+    seen = set[str]()
+    for topic in told:
+        if topic is None:
             yield None
+            continue
+        seen.add(topic.name)
+        if topic.name in memory.topics:
+            yield from _of_topic_told(broker, topic.name, topic.partitions, memory)
+        else:
+            yield _only_there(broker, topic.name)
+    for name in sorted(memory.topics.keys() - seen):
+        yield from _of_topic_told(broker, name, {}, memory)
+
+
+def _of_topic_told(
+    broker: BrokerId, name: str, rows: Mapping[int, PartitionMetadata], memory: Memory
+) -> Iterator[Differing | None]:
+    known = memory.topics[name]
+    if known.is_hidden or paths.topic(name) in memory.quarantine:
+        return
+    for view in known.partitions:
+        yield from _of_row(broker, TopicPartition(name, view.partition), rows.get(view.partition), view, memory)
+        yield None
 
 
 def _of_row(

@@ -5,6 +5,7 @@ it is forgotten meanwhile, or comes back too late, is told of the gap; who does 
 """
 
 import asyncio
+import re
 from http import HTTPStatus
 from typing import Annotated, Final
 
@@ -13,10 +14,9 @@ from aiohttp import web
 from msgspec import Meta
 
 from controllerd.clock import iso
-from controllerd.pace import Pace
 from controllerd.recent import Entry, Recent
 from controllerd.status.answers import answer
-from controllerd.status.problems import Refused
+from controllerd.status.problems import Refused, as_text
 from controllerd.status.queries import Query, TopicGlob, asked, parameters
 from controllerd.status.reads.filters import glob
 from controllerd.status.routing import Parameter, Route
@@ -32,6 +32,7 @@ PATIENCE_S: Final = 30.0
 """A reader that takes nothing for so long is let go."""
 _BATCH: Final = 100
 _ID_SHOWN: Final = 60
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LAST_EVENT_ID: Final = Parameter(
     name="Last-Event-ID",
@@ -113,7 +114,8 @@ class FeedApi:
         return answer(await self._list(query, sieve))
 
     async def _list(self, query: FeedQuery, sieve: Sieve) -> HappeningList:
-        recent, pace, found = self._sources.recent, Pace(), list[Happening]()
+        pace = await self._sources.turnstile.pace()
+        recent, found = self._sources.recent, list[Happening]()
         oldest = f"{recent.boot}.{recent.oldest}" if recent.newest >= recent.oldest else None
         for entry in list(recent.newest_first()):
             await pace.breathe()
@@ -158,7 +160,7 @@ class _Reader:
         boot, _, number = last_id.rpartition(".")
         if not last_id:
             self._at = recent.oldest - 1 if is_whole else recent.newest
-        elif boot != recent.boot or not number.isdecimal() or int(number) > recent.newest:
+        elif boot != recent.boot or not _NUMBER.fullmatch(number) or int(number) > recent.newest:
             await self._tell_gap(last_id, "this id is of another run of the daemon")
         else:
             self._at = int(number)
@@ -186,7 +188,7 @@ class _Reader:
 
     async def _tell_gap(self, last_id: str, detail: str) -> None:
         self._at = self._recent.oldest - 1
-        gap = Gap(after=last_id[:_ID_SHOWN], next_id=self._id(self._at + 1), detail=detail)
+        gap = Gap(after=as_text(last_id[:_ID_SHOWN]), next_id=self._id(self._at + 1), detail=detail)
         await self._response.write(b"event: gap\ndata: " + msgspec.json.encode(gap) + b"\n\n")
 
     def _id(self, number: int) -> str:

@@ -34,7 +34,7 @@ def key_of(cursor: str, kind: type[Key], order: str) -> Key | None:
     except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
         raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", "this is no cursor of this list", _CURSORS) from error
     if key[0] != order:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", f"this is a cursor of a list by {key[0]}", _CURSORS)
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", f"this is a cursor of another list: {key[0]}", _CURSORS)
     return key
 
 

@@ -1,5 +1,6 @@
 """Figures of every topic at the cost of the topics that changed: a request must not stall the event loop."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
@@ -20,11 +21,19 @@ class PerTopic(Generic[T]):
         self._measure = measure
         self._merge = merge
         self._by_topic: dict[str, tuple[TopicView, T]] = {}
+        self._measuring = asyncio.Lock()
 
     async def of(self, view: TopicView, pace: Pace) -> T:
-        """The figure of one topic."""
+        """The figure of one topic; several who ask at the same time wait for one of them."""
         known = self._by_topic.get(view.name)
         if known is not None and known[0] is view:
+            return known[1]
+        async with self._measuring:
+            return await self._measured(view, pace)
+
+    async def _measured(self, view: TopicView, pace: Pace) -> T:
+        known = self._by_topic.get(view.name)
+        if known is not None and known[0] is view:  # by now
             return known[1]
         parts: list[T] = []
         for part in sliced(view.partitions, AT_ONCE):

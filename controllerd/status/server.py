@@ -58,7 +58,7 @@ class StatusServer:
             DashboardApi(sources, reads),
             FeedApi(sources),
             DiffApi(sources),
-            MetricsApi(sources, metrics),
+            MetricsApi(reads.reading, metrics),
             DocumentationApi(self.routes),
             self._verbs,
         ]

@@ -2,17 +2,21 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.core.policy import Policy
 from controllerd.core.replica_sizes import NO_SIZES, SizesView
+from controllerd.pace import Turnstile
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Compare
 from controllerd.status.metrics.meters import Meters
 from events.queue import EventQueue
+
+_BRIEF_S: Final = 0.05
+"""Most events are handled within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,11 @@ class WorkerView:
     """Seconds since an event began, ended, or finished one of its steps."""
     state: int = 0
     """Kafka's code of what the event in work is about (``ControllerState``); 0 between events."""
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether an event is in work that readers would delay noticeably; of one that takes long they get a share."""
+        return self.event is not None and self.running_s < _BRIEF_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,5 +214,7 @@ class StatusSources:
     """Asks the brokers now how large the replicas of these partitions are, for a plan; takes up to some seconds."""
     compare: Compare | None = None
     """Compares the picture with ZooKeeper and brokers, which takes some seconds; None: there is nothing to compare."""
+    turnstile: Turnstile = field(default_factory=Turnstile)
+    """For whatever looks through very much on behalf of readers."""
     meters: Meters = field(default_factory=Meters)
     """What was counted since the start."""

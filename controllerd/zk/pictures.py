@@ -60,16 +60,16 @@ class Picture:
             return NO_EPOCH
 
 
-async def take_picture(zk: ZooKeeper, last: Picture | None = None) -> Picture:
+async def take_picture(zk: ZooKeeper, last: Picture | None = None, pace: Pace | None = None) -> Picture:
     """Read everything; ``last``, if there is one, saves decoding the topics that have not changed since.
 
     :raises StoreUnavailable: the session is lost.
     """
     for _ in range(ATTEMPTS - 1):
-        last = await _Taking(zk, last).picture()
+        last = await _Taking(zk, last, pace).picture()
         if not await _has_moved(zk, last):
             return last
-    picture = await _Taking(zk, last).picture()
+    picture = await _Taking(zk, last, pace).picture()
     is_torn = await _has_moved(zk, picture)
     return Picture(picture.nodes, picture.children, is_torn, picture.state_paths)
 
@@ -86,10 +86,10 @@ async def _has_moved(zk: ZooKeeper, picture: Picture) -> bool:
 class _Taking:
     """One picture while it is being taken."""
 
-    def __init__(self, zk: ZooKeeper, last: Picture | None) -> None:
+    def __init__(self, zk: ZooKeeper, last: Picture | None, pace: Pace | None) -> None:
         self._zk = zk
         self._last = last
-        self._pace = Pace()
+        self._pace = pace or Pace()
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, tuple[str, ...]] = {}
 
@@ -112,7 +112,11 @@ class _Taking:
         return [f"{folder}/{name}" for name in self._children.get(folder, ())]
 
     async def _read(self, wanted: Sequence[str]) -> None:
-        await read_in_slices(wanted, _SLICE, self._zk.read, self._take)
+        await read_in_slices(wanted, _SLICE, self._read_slice, self._take)
+
+    async def _read_slice(self, part: Sequence[str]) -> list[Node | None]:
+        await self._pace.breathe()
+        return await self._zk.read(part)
 
     def _take(self, part: Sequence[str], nodes: Sequence[Node | None]) -> None:
         known = self._last.nodes if self._last is not None else {}

@@ -5,14 +5,17 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse
 
 from tests.wire.kio_mirror import build
 from tests.wire.test_connection import server
+from wire.errors import MalformedMessage
 from wire.framing import encode_frame
 from wire.kio_codec import decode_request, encode_response
-from wire.metadata import NodeMetadata, PartitionMetadata, fetch_metadata
+from wire.metadata import NodeMetadata, PartitionMetadata, fetch_encoded_metadata, fetch_metadata
+from wire.metadata_walk import walk_topics
 from wire.primitives import topic_id_text
 
 T_ID = uuid.UUID(int=7)
@@ -54,6 +57,25 @@ async def test_the_cluster_is_described_in_plain_values() -> None:
     assert seen.brokers == {1: NodeMetadata(1, "a", 9092, "r")}
     assert seen.topics["t"].topic_id == topic_id_text(T_ID.bytes)
     assert seen.topics["t"].partitions == {3: PartitionMetadata(3, 5, -1, 4, (1, 2), (2,), (1,))}
+
+
+async def test_an_answer_taken_apart_by_partitions_says_the_same() -> None:
+    async with server(answer) as peer:
+        seen = await fetch_metadata("127.0.0.1", peer.port)
+        body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
+
+    assert list(walk_topics(body)) == [None, seen.topics["t"]]
+
+
+async def test_an_answer_that_breaks_off_is_malformed_and_not_taken_for_a_smaller_cluster() -> None:
+    async with server(answer) as peer:
+        body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
+
+    for length in range(len(body)):
+        with pytest.raises(MalformedMessage):
+            list(walk_topics(body[:length]))
+    with pytest.raises(MalformedMessage):
+        list(walk_topics(body + b"\x00"))
 
 
 async def test_all_topics_are_asked_for_unless_some_are_named() -> None:

@@ -4,7 +4,6 @@ from typing import Final
 
 from aiohttp import web
 
-from controllerd.pace import Pace
 from controllerd.status.answers import answer
 from controllerd.status.observations import view_observations
 from controllerd.status.reads.brokers import BrokerReads
@@ -63,7 +62,8 @@ class ReadApi:
 
     async def status(self, _request: web.Request) -> web.Response:
         """This instance in numbers."""
-        counts = await self.reading.counter.count(self.reading.sources.snapshot(), Pace())
+        pace = await self.reading.pace()
+        counts = await self.reading.counter.count(self.reading.sources.snapshot(), pace)
         return answer(view_status(self.reading.sources, counts))
 
     async def observations(self, _request: web.Request) -> web.Response:

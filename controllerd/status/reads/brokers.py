@@ -13,7 +13,7 @@ from controllerd.status.answers import answer
 from controllerd.status.explain.transitions import transitions_of_broker
 from controllerd.status.problems import Refused
 from controllerd.status.reads.context import BROKER, Reading, reading
-from controllerd.status.reads.loads import Load, LoadTally
+from controllerd.status.reads.loads import Load
 from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import BrokerDetail, BrokerItem, BrokerList
 from controllerd.status.schema.status import BrokerStatus
@@ -28,7 +28,6 @@ class BrokerReads:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._tally = LoadTally()
 
     def routes(self) -> list[Route]:
         """All under ``/v1/brokers`` that only reads."""
@@ -46,24 +45,25 @@ class BrokerReads:
 
     async def list(self, _request: web.Request) -> web.Response:
         """By id."""
-        return answer(BrokerList(meta=self._reading.meta(), items=list((await self.items()).values())))
+        items = await self.items(await self._reading.pace())
+        return answer(BrokerList(meta=self._reading.meta(), items=list(items.values())))
 
     async def one(self, request: web.Request) -> web.Response:
         """:raises Refused: nobody has heard of this broker."""
-        broker = BrokerId(int(request.match_info["id"]))
-        item = (await self.items()).get(broker)
+        broker, pace = BrokerId(int(request.match_info["id"])), await self._reading.pace()
+        item = (await self.items(pace)).get(broker)
         if item is None:
             detail = f"broker {broker} is not registered, and no replica is assigned to it"
             raise Refused(HTTPStatus.NOT_FOUND, "unknown_broker", detail, "GET /v1/brokers lists the known ones")
         entries = tuple(self._reading.sources.recent.newest_first())
-        transitions = await transitions_of_broker(entries, broker, pace=Pace())
+        transitions = await transitions_of_broker(entries, broker, pace=pace)
         pending = self._reading.pending(broker, _PENDING)
         return answer(BrokerDetail(meta=self._reading.meta(), broker=item, pending=pending, transitions=transitions))
 
-    async def items(self) -> dict[int, BrokerItem]:
+    async def items(self, pace: Pace) -> dict[int, BrokerItem]:
         """Everybody who lives or has replicas, in order of the ids."""
         sources = self._reading.sources
-        loads = await self._tally.loads(sources.snapshot(), Pace())
+        loads = await self._reading.tally.loads(sources.snapshot(), pace)
         snapshot = sources.snapshot()
         alive = {status.id: status for status in view_brokers(snapshot, sources)}
         mean = _mean_leaders(loads, snapshot)

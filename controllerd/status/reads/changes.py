@@ -1,12 +1,13 @@
 """When some partitions last changed, as far as that is remembered: one look through the columns for all of them."""
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import Final, NamedTuple
 
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
-from controllerd.status.explain.history import History, look_back
+from controllerd.status.explain.history import Columns, look_back
 from replay.records import LeadershipRecord, PartitionStateRecord
 
 
@@ -17,60 +18,98 @@ class Change(NamedTuple):
     last: Entry | None
 
 
+class Wanted:
+    """Partitions that are looked for. Whole columns without any of them are passed over at the speed of C."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, set[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def add(self, topic: str, partition: int) -> None:
+        """Look for this one, too."""
+        self._numbers.setdefault(topic, set()).add(partition)
+
+    def discard(self, topic: str, partition: int) -> None:
+        """It is found."""
+        numbers = self._numbers[topic]
+        numbers.discard(partition)
+        if not numbers:
+            del self._numbers[topic]
+
+    def rows_of(self, record: Columns) -> Iterator[tuple[int, tuple[str, int]]]:
+        """The rows of these partitions, each with its partition; without those that are found meanwhile."""
+        topics, partitions, wanted = record.topics, record.partitions, self._numbers
+        if wanted.keys().isdisjoint(topics):
+            return
+        there = wanted.keys() & set(topics) if len(wanted) > 1 else wanted.keys()
+        numbers = set[int]().union(*(wanted[topic] for topic in there)) if len(there) > 1 else wanted[next(iter(there))]
+        for at in compress(range(len(topics)), map(numbers.__contains__, partitions)):
+            topic, partition = topics[at], partitions[at]
+            if partition in wanted.get(topic, ()):
+                yield at, (topic, partition)
+
+
+class Changes:
+    """What was found."""
+
+    def __init__(self) -> None:
+        self.since: Final[dict[tuple[str, int], Entry]] = {}
+        self.last: Final[dict[tuple[str, int], Entry]] = {}
+
+    def of(self, tp: TopicPartition) -> Change:
+        """Of one of the partitions that were looked for."""
+        return Change(self.since.get(tp), self.last.get(tp))
+
+
 class _Search:
     """Goes back in time until everything is found, or nothing more is remembered."""
 
-    def __init__(self, wanted: Collection[TopicPartition]) -> None:
-        self._open: dict[tuple[str, int], int | None] = dict.fromkeys(wanted)
-        """What is still looked for, with the leader that was seen last."""
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._leaders: dict[tuple[str, int], int] = {}
+        """Of what is still looked for, the leader that was seen last."""
         self._same: dict[tuple[str, int], Entry | None] = {}
         """The oldest entry known with that leader; None: it was loaded, and led already."""
-        self.since: dict[tuple[str, int], Entry] = {}
-        self.last: dict[tuple[str, int], Entry] = {}
+        self.changes: Final = Changes()
 
     @property
     def is_done(self) -> bool:
-        return not self._open
+        return not self._wanted
 
     def look_at(self, entry: Entry, *, is_loaded: bool) -> None:
         record = entry.record
-        if isinstance(record, PartitionStateRecord):
-            self._look_at_states(entry, record, is_loaded=is_loaded)
-        elif isinstance(record, LeadershipRecord):
+        if isinstance(record, LeadershipRecord):
             self._look_at_leaders(entry, record, is_loaded=is_loaded)
+        elif isinstance(record, PartitionStateRecord) and not is_loaded:
+            self._look_at_states(entry, record)
 
-    def _look_at_states(self, entry: Entry, record: PartitionStateRecord, *, is_loaded: bool) -> None:
-        wanted = self._open
-        for at, tp in enumerate(zip(record.topics, record.partitions, strict=True)):
-            if tp in wanted and not is_loaded:
-                self.last.setdefault(tp, entry)
-                if record.before[at] != record.after[at]:
-                    self._found(tp, entry)
+    def _look_at_states(self, entry: Entry, record: PartitionStateRecord) -> None:
+        for at, tp in self._wanted.rows_of(record):
+            self.changes.last.setdefault(tp, entry)
+            if record.before[at] != record.after[at]:
+                self._found(tp, entry)
 
     def _look_at_leaders(self, entry: Entry, record: LeadershipRecord, *, is_loaded: bool) -> None:
-        wanted = self._open
-        for at, tp in enumerate(zip(record.topics, record.partitions, strict=True)):
-            if tp not in wanted:
-                continue
+        for at, tp in self._wanted.rows_of(record):
             if not is_loaded:
-                self.last.setdefault(tp, entry)
+                self.changes.last.setdefault(tp, entry)
             leader = record.leaders[at]
-            if wanted[tp] is None or wanted[tp] == leader:
-                wanted[tp], self._same[tp] = leader, None if is_loaded else entry
+            if self._leaders.setdefault(tp, leader) == leader:
+                self._same[tp] = None if is_loaded else entry
             else:
                 self._found(tp, self._same[tp])
 
     def _found(self, tp: tuple[str, int], entry: Entry | None) -> None:
-        del self._open[tp]
+        self._wanted.discard(*tp)
         if entry is not None:
-            self.since[tp] = entry
+            self.changes.since[tp] = entry
 
 
-async def last_changes(
-    entries: Sequence[Entry], wanted: Collection[TopicPartition], pace: Pace
-) -> dict[tuple[str, int], Change]:
+async def last_changes(entries: Sequence[Entry], wanted: Wanted, pace: Pace) -> Changes:
     """The last changes of these partitions; ``entries`` newest first."""
-    history: History = await look_back(entries, pace)
+    history = await look_back(entries, pace)
     search = _Search(wanted)
     for entry in entries:
         if search.is_done:
@@ -78,4 +117,4 @@ async def last_changes(
         if isinstance(entry.record, PartitionStateRecord | LeadershipRecord):
             search.look_at(entry, is_loaded=history.is_loaded(entry))
             await pace.breathe()
-    return {tp: Change(search.since.get(tp), search.last.get(tp)) for tp in wanted}
+    return search.changes

@@ -8,12 +8,14 @@ import msgspec
 from aiohttp import web
 
 from controllerd.core.model import BrokerId
+from controllerd.pace import Pace
 from controllerd.snapshot import TopicView
 from controllerd.status.answers import answer
 from controllerd.status.counts import PartitionCounter
 from controllerd.status.pages import tag_of, tagged, unchanged
 from controllerd.status.problems import Refused
 from controllerd.status.queries import parameters
+from controllerd.status.reads.loads import LoadTally
 from controllerd.status.routing import Handler, Parameter, Route
 from controllerd.status.schema.cluster import PendingRequest
 from controllerd.status.schema.common import Meta
@@ -38,6 +40,11 @@ class Reading:
 
     sources: StatusSources
     counter: PartitionCounter = field(default_factory=PartitionCounter)
+    tally: LoadTally = field(default_factory=LoadTally)
+
+    async def pace(self) -> Pace:
+        """For whatever is looked through for one answer; begins when it is its turn."""
+        return await self.sources.turnstile.pace()
 
     def meta(self) -> Meta:
         """The head of an answer."""

@@ -22,6 +22,7 @@ class PartitionQuery(Page, frozen=True, kw_only=True):
 
     topic: TopicGlob = ""
     offline: Annotated[bool | None, Meta(description="Nobody leads them.")] = None
+    waiting: Annotated[bool | None, Meta(description="New, and nobody has led them yet.")] = None
     under_replicated: Annotated[bool | None, Meta(description="Some replica is not in the ISR.")] = None
     at_min_isr: Annotated[bool | None, Meta(description="The ISR is as small as min.insync.replicas allows.")] = None
     under_min_isr: Annotated[bool | None, Meta(description="The ISR is smaller than min.insync.replicas.")] = None
@@ -62,6 +63,7 @@ def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]
     """What must be true of a partition of a topic with this ``min.insync.replicas`` (None: not known)."""
     wanted: list[tuple[bool | None, Predicate]] = [
         (query.offline, is_offline),
+        (query.waiting, is_waiting),
         (query.under_replicated, is_under_replicated),
         (query.at_min_isr, lambda partition: _is_isr(partition, lambda isr: isr == min_isr)),
         (query.under_min_isr, lambda partition: _is_isr(partition, lambda isr: min_isr is not None and isr < min_isr)),
@@ -72,13 +74,18 @@ def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]
     if query.leader is not None:
         chosen.append(lambda partition: partition.leadership is not None and partition.leadership[0] == query.leader)
     if query.on is not None:
-        chosen.append(lambda partition: query.on in partition.assignment.replicas)
+        chosen.append(lambda partition: query.on in partition[2][0])  # by place: it is asked of every partition
     return chosen
 
 
 def is_offline(partition: PartitionView) -> bool:
     """Whether it had a leader and has none."""
     return partition.state is PartitionState.OFFLINE
+
+
+def is_waiting(partition: PartitionView) -> bool:
+    """Whether it is new, and waits for its first leader."""
+    return partition.state is PartitionState.NEW
 
 
 def _is_isr(partition: PartitionView, size_is: Callable[[int], bool]) -> bool:
@@ -89,14 +96,25 @@ def _as_wanted(predicate: Predicate, value: bool) -> Predicate:
     return predicate if value else lambda partition: not predicate(partition)
 
 
-def may_match(query: PartitionQuery, counts: Counts) -> bool:
-    """Whether any partition of a topic with these counts can be wanted: most topics are quickly passed over."""
-    return not (
-        (query.offline and not counts.offline)
-        or (query.under_replicated and not counts.under_replicated)
-        or (query.non_preferred and not counts.non_preferred)
-        or (query.reassigning and not counts.reassigning)
+def known_number(query: PartitionQuery, counts: Counts) -> int | None:
+    """How many partitions of a topic with these counts are wanted; None when the counts do not tell.
+
+    Most topics are quickly passed over, and what is on later pages need not be looked at.
+    """
+    told = (
+        (query.offline, counts.offline),
+        (query.waiting, counts.waiting),
+        (query.under_replicated, counts.under_replicated),
+        (query.non_preferred, counts.non_preferred),
+        (query.reassigning, counts.reassigning),
     )
+    wanted = [(value, number) for value, number in told if value is not None]
+    if any(value and not number for value, number in wanted):
+        return 0
+    if len(wanted) != 1 or query.leader is not None or query.on is not None or query.needs_min_isr:
+        return None
+    value, number = wanted[0]
+    return number if value else counts.partitions - number
 
 
 def matching(partitions: Sequence[PartitionView], predicates: Sequence[Predicate]) -> Sequence[PartitionView]:

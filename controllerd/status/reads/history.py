@@ -8,8 +8,8 @@ import msgspec
 from aiohttp import web
 
 from controllerd.clock import iso
-from controllerd.pace import Pace
 from controllerd.recent import Entry
+from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.queries import Limit, Query, TopicGlob, asked
 from controllerd.status.reads.context import Reading, reading
@@ -19,6 +19,8 @@ from replay.records import DecisionRecord, LeadershipRecord, RefusedRecord, Term
 
 _BEGINNINGS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
+_FOLLOWS_HOLDER: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
+"""Whose epoch is that of whoever holds the role; of others it may be that of a term of their own."""
 _NOBODY: Final = "nobody"
 _ELECTION: Final = "election "
 """What refused elections are recorded as, followed by the strategy."""
@@ -56,9 +58,10 @@ class HistoryReads:
         terms, holder = list(_terms(list(sources.recent.terms), snapshot.node_id)), snapshot.holder
         is_known = holder is None or (terms and terms[-1].ended is None and terms[-1].holder == str(holder))
         if holder is not None and not is_known:
+            knows = snapshot.role in _FOLLOWS_HOLDER
             terms.append(
                 Term(
-                    controller_epoch=snapshot.controller_epoch,
+                    controller_epoch=(snapshot.controller_epoch or None) if knows else None,
                     holder=str(holder),
                     began=iso(holder.since_ms),
                     began_ms=holder.since_ms,
@@ -71,7 +74,7 @@ class HistoryReads:
     async def elections(self, request: web.Request) -> web.Response:
         """Newest first."""
         query = asked(request, ElectionQuery)
-        search, pace = _Elections(query), Pace()
+        search, pace = _Elections(query), await self._reading.pace()
         for entry in list(self._reading.sources.recent.newest_first()):
             if search.is_done:
                 break
@@ -107,7 +110,7 @@ def _term(entry: Entry, record: TermRecord, node_id: int) -> Term:
     is_ours = record.change in _BEGINNINGS
     taken = f"{record.change}; held before by {record.holder}"
     return Term(
-        controller_epoch=record.controller_epoch,
+        controller_epoch=record.controller_epoch or None,
         holder=f"controllerd {node_id}" if is_ours else record.holder,
         began=iso(entry.at_ms),
         began_ms=entry.at_ms,

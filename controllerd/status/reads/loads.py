@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import BrokerId
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.per_topic import PerTopic
 
 
@@ -44,6 +44,10 @@ class _Tally:
             load = self.loads[broker] = Load()
         return load
 
+    def add(self, part: Loads) -> None:
+        for broker, load in part.items():
+            self.of(broker).add(load)
+
 
 def measure(partitions: Sequence[PartitionView]) -> Loads:
     """The loads by these partitions."""
@@ -67,8 +71,7 @@ def merge(parts: Iterable[Loads]) -> Loads:
     """All of them together."""
     tally = _Tally()
     for part in parts:
-        for broker, load in part.items():
-            tally.of(broker).add(load)
+        tally.add(part)
     return tally.loads
 
 
@@ -84,9 +87,13 @@ class LoadTally:
         """By broker, with turns for the event loop in between; brokers without replicas are absent."""
         version = snapshot.version
         if version != self._version:
-            total: Loads = {}
+            total = _Tally()
             for part in (await self._topics.all(snapshot, pace)).values():
-                total = merge((total, part))
+                total.add(part)
                 await pace.breathe()
-            self._loads, self._version = total, version
+            self._loads, self._version = total.loads, version
         return self._loads
+
+    async def of(self, view: TopicView, pace: Pace) -> Loads:
+        """By broker, of one topic."""
+        return await self._topics.of(view, pace)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from controllerd.clock import iso
 from controllerd.core.model import TopicPartition
-from controllerd.pace import Pace
+from controllerd.pace import Pace, sliced
 from controllerd.snapshot import ClusterSnapshot, PartitionView
 from controllerd.status.answers import answer
 from controllerd.status.explain.circumstances import Circumstances
@@ -17,7 +17,7 @@ from controllerd.status.explain.scene import quarantine_of
 from controllerd.status.explain.transitions import transitions_of_partition
 from controllerd.status.problems import Refused
 from controllerd.status.queries import asked
-from controllerd.status.reads.changes import Change, last_changes
+from controllerd.status.reads.changes import Change, Wanted, last_changes
 from controllerd.status.reads.context import PARTITION, TOPIC, Reading, reading
 from controllerd.status.reads.filters import PartitionQuery
 from controllerd.status.reads.selecting import Chosen, Selection
@@ -26,7 +26,7 @@ from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
 from controllerd.status.schema.why import WhyResponse
 
-_BUILT_AT_ONCE: Final = 500
+_BUILT_AT_ONCE: Final = 200
 _PENDING: Final = 20
 """Requests that are shown of each broker."""
 
@@ -67,7 +67,8 @@ class PartitionReads:
 
     async def page(self, query: PartitionQuery) -> PartitionList:
         """:raises Refused: its cursor is not one of such a list."""
-        snapshot, meta, pace = self._reading.sources.snapshot(), self._reading.meta(), Pace()
+        pace = await self._reading.pace()
+        snapshot, meta = self._reading.sources.snapshot(), self._reading.meta()
         known = await self._settings.min_isr_of(list(snapshot.topics)) if query.needs_min_isr else {}
         cut = await Selection(query, self._reading.counter, pace).cut(snapshot, known)
         names = {chosen.topic.name for chosen in cut.rows}
@@ -77,24 +78,24 @@ class PartitionReads:
 
     async def one(self, request: web.Request) -> web.Response:
         """With what happened to it, and what waits for the brokers of its replicas."""
-        tp, view = self._named(request)
+        (tp, view), pace = self._named(request), await self._reading.pace()
         around = await self._settings.around([tp.topic])
-        item = await self._item(tp, view, around)
-        transitions = await transitions_of_partition(around.entries, tp)
+        item = await self._item(tp, view, around, pace)
+        transitions = await transitions_of_partition(around.entries, tp, pace=pace)
         pending = [each for broker in view.assignment.replicas for each in self._reading.pending(broker, _PENDING)]
         detail = PartitionDetail(meta=self._reading.meta(), partition=item, transitions=transitions, pending=pending)
         return answer(detail)
 
     async def why(self, request: web.Request) -> web.Response:
         """Also of a partition that does not exist: then that is the answer."""
-        tp = _tp(request)
+        tp, pace = _tp(request), await self._reading.pace()
         around = await self._settings.around([tp.topic])
         view = around.snapshot.partition(tp)
         response = WhyResponse(
             meta=self._reading.meta(),
-            why=await explain_partition(around, tp),
-            partition=await self._item(tp, view, around) if view is not None else None,
-            transitions=await transitions_of_partition(around.entries, tp),
+            why=await explain_partition(around, tp, pace),
+            partition=await self._item(tp, view, around, pace) if view is not None else None,
+            transitions=await transitions_of_partition(around.entries, tp, pace=pace),
         )
         return answer(response)
 
@@ -108,20 +109,27 @@ class PartitionReads:
             raise Refused(HTTPStatus.NOT_FOUND, "unknown_partition", detail, hint)
         return tp, view
 
-    async def _item(self, tp: TopicPartition, view: PartitionView, around: Circumstances) -> PartitionItem:
-        changes = await last_changes(around.entries, [tp], Pace())
+    async def _item(self, tp: TopicPartition, view: PartitionView, around: Circumstances, pace: Pace) -> PartitionItem:
+        wanted = Wanted()
+        wanted.add(*tp)
+        changes = await last_changes(around.entries, wanted, pace)
         reason = _quarantined(around.snapshot, tp)
-        return view_partition(tp, view, changes[tp], around.min_isr(tp.topic), reason)
+        return view_partition(tp, view, changes.of(tp), around.min_isr(tp.topic), reason)
 
     async def _items(self, rows: Sequence[Chosen], min_isr: Mapping[str, int], pace: Pace) -> Items:
-        wanted = [TopicPartition(topic.name, partition.partition) for topic, partition in rows]
+        wanted = Wanted()
+        for part in sliced(rows, _BUILT_AT_ONCE):
+            for topic, partition in part:
+                wanted.add(topic.name, partition.partition)
+            await pace.breathe()
         changes = await last_changes(tuple(self._reading.sources.recent.newest_first()), wanted, pace)
         snapshot, items = self._reading.sources.snapshot(), Items()
-        for tp, (_, partition) in zip(wanted, rows, strict=True):
-            reason = _quarantined(snapshot, tp)
-            items.append(view_partition(tp, partition, changes[tp], min_isr.get(tp.topic), reason))
-            if not len(items) % _BUILT_AT_ONCE:
-                await pace.breathe()
+        for part in sliced(rows, _BUILT_AT_ONCE):
+            for topic, partition in part:
+                tp = TopicPartition(topic.name, partition.partition)
+                reason = _quarantined(snapshot, tp)
+                items.append(view_partition(tp, partition, changes.of(tp), min_isr.get(tp.topic), reason))
+            await pace.breathe()
         return items
 
 

@@ -54,7 +54,7 @@ class ReassignmentReads:
 
     async def page(self, query: ReassignmentQuery) -> ReassignmentList:
         """:raises Refused: its cursor is not one of such a list."""
-        sources, pace = self._reading.sources, Pace()
+        sources, pace = self._reading.sources, await self._reading.pace()
         meta, snapshot = self._reading.meta(), sources.snapshot()
         cut = await self._select(query, snapshot, pace)
         began = await _began(tuple(sources.recent.newest_first()), cut.rows, pace)

@@ -1,6 +1,8 @@
 """``/v1/replicas``: every replica of the partitions that a caller asks for."""
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Annotated, Final
 
 from aiohttp import web
@@ -8,13 +10,13 @@ from msgspec import Meta
 
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, PartitionView
-from controllerd.status.per_topic import AT_ONCE
+from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.queries import Page, TopicGlob, asked
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.reads.filters import BrokerNumber
+from controllerd.status.reads.loads import Loads, LoadTally
 from controllerd.status.reads.selecting import topics_of
-from controllerd.status.reads.windows import Cut, Key, Window
+from controllerd.status.reads.windows import NAMED_ONLY, Cut, Key, Window
 from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import ReplicaItem, ReplicaList
 
@@ -54,26 +56,61 @@ class ReplicaReads:
         return await self._reading.cached(request, lambda: self._page(query))
 
     async def _page(self, query: ReplicaQuery) -> ReplicaList:
+        pace = await self._reading.pace()
         meta = self._reading.meta()
-        cut = await _select(self._reading.sources.snapshot(), query, Pace())
+        cut = await ReplicaWalk(query, self._reading.tally, pace).cut(self._reading.sources.snapshot())
         return ReplicaList(meta=meta, items=cut.rows, total=cut.total, next_cursor=cut.next_cursor)
 
 
-async def _select(snapshot: ClusterSnapshot, query: ReplicaQuery, pace: Pace) -> Cut[ReplicaItem]:
-    window: Window[ReplicaItem] = Window(_ORDER, query.limit, query.cursor)
-    for topic in topics_of(snapshot, query.topic):
-        for part in sliced(topic.partitions, AT_ONCE):
-            rows = [
-                (_key(topic.name, view, place), view, broker)
-                for view in part
-                for place, broker in enumerate(view.assignment.replicas)
-                if _is_wanted(query, view, broker)
-            ]
-            window.total += len(rows)
-            if not window.is_full:
-                window.add(_items(topic.name, rows, window))
-            await pace.breathe()
-    return window.cut()
+class ReplicaWalk:
+    """Gathers one page; what is on others is only counted, topic by topic."""
+
+    def __init__(self, query: ReplicaQuery, tally: LoadTally, pace: Pace) -> None:
+        """:raises Refused: the cursor is not one of such a list."""
+        self._query = query
+        self._tally = tally
+        self._pace = pace
+        self._window: Window[ReplicaItem] = Window(_ORDER, query.limit, query.cursor)
+
+    async def cut(self, snapshot: ClusterSnapshot) -> Cut[ReplicaItem]:
+        """The page."""
+        for topic in topics_of(snapshot, self._query.topic):
+            number = _number_wanted(self._query, await self._tally.of(topic, self._pace))
+            self._window.total += number
+            if number:
+                await self._take(topic)
+            await self._pace.breathe()
+        return self._window.cut()
+
+    async def _take(self, topic: TopicView) -> None:
+        for part in sliced(topic.partitions[self._start(topic) :], _BUILT_AT_ONCE):
+            if self._window.is_full:
+                return
+            self._window.add(self._rows(topic.name, part))
+            await self._pace.breathe()
+
+    def _start(self, topic: TopicView) -> int:
+        """The first partition that may be on the page; those before it need not be looked at."""
+        after = self._window.after
+        if after is None or topic.name > after[1]:
+            return 0
+        if topic.name < after[1]:
+            return len(topic.partitions)
+        return bisect_left(topic.partitions, after[2] // _PLACES, key=_partition)
+
+    def _rows(self, topic: str, part: Sequence[PartitionView]) -> Iterator[tuple[Key, ReplicaItem]]:
+        for view in part:
+            for place, broker in enumerate(view.assignment.replicas):
+                if _is_wanted(self._query, view, broker):
+                    yield (NAMED_ONLY, topic, view.partition * _PLACES + place), view_replica(topic, view, broker)
+
+
+def _number_wanted(query: ReplicaQuery, loads: Loads) -> int:
+    """How many replicas of a topic with these loads match."""
+    asked_for = loads.values() if query.on is None else filter(None, [loads.get(BrokerId(query.on))])
+    if query.offline is None:
+        return sum(load.replicas for load in asked_for)
+    return sum(load.offline if query.offline else load.replicas - load.offline for load in asked_for)
 
 
 def _is_wanted(query: ReplicaQuery, view: PartitionView, broker: BrokerId) -> bool:
@@ -82,20 +119,12 @@ def _is_wanted(query: ReplicaQuery, view: PartitionView, broker: BrokerId) -> bo
     return query.offline is None or query.offline is (broker in view.offline_replicas)
 
 
-def _key(topic: str, view: PartitionView, place: int) -> Key:
-    return 0, topic, view.partition * _PLACES + place
-
-
 _PLACES: Final = 1_000_000
 """More than a partition has replicas."""
+_BUILT_AT_ONCE: Final = 200
+"""Partitions whose replicas are looked at before the event loop may have a turn."""
 
-
-def _items(
-    topic: str, rows: list[tuple[Key, PartitionView, BrokerId]], window: Window[ReplicaItem]
-) -> Iterator[tuple[Key, ReplicaItem]]:
-    for key, view, broker in rows:
-        if window.after is None or key > window.after:
-            yield key, view_replica(topic, view, broker)
+_partition = attrgetter("partition")
 
 
 def view_replica(topic: str, view: PartitionView, broker: BrokerId) -> ReplicaItem:

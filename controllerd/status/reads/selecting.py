@@ -9,7 +9,15 @@ from controllerd.pace import Pace, sliced
 from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.counts import PartitionCounter
 from controllerd.status.per_topic import AT_ONCE
-from controllerd.status.reads.filters import PartitionQuery, glob, matching, may_match, predicates_of, sort_value
+from controllerd.status.reads.filters import (
+    PartitionQuery,
+    Predicate,
+    glob,
+    known_number,
+    matching,
+    predicates_of,
+    sort_value,
+)
 from controllerd.status.reads.windows import NAMED_ONLY, Cut, Window
 
 _number = attrgetter("partition")
@@ -40,7 +48,7 @@ class Selection:
         self._counter = counter
         self._pace = pace
         self._value = sort_value(query.sort)
-        self._window: Window[Chosen] = Window(query.sort, query.limit, query.cursor)
+        self._window: Window[Chosen] = Window(f"partitions by {query.sort}", query.limit, query.cursor)
 
     async def cut(self, snapshot: ClusterSnapshot, min_isr: Mapping[str, int]) -> Cut[Chosen]:
         """The page. ``min_isr``: of the topics for which it is known."""
@@ -48,14 +56,14 @@ class Selection:
             await self._pace.breathe()
             predicates = predicates_of(self._query, min_isr.get(view.name))
             if not predicates:
-                self._window.total += len(view.partitions)
-                await self._take(view, view.partitions[self._start(view) :])
-            elif may_match(self._query, await self._counter.of(view, self._pace)):
-                for part in sliced(view.partitions, AT_ONCE):
-                    found = matching(part, predicates)
-                    self._window.total += len(found)
-                    await self._take(view, found)
-                    await self._pace.breathe()
+                number: int | None = len(view.partitions)
+            else:
+                number = known_number(self._query, await self._counter.of(view, self._pace))
+            if number is None:
+                await self._count_and_take(view, predicates)
+            elif number:
+                self._window.total += number
+                await self._take(view, predicates)
         return self._window.cut()
 
     def _start(self, view: TopicView) -> int:
@@ -67,13 +75,24 @@ class Selection:
             return len(view.partitions)
         return bisect_right(view.partitions, after[2], key=_number)
 
-    async def _take(self, view: TopicView, partitions: Sequence[PartitionView]) -> None:
-        name, value, window = view.name, self._value, self._window
-        for part in sliced(partitions, AT_ONCE):
-            if value is None:
-                if window.is_full:
-                    return
-                window.add([((NAMED_ONLY, name, each.partition), Chosen(view, each)) for each in part])
-            else:
-                window.add([((value(each), name, each.partition), Chosen(view, each)) for each in part])
+    async def _take(self, view: TopicView, predicates: Sequence[Predicate]) -> None:
+        """What is on the page; what is on others is counted already."""
+        for part in sliced(view.partitions[self._start(view) :], AT_ONCE):
+            if self._value is None and self._window.is_full:
+                return
+            self._add(view, matching(part, predicates))
             await self._pace.breathe()
+
+    async def _count_and_take(self, view: TopicView, predicates: Sequence[Predicate]) -> None:
+        for part in sliced(view.partitions, AT_ONCE):
+            found = matching(part, predicates)
+            self._window.total += len(found)
+            self._add(view, found)
+            await self._pace.breathe()
+
+    def _add(self, view: TopicView, found: Sequence[PartitionView]) -> None:
+        name, value, window = view.name, self._value, self._window
+        if value is not None:
+            window.add([((value(each), name, each.partition), Chosen(view, each)) for each in found])
+        elif not window.is_full:
+            window.add([((NAMED_ONLY, name, each.partition), Chosen(view, each)) for each in found])

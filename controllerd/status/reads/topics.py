@@ -69,11 +69,15 @@ class TopicReads:
         return await self._reading.cached(request, lambda: self._page(query))
 
     async def _page(self, query: TopicQuery) -> TopicList:
-        meta, cut = self._reading.meta(), await self._select(query, Pace())
+        pace = await self._reading.pace()
+        meta, cut = self._reading.meta(), await self._select(query, pace)
         return TopicList(meta=meta, items=cut.rows, total=cut.total, next_cursor=cut.next_cursor)
 
     async def _select(self, query: TopicQuery, pace: Pace) -> Cut[TopicItem]:
-        snapshot, window = self._reading.sources.snapshot(), Window[TopicItem](query.sort, query.limit, query.cursor)
+        snapshot, window = (
+            self._reading.sources.snapshot(),
+            Window[TopicItem](f"topics by {query.sort}", query.limit, query.cursor),
+        )
         for view in topics_of(snapshot, query.topic):
             counts = await self._reading.counter.of(view, pace)
             if _is_wanted(query, view, counts):
@@ -85,18 +89,19 @@ class TopicReads:
 
     async def one(self, request: web.Request) -> web.Response:
         """:raises Refused: there is no such topic."""
-        view = self._reading.topic(request.match_info["topic"])
-        counts = await self._reading.counter.of(view, Pace())
+        view, pace = self._reading.topic(request.match_info["topic"]), await self._reading.pace()
+        counts = await self._reading.counter.of(view, pace)
         item = view_topic(view, counts, self._reading.sources.snapshot().quarantine)
         entries = tuple(self._reading.sources.recent.newest_first())
-        transitions = await transitions_of_topic(entries, view.name)
+        transitions = await transitions_of_topic(entries, view.name, pace=pace)
         return answer(TopicDetail(meta=self._reading.meta(), topic=item, transitions=transitions))
 
     async def why(self, request: web.Request) -> web.Response:
         """Also of a topic that does not exist: then that is the answer."""
-        name = request.match_info["topic"]
+        name, pace = request.match_info["topic"], await self._reading.pace()
         around = await self._settings.around([name])
-        why, transitions = await explain_topic(around, name), await transitions_of_topic(around.entries, name)
+        why = await explain_topic(around, name, pace)
+        transitions = await transitions_of_topic(around.entries, name, pace=pace)
         return answer(WhyResponse(meta=self._reading.meta(), why=why, partition=None, transitions=transitions))
 
 

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
 from controllerd.pace import Pace
 from controllerd.snapshot import ClusterSnapshot, PartitionView
-from controllerd.status.counts import PartitionCounter
+from controllerd.status.counts import Counts, PartitionCounter, count
 from controllerd.status.per_topic import AT_ONCE, PerTopic
-from controllerd.status.reads.filters import PartitionQuery
+from controllerd.status.reads.filters import PartitionQuery, known_number, matching, predicates_of
 from controllerd.status.reads.loads import LoadTally
+from controllerd.status.reads.replicas import ReplicaQuery, ReplicaWalk
 from controllerd.status.reads.selecting import Selection
 from tests.status.fake_controller import FakeController, partition
 
@@ -126,3 +129,66 @@ async def test_loads_are_tallied_in_slices() -> None:
 
     assert {load.replicas for load in loads.values()} == {6 * AT_ONCE}
     assert pace.turns >= 6
+
+
+async def test_replicas_on_other_pages_are_counted_by_topic_and_not_looked_at() -> None:
+    controller = FakeController()
+    healthy = tuple(partition(number, 1, (1, 2, 3)) for number in range(100))
+    for number in range(50):
+        controller.put_topic(f"topic-{number:04}", *healthy)
+    tally, pace = LoadTally(), CountingPace()
+    await tally.loads(controller.snapshot, CountingPace())
+
+    cut = await ReplicaWalk(ReplicaQuery(limit=10), tally, pace).cut(controller.snapshot)
+
+    assert (len(cut.rows), cut.total) == (10, 50 * 300)
+    assert pace.turns == 51  # one for each topic, and one for the page
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("name", ["offline", "waiting", "under_replicated", "non_preferred", "reassigning"])
+async def test_what_is_counted_already_is_what_a_walk_would_count(name: str, value: bool) -> None:
+    controller = FakeController()
+    every = [partition(n, n % 4 - 1, (1, 2)[: n % 3], (1, 2)) for n in range(50)]
+    controller.put_topic("mixed", *every, new_partition(50), moving_partition(51))
+    view = controller.snapshot.topics["mixed"]
+    query = msgspec.convert({name: value}, PartitionQuery)
+
+    told = known_number(query, count(view.partitions))
+
+    assert told == len(matching(view.partitions, predicates_of(query, None)))
+
+
+def test_of_two_filters_the_counts_do_not_tell() -> None:
+    counts = Counts(partitions=9, offline=2, under_replicated=3)
+
+    assert known_number(PartitionQuery(offline=True, under_replicated=True), counts) is None
+    assert known_number(PartitionQuery(offline=True, on=3), counts) is None
+    assert known_number(PartitionQuery(reassigning=True, on=3), counts) == 0
+
+
+async def test_those_who_ask_at_the_same_time_have_it_measured_once() -> None:
+    measured: list[int] = []
+
+    def measure(part: Sequence[PartitionView]) -> int:
+        measured.append(len(part))
+        return len(part)
+
+    figures: PerTopic[int] = PerTopic(measure, sum)
+    snapshot = cluster(3, 2 * AT_ONCE)
+
+    await asyncio.gather(*(figures.all(snapshot, CountingPace()) for _ in range(4)))
+
+    assert measured == [AT_ONCE] * 6
+
+
+def new_partition(number: int) -> PartitionView:
+    """It waits for its first leader."""
+    return PartitionView(number, PartitionState.NEW, ReplicaAssignment((BrokerId(1),)), None, ())
+
+
+def moving_partition(number: int) -> PartitionView:
+    """Broker 3 is to replace broker 1."""
+    one, two, three = map(BrokerId, (1, 2, 3))
+    assignment = ReplicaAssignment((three, one, two), adding=(three,), removing=(one,))
+    return PartitionView(number, PartitionState.ONLINE, assignment, LeaderAndIsr(one, 0, (one, two), 1, 0), ())

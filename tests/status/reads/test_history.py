@@ -29,6 +29,22 @@ async def test_terms_are_listed_newest_first(client: Client, controller: FakeCon
 
     assert (ours.controller_epoch, ours.holder, ours.ended) == (11, f"controllerd {NODE_ID}", None)
     assert (before.holder, before.ended is not None) == ("broker 2 (built-in)", True)
+    assert before.controller_epoch is None, "nobody read it"
+
+
+async def test_the_term_of_somebody_else_has_its_epoch_where_that_was_read(
+    client: Client, controller: FakeController
+) -> None:
+    controller.recent.record(
+        TermRecord("elected", 11, 4, "nobody", ""),
+        TermRecord("fenced", 11, 4, f"{NODE_ID}", "another controller has the epoch"),
+        TermRecord("held", 12, -1, "broker 2 (built-in)", "it was faster"),
+    )
+    controller.stand_by("broker 2 (built-in) holds the role")
+
+    theirs, ours = (await client.get("/v1/history", TermList)).items
+
+    assert (theirs.controller_epoch, ours.controller_epoch) == (12, 11)
 
 
 async def test_a_term_that_ended_says_why(client: Client, controller: FakeController) -> None:
@@ -42,12 +58,16 @@ async def test_a_term_that_ended_says_why(client: Client, controller: FakeContro
 
     assert (ended.controller_epoch, ended.reason) == (11, "another controller has the epoch")
     assert (now.holder, now.ended) == ("broker 2 (built-in)", None)
+    assert now.controller_epoch is None, "what this instance knows is the epoch of its own term"
 
 
-async def test_whoever_holds_the_role_is_listed_even_if_nobody_saw_it_begin(client: Client) -> None:
+async def test_whoever_holds_the_role_is_listed_even_if_nobody_saw_it_begin(
+    client: Client, controller: FakeController
+) -> None:
     (term,) = (await client.get("/v1/history", TermList)).items
 
     assert (term.holder, term.ended) == (f"controllerd {NODE_ID}", None)
+    assert term.controller_epoch == controller.snapshot.controller_epoch > 0
 
 
 async def test_elections_name_who_led_before(client: Client, controller: FakeController) -> None:

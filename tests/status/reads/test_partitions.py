@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from controllerd.core.model import PartitionState
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
 from controllerd.status.schema.why import WhyResponse
@@ -97,6 +98,26 @@ async def test_partitions_at_and_under_their_min_isr_are_told_apart(
     assert {(item.topic, item.min_isr) for item in answer.items} <= {("audit", 3), ("orders", 2)}
 
 
+async def test_new_partitions_that_nobody_has_led_yet_are_not_offline_but_wait(
+    client: Client, controller: FakeController
+) -> None:
+    first = partition(0, 1, (1, 2))
+    controller.put_topic("fresh", first, first._replace(partition=1, state=PartitionState.NEW, leadership=None))
+
+    assert names(await client.get("/v1/partitions", PartitionList, waiting="true")) == ["fresh-1"]
+    assert "fresh-1" not in names(await client.get("/v1/partitions", PartitionList, offline="true"))
+    assert "fresh-1" not in names(await client.get("/v1/partitions", PartitionList, waiting="false"))
+
+
+@pytest.mark.parametrize("path", ["/v1/topics", "/v1/replicas"])
+async def test_a_cursor_of_another_list_is_refused_and_skips_nothing(client: Client, path: str) -> None:
+    page = await client.get(path, dict[str, object], limit=1)
+
+    problem = await client.refused("/v1/partitions", cursor=str(page["next_cursor"]))
+
+    assert (problem["status"], problem["code"]) == (400, "bad_cursor")
+
+
 @pytest.mark.parametrize("sort", ["topic", "-isr", "leader", "replicas", "-leader_epoch"])
 @pytest.mark.parametrize("limit", [1, 2, 3])
 async def test_pages_together_are_the_whole_list(client: Client, sort: str, limit: int) -> None:
@@ -138,6 +159,13 @@ async def test_values_that_make_no_sense_are_refused(client: Client, query: dict
 
     assert (problem["status"], problem["code"]) == (400, "bad_parameter")
     assert next(iter(query)) in str(problem["detail"])
+
+
+async def test_a_word_that_is_none_of_a_few_is_refused_with_those(client: Client) -> None:
+    problem = await client.refused("/v1/partitions", sort="name")
+
+    assert str(problem["hint"]).startswith("sort is one of topic, ")
+    assert "cursor" not in str(problem["hint"])
 
 
 async def test_an_unknown_parameter_is_refused_with_the_names_of_those_that_there_are(client: Client) -> None:

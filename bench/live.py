@@ -1,0 +1,288 @@
+"""``python -m bench.live``: readers of a whole daemon at 100,000 partitions, on a real ZooKeeper, while events come.
+
+Small events come all the time: notifications of ISR changes, a few every second. How long each of them waited, and how
+long the death of a broker took, is read from the audit log of the daemon. The same is measured without readers, with
+one and with four, and while ``/v1/diff`` compares everything.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import aiohttp
+from rich.console import Console
+from rich.table import Table
+
+from bench import layout
+from bench.observe import read_requests, spent, worst_ms
+from bench.prepare import HEAP_MIB, default_cache, restore, session, template
+from bench.run import Plan, Rig
+from bench.stubs import stub_brokers
+from controllerd.audit.reader import AuditReader
+from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Create
+from controllerd.zk.connection import KazooZooKeeper
+from replay.records import EventBegin, EventEnd
+
+ANSWER_MS: Final = 300.0
+WAIT_MS: Final = 20.0
+_EVENT_EVERY_S: Final = 0.05
+_QUIET_S: Final = 4.0
+_ROUNDS: Final = 3
+_TIMEOUT_S: Final = 120.0
+_TOPIC: Final = layout.name(layout.OLD, 7)
+PATHS: Final = (
+    "/v1/status",
+    "/v1/brokers",
+    "/v1/topics?limit=5000",
+    "/v1/partitions",
+    "/v1/partitions?limit=5000",
+    "/v1/partitions?under_replicated=true",
+    "/v1/partitions?on=3",
+    f"/v1/partitions/{_TOPIC}/51",
+    f"/v1/partitions/{_TOPIC}/51/why",
+    f"/v1/topics/{_TOPIC}/why",
+    "/v1/replicas?limit=5000",
+    "/v1/elections",
+    "/v1/events?limit=5000",
+    "/v1/queue",
+    "/v1/requests",
+    "/metrics",
+    "/",
+)
+"""What operators and their tools ask for all the time."""
+_DIFF: Final = ("/v1/diff?brokers=false", "/v1/diff")
+
+
+class Span(NamedTuple):
+    """Something that was measured; times in ns of CLOCK_MONOTONIC."""
+
+    name: str
+    began_ns: int
+    ended_ns: int
+    answers: tuple[tuple[float, str], ...]
+    """Milliseconds until the last byte, and of what."""
+    cpu_s: float
+    zk_reads: int
+
+    def holds(self, at_ns: int) -> bool:
+        """Whether something happened meanwhile."""
+        return self.began_ns <= at_ns <= self.ended_ns
+
+
+class Waits(NamedTuple):
+    """The events of a span, in milliseconds."""
+
+    idle: list[float]
+    """How long each waited that found nothing in work: the loop kept it waiting, and no other event."""
+    notified: list[float]
+    """How long each of the small events was worked on."""
+    death: float | None
+    """How long the death of a broker was worked on."""
+
+
+class Live:
+    """A cluster whose daemon is asked."""
+
+    def __init__(self, rig: Rig, zk: KazooZooKeeper, http: aiohttp.ClientSession, zk_port: int) -> None:
+        self.rig = rig
+        self._zk = zk
+        self._http = http
+        self._zk_port = zk_port
+        self._count = 0
+        self.spans: list[Span] = []
+
+    async def notify(self) -> None:
+        """Let an ISR change be told of every few milliseconds, until cancelled."""
+        while True:
+            self._count += 1
+            tp = TopicPartition(layout.name(layout.OLD, self._count % 10), self._count % layout.TOPIC_PARTITIONS)
+            path = f"{paths.ISR_CHANGES}/isr_change_{self._count:010}"
+            await self._zk.commit([[Create(path, codecs.encode_isr_change([tp]))]])
+            await asyncio.sleep(_EVENT_EVERY_S)
+
+    async def measure(self, name: str, work: Callable[[], Awaitable[Sequence[tuple[float, str]]]]) -> None:
+        """One span."""
+        pid, reads = self.rig.controller.process.pid, await read_requests(self._zk_port)
+        began_ns, before = time.monotonic_ns(), spent(pid).cpu_s
+        answers = await work()
+        ended_ns, after = time.monotonic_ns(), spent(pid).cpu_s
+        reads = await read_requests(self._zk_port) - reads
+        self.spans.append(Span(name, began_ns, ended_ns, tuple(answers), after - before, reads))
+
+    async def ask(self, address: str) -> tuple[float, str]:
+        """One answer."""
+        began = time.perf_counter()
+        async with self._http.get(address) as answer:
+            await answer.read()
+            answer.raise_for_status()
+        return (time.perf_counter() - began) * 1000, address
+
+    async def read(self, readers: int) -> list[tuple[float, str]]:
+        """So many, each through all of it, each from another place."""
+
+        async def one(first: int) -> list[tuple[float, str]]:
+            return [await self.ask(address) for address in [*PATHS[first:], *PATHS[:first]] * _ROUNDS]
+
+        found = await asyncio.gather(*(one(reader * len(PATHS) // readers) for reader in range(readers)))
+        return [answer for answers in found for answer in answers]
+
+    async def status(self) -> dict[str, str]:
+        """The head of an answer."""
+        async with self._http.get("/v1/status") as answer:
+            meta: dict[str, str] = (await answer.json())["meta"]
+            return meta
+
+    async def rest(self) -> list[tuple[float, str]]:
+        """Nobody reads."""
+        await asyncio.sleep(_QUIET_S)
+        return []
+
+    async def compare(self, address: str) -> list[tuple[float, str]]:
+        """Everything with ZooKeeper, and with what brokers tell."""
+        return [await self.ask(address)]
+
+    async def bury(self, readers: int) -> list[tuple[float, str]]:
+        """A broker dies, while so many read."""
+        answers: list[tuple[float, str]] = []
+
+        async def read_on(first: int) -> None:
+            for address in cycle([*PATHS[first:], *PATHS[:first]]):
+                answers.append(await self.ask(address))  # noqa: PERF401  # seen while it goes on
+
+        async with AsyncExitStack() as stack:
+            for reader in range(readers):
+                await stack.enter_async_context(_beside(read_on(reader * len(PATHS) // readers)))
+            await self.rig.perform("W1", self._zk)
+        return answers
+
+    def waits(self, span: Span, log: Path) -> Waits:
+        """What the audit log says of the events of a span."""
+        idle, notified, death, free_ns = [], [], None, 0
+        for envelope, record in AuditReader(log):
+            if isinstance(record, EventBegin) and span.holds(envelope.mono_ns):
+                if envelope.mono_ns - record.queued_ms * 1e6 > free_ns:
+                    idle.append(record.queued_ms)
+            elif isinstance(record, EventEnd):
+                free_ns = envelope.mono_ns
+                if span.holds(free_ns) and record.name == "IsrChangeNotification":
+                    notified.append(record.took_ms)
+                elif span.holds(free_ns) and record.name == "BrokerChange":
+                    death = max(death or 0.0, record.took_ms)
+        return Waits(sorted(idle), sorted(notified), death)
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        for failed in await asyncio.gather(task, return_exceptions=True):
+            if isinstance(failed, Exception):
+                raise failed
+
+
+@asynccontextmanager
+async def _cluster(partitions: int, kept: Path, folder: Path) -> AsyncIterator[Live]:
+    """ZooKeeper with the prepared data, stubs that tell clients of it, and a daemon that leads while the block runs."""
+    await asyncio.to_thread(restore, kept, folder / "zookeeper")
+    async with AsyncExitStack() as stack:
+        server = EmbeddedZooKeeper(folder / "zookeeper", heap_mib=HEAP_MIB, durable=True)
+        await stack.enter_async_context(server)
+        stubs = await stack.enter_async_context(stub_brokers(layout.BROKERS))
+        await stubs.tell(partitions)
+        zk = await stack.enter_async_context(session(server.connect))
+        rig = Rig(Plan(partitions, ("W3", "W1"), 0), server, stubs, folder / "controllerd")
+        stack.push_async_callback(rig.close)
+        for broker in range(1, layout.BROKERS + 1):
+            await rig.register(BrokerId(broker))
+        await stack.enter_async_context(_beside(rig.probe.run()))
+        await rig.perform("W3", zk)
+        http = aiohttp.ClientSession(f"http://{rig.controller.http}", timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
+        yield Live(rig, zk, await stack.enter_async_context(http), server.port)
+
+
+async def run(partitions: int, readers: int, cache: Path, console: Console) -> bool:
+    """Everything at this size; whether readers and events wait for no longer than they may."""
+    kept = await template(partitions, cache)
+    with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as name:
+        console.print(f"[1/3] {partitions:,} partitions: a controller starts", style="dim", markup=False)
+        async with _cluster(partitions, kept, Path(name)) as live:
+            await _watch(live, readers, console)
+            cluster_id = (await live.status())["cluster_id"]
+            await live.rig.controller.process.terminate()  # so that the log is whole
+            return show(console, live, live.rig.controller.audit_directory(cluster_id))
+
+
+async def _watch(live: Live, readers: int, console: Console) -> None:
+    console.print("[2/3] readers, and /v1/diff, while small events come", style="dim", markup=False)
+    async with _beside(live.notify()):
+        await live.measure("nobody reads", live.rest)
+        await live.measure("first answers", lambda: live.read(1))
+        for number in dict.fromkeys((1, readers)):
+            await live.measure(f"readers: {number}", partial(live.read, number))
+        for address in _DIFF:
+            await live.measure(address, partial(live.compare, address))
+    console.print(f"[3/3] a broker dies while {readers} read", style="dim", markup=False)
+    await live.measure(f"a broker dies, readers: {readers}", lambda: live.bury(readers))
+
+
+def show(console: Console, live: Live, log: Path) -> bool:
+    """A line for each span; whether nobody waited for too long. What ZooKeeper or a death takes is only shown."""
+    heads = ("answers", "p50 ms", "p95", "max", "slowest", "events", "wait p50", "p99", "max", "take p50", "p99", "max")
+    table = Table("", *heads, "away ms", "cpu s", "reads", "death ms")
+    missed = []
+    for span in live.spans:
+        waits, took = live.waits(span, log), sorted(span.answers)
+        answers = [took_ms for took_ms, _ in took]
+        columns = (*_shown(answers, 95), took[-1][1] if took else "", str(len(waits.idle)))
+        away = worst_ms(live.rig.probe.asked, span.began_ns, span.ended_ns)
+        rest = (
+            f"{away:.0f}",
+            f"{span.cpu_s:.2f}",
+            str(span.zk_reads),
+            "" if waits.death is None else f"{waits.death:.0f}",
+        )
+        table.add_row(span.name, str(len(took)), *columns, *_shown(waits.idle, 99), *_shown(waits.notified, 99), *rest)
+        is_late = waits.death is None and span.name not in _DIFF and max(answers, default=0.0) > ANSWER_MS
+        if is_late or max(waits.idle, default=0.0) > WAIT_MS:
+            missed.append(span.name)
+    console.print(table)
+    for name in missed:
+        console.print(f"MISSED {name}", markup=False)
+    return not missed
+
+
+def _shown(values: Sequence[float], percent: int) -> tuple[str, str, str]:
+    """The median, this percentile and the largest; nothing of nothing."""
+    if not values:
+        return ("", "", "")
+    found = (values[len(values) // 2], values[len(values) * percent // 100], values[-1])
+    return (f"{found[0]:.1f}", f"{found[1]:.1f}", f"{found[2]:.1f}")
+
+
+def main() -> int:
+    """Measure as asked on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.live")
+    parser.add_argument("--partitions", type=int, default=100_000)
+    parser.add_argument("--readers", type=int, default=4, help="how many at once (default 4)")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where prepared ZooKeeper data is kept")
+    arguments = parser.parse_args()
+    console = Console(width=200)
+    return 0 if asyncio.run(run(arguments.partitions, arguments.readers, arguments.cache, console)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

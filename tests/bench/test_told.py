@@ -1,0 +1,23 @@
+"""What the stubs tell clients is what a broker would: it can be decoded, and is the prepared cluster."""
+
+from bench import layout, told
+from controllerd.core.model import BrokerId
+from wire.api_broker_settings import decode_settings
+from wire.metadata_walk import walk_topics
+
+
+def test_metadata_names_every_partition_with_its_leader_and_replicas() -> None:
+    body = told.metadata(2 * layout.TOPIC_PARTITIONS, {BrokerId(1): 9092}, "localhost")
+
+    topics = [topic for topic in walk_topics(body) if topic is not None]
+
+    assert [(topic.name, topic.topic_id) for topic in topics] == [
+        (name, layout.topic_id(name)) for name in (layout.name(layout.OLD, 0), layout.name(layout.OLD, 1))
+    ]
+    seventh = topics[1].partitions[7]
+    assert (seventh.leader, seventh.leader_epoch, seventh.replicas) == (layout.replicas(7)[0], 0, layout.replicas(7))
+    assert {len(topic.partitions) for topic in topics} == {layout.TOPIC_PARTITIONS}
+
+
+def test_settings_say_how_many_replicas_must_be_in_sync() -> None:
+    assert decode_settings(told.settings())["min.insync.replicas"].value == "1"
