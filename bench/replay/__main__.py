@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,10 @@ _FORMS: Final = ("jsonl", "zst")
 _TARGETS: Final = {"ingest": 50_000, "fold": 100_000}
 """Records per second on two cores."""
 _MB: Final = 1024 * 1024
+_COLUMNS: Final = (
+    *("records", "log", "engine", "stage", "reads", "start s", "s", "records/s", "peak MB", "largest MB", "gave"),
+    "load",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Figure:
     stage: str
     reads: str
     """``log``, or ``Parquet``: what ingest made of it."""
+    start: float
+    """Seconds until there was an engine: of Spark, until its session was open. Not in ``seconds``."""
     seconds: float
     peak_memory: int
     largest_process: int
@@ -62,9 +69,18 @@ def measure(log: Path, out: Path, form: str, engine: str, stage: str) -> Figure:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     told = json.loads(output.splitlines()[-1])
-    memories = (memory.total, memory.largest)
     return Figure(
-        told["lines"], form, engine, stage, reads(stage, engine), told["seconds"], *memories, told["said"], load
+        told["lines"],
+        form,
+        engine,
+        stage,
+        reads(stage, engine),
+        told["start"],
+        told["seconds"],
+        memory.total,
+        memory.largest,
+        told["said"],
+        load,
     )
 
 
@@ -72,27 +88,33 @@ def measure_all(arguments: argparse.Namespace, folder: Path) -> Iterator[Figure]
     """Every stage of every engine over every log."""
     for size in arguments.sizes:
         for form in arguments.forms:
-            log = folder / "log"
-            begin = time.perf_counter()
-            written = generate(log, size, compressed=form == "zst")
-            rate = written / (time.perf_counter() - begin)
-            size_mb = sum(path.stat().st_size for path in log.rglob("*.jsonl*")) / _MB
-            _say(f"{written:,} records as {form}: {size_mb:,.0f} MB, generated at {rate:,.0f} records/s")
+            home = folder / f"{size}-{form}"
+            log = home / "log"
+            if not log.exists():
+                _generate(log, size, form)
             for engine in arguments.engines:
-                out = folder / "out"
+                out = home / engine
                 for stage in arguments.stages:
                     figure = measure(log, out, form, engine, stage)
                     _say(f"  {engine} {stage}: {figure.rate:,.0f} records/s, {figure.peak_memory / _MB:,.0f} MB")
                     yield figure
-                shutil.rmtree(out)
-            shutil.rmtree(log)
+                if not arguments.keep:
+                    shutil.rmtree(out)
+            if not arguments.keep:
+                shutil.rmtree(home)
+
+
+def _generate(log: Path, size: int, form: str) -> None:
+    begin = time.perf_counter()
+    written = generate(log, size, compressed=form == "zst")
+    rate = written / (time.perf_counter() - begin)
+    size_mb = sum(path.stat().st_size for path in log.rglob("*.jsonl*")) / _MB
+    _say(f"{written:,} records as {form}: {size_mb:,.0f} MB, generated at {rate:,.0f} records/s")
 
 
 def table_of(figures: Sequence[Figure]) -> Table:
     """The figures for people."""
-    table = Table(
-        "records", "log", "engine", "stage", "reads", "s", "records/s", "peak MB", "largest process MB", "gave", "load"
-    )
+    table = Table(*_COLUMNS)
     for one in figures:
         table.add_row(*_cells(one))
     return table
@@ -100,14 +122,13 @@ def table_of(figures: Sequence[Figure]) -> Table:
 
 def markdown_of(figures: Sequence[Figure]) -> str:
     """The figures for a document."""
-    head = "| records | log | engine | stage | reads | s | records/s | peak MB | largest process MB | gave | load |"
-    rows = ["| " + " | ".join(_cells(one)) + " |" for one in figures]
-    return "\n".join([head, "|" + " --- |" * (head.count("|") - 1), *rows])
+    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *map(_cells, figures)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _cells(one: Figure) -> list[str]:
     memory = (f"{one.peak_memory / _MB:,.0f}", f"{one.largest_process / _MB:,.0f}")
-    speed = (f"{one.seconds:.1f}", f"{one.rate:,.0f}")
+    speed = (f"{one.start:.1f}", f"{one.seconds:.1f}", f"{one.rate:,.0f}")
     return [
         f"{one.records:,}",
         one.form,
@@ -138,9 +159,26 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--engines", type=_names, default=("local",), help="of local, spark (default local)")
     parser.add_argument("--stages", type=_names, default=tuple(STAGES), help=f"of {', '.join(STAGES)}; ingest first")
     parser.add_argument("--folder", type=Path, help="where logs and facts go for the time being (3 GB per 5 million)")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave logs and facts in --folder, and take them: then leave out ingest"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="where the table goes")
-    return parser.parse_args(given)
+    arguments = parser.parse_args(given)
+    if arguments.keep and arguments.folder is None:
+        parser.error("--keep needs a --folder")
+    return arguments
+
+
+@contextmanager
+def _home(arguments: argparse.Namespace) -> Iterator[Path]:
+    """The folder of logs and facts."""
+    if arguments.keep:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+        yield arguments.folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="replay-bench-", dir=arguments.folder) as folder:
+            yield Path(folder)
 
 
 def _numbers(text: str) -> list[int]:
@@ -158,8 +196,8 @@ def _say(text: str) -> None:
 def main() -> int:
     """Measure and print; 1 if something is slower than its target."""
     arguments = arguments_of()
-    with tempfile.TemporaryDirectory(prefix="replay-bench-", dir=arguments.folder) as folder:
-        figures = list(measure_all(arguments, Path(folder)))
+    with _home(arguments) as folder:
+        figures = list(measure_all(arguments, folder))
     Console(width=None if Console().is_terminal else 150).print(table_of(figures))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps([asdict(one) for one in figures], indent=1))

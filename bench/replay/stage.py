@@ -70,6 +70,7 @@ def reads(stage: str, engine: str) -> str:
 def main() -> None:
     """Run the stage that the command line names; the last line of the output is what it took."""
     stage, engine_name, log, out = sys.argv[1:]
+    start = time.perf_counter()
     engine = _engine(engine_name)
     begin = time.perf_counter()
     said = STAGES[stage](engine, log, out)
@@ -77,7 +78,7 @@ def main() -> None:
     engine.close()
     with Ledger(Path(out)) as ledger:
         lines = ledger.segment_lines
-    print(json.dumps({"seconds": seconds, "lines": lines, "said": said}))
+    print(json.dumps({"start": begin - start, "seconds": seconds, "lines": lines, "said": said}))
 
 
 if __name__ == "__main__":

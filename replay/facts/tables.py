@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from replay.facts.schema import Column, Type
 
-MOST_ROWS: Final = 50_000
+MOST_ROWS: Final = 10_000
 """Of one table, so that a result takes no more memory for a longer log."""
 
 

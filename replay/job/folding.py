@@ -4,11 +4,12 @@ Rows that speak of a partition go to its bucket, all others to every bucket. A b
 the last complete snapshot.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from replay.facts.assemble import assemble
@@ -32,7 +33,19 @@ from replay.travel import Traveller
 
 PARTITIONS: Final = BY_NAME["partitions"]
 ARROW: Final = arrow(PARTITIONS.columns)
-ORDER: Final = ("epoch", "node", "boot", "seq")
+_CLUSTER: Final = re.compile("/cluster=[^/]+/")
+
+
+class Place(NamedTuple):
+    """Where a record stands among all of its cluster."""
+
+    epoch: int
+    node: int
+    boot: str
+    seq: int
+
+
+ORDER: Final = Place._fields
 _KINDS: Final = tuple(
     record.kind
     for record in (
@@ -107,7 +120,7 @@ def _since_snapshot(facts: DataFrame) -> DataFrame:
     """What follows the beginning of the last complete snapshot of each cluster, of the kinds that partitions need."""
     starts = _starts(facts)
     wanted = facts.where(F.col("kind").isin(*_KINDS))
-    if starts and facts.select("cluster").distinct().count() == len(starts):
+    if starts and len(starts) == _count_clusters(facts):
         # Said of columns alone, without the cluster, which no file has: so what nobody needs is not even read.
         wanted = wanted.where(_from(min(starts.values())))
     for cluster, start in starts.items():
@@ -115,23 +128,35 @@ def _since_snapshot(facts: DataFrame) -> DataFrame:
     return wanted
 
 
-def _starts(facts: DataFrame) -> dict[str, Row]:
-    """Where the last complete snapshot of each cluster begins; clusters that have none are left out."""
-    begin, end = (
-        facts.where(F.col("kind") == record.kind).select("cluster", _key().alias("key"))
-        for record in (SnapshotBegin, SnapshotEnd)
-    )
-    ends = end.groupBy("cluster").agg(F.max("key").alias("end"))
-    complete = begin.join(F.broadcast(ends), "cluster").where(F.col("key") < F.col("end"))
-    return dict(complete.groupBy("cluster").agg(F.max("key")).collect())
+def _starts(facts: DataFrame) -> dict[str, Place]:
+    """Where the last complete snapshot of each cluster begins; clusters that have none are left out.
+
+    The borders of snapshots are few. They are compared here, because each step of a query that Spark plans, compiles
+    and runs for them takes longer than the fold of a million records.
+    """
+    borders = facts.where(F.col("kind").isin(SnapshotBegin.kind, SnapshotEnd.kind))
+    begins: dict[str, list[Place]] = {}
+    ends: dict[str, Place] = {}
+    for cluster, kind, *place in borders.select("cluster", "kind", *ORDER).collect():
+        if kind == SnapshotBegin.kind:
+            begins.setdefault(cluster, []).append(Place(*place))
+        else:
+            ends[cluster] = max(Place(*place), ends.get(cluster, Place(*place)))
+    complete = {cluster: [begin for begin in begins.get(cluster, ()) if begin < end] for cluster, end in ends.items()}
+    return {cluster: max(places) for cluster, places in complete.items() if places}
 
 
-def _from(start: Row) -> Column:
+def _count_clusters(facts: DataFrame) -> int:
+    """Of how many clusters there are facts, from Kafka's own logs as well; told by folders, so nothing is read."""
+    return len({match[0] for file in facts.inputFiles() if (match := _CLUSTER.search(file))})
+
+
+def _from(start: Place) -> Column:
     """Whether a record stands at this place or after it, column by column so that readers of Parquet understand it."""
-    *first, last = ORDER
-    follows: Column = F.col(last) >= start[last]
-    for name in reversed(first):
-        follows = (F.col(name) > start[name]) | ((F.col(name) == start[name]) & follows)
+    earlier: dict[str, str | int] = {"boot": start.boot, "node": start.node, "epoch": start.epoch}
+    follows: Column = F.col("seq") >= start.seq
+    for name, value in earlier.items():
+        follows = (F.col(name) > value) | ((F.col(name) == value) & follows)
     return follows
 
 

@@ -27,7 +27,7 @@ _ASKED_FOR_BY: Final = (
 _LOCAL: Final = {
     "spark.driver.bindAddress": _LOOPBACK,
     "spark.driver.host": _LOOPBACK,
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "640m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
@@ -36,9 +36,12 @@ _LOCAL: Final = {
     # Nothing is put there, but Spark makes the folder: by default wherever the operator stands.
     "spark.sql.warehouse.dir": tempfile.gettempdir(),
 }
-# Java's usual collector takes as much of the heap as it may have, and the more the longer it runs. This one takes what
-# is in use; it has a little from the beginning, so that the memory of a session does not depend on when it collects.
-_HEAP: Final = "-XX:+UseSerialGC -Xms192m -XX:+AlwaysPreTouch"
+# The whole heap from the beginning, so that a session takes the same memory for any size of log; the collector that
+# needs none beside it.
+_HEAP: Final = "-XX:+UseSerialGC -Xms640m -XX:+AlwaysPreTouch"
+# Java's second compiler works longer on Spark's start than Spark on a million records, and takes memory with every
+# query. With the first alone Java sets too little aside for what it compiles.
+_CODE: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m"
 _FOR_EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Fewer and larger batches: most of a batch's price is paid once.
@@ -51,7 +54,8 @@ def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
     """The session that is open, or a new one.
 
     ``spark-submit``, ``SPARK_REMOTE`` and ``spark-defaults.conf`` say where it runs. Where none of them says anything
-    it is a process of our own: on all cores, with one GiB, without its web pages, and reachable from this host only.
+    it is a process of our own: on all cores, with 640 MiB of heap, without its web pages, and reachable from this host
+    only.
 
     :param options: Spark's options, which come before ours
     :raises KeyboardInterrupt: Ctrl-C was pressed; only once Spark has started, and so can be ended
@@ -61,7 +65,7 @@ def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         logging = Path(__file__).with_name("log4j2.properties").as_uri()
-        settings |= {**_LOCAL, "spark.driver.extraJavaOptions": f"{_HEAP} -Dlog4j2.configurationFile={logging}"}
+        settings |= {**_LOCAL, "spark.driver.extraJavaOptions": f"{_HEAP} {_CODE} -Dlog4j2.configurationFile={logging}"}
     warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
     builder = SparkSession.builder.appName("controllerd replay")
     for name, value in {**settings, **(options or {})}.items():

@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -15,26 +16,36 @@ from replay.facts.engine import OnProgress, Progress, ReplayError, Rows, silent
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.sql.queries import QUERIES, needed, readers
 
-MEMORY: Final = "512MB"
+MEMORY_MB: Final = 512
+_AT_FIRST_MB: Final = 96
+"""Nearly every query does with so little, however long the log is: it goes to disk early and evenly."""
 _MACROS: Final = (
     "CREATE MACRO get_json_object(document, path) AS json_extract_string(document, path)",
     "CREATE MACRO array_join(texts, separator) AS array_to_string(texts, separator)",
     "CREATE MACRO array_except(these, others) AS list_filter(these, lambda one: NOT list_contains(others, one))",
+    "CREATE MACRO xxhash64(one, other) AS CAST(hash(one, other) >> 1 AS BIGINT)",
 )
 _LAST_KNOWN: Final = re.compile(r"(LAST_VALUE\((?:[^()]|\([^()]*\))*)\) IGNORE NULLS")
 _INTERRUPTED: Final = "Query interrupted"
 _ROWS_AT_ONCE: Final = 10_000
 _GLOB: Final = "cluster=*/date=*/*.parquet"
+_MANY_FILES: Final = 200
+"""From so many on, opening them for every query takes longer than a copy; a log rotated by the hour has them."""
 
 
 class Duck:
     """One connection over the facts of one folder or table; closed after use."""
 
-    def __init__(self, scratch: Path, *, memory: str = MEMORY, threads: int = 2) -> None:
-        """``scratch``: an empty folder for what memory does not hold. :raises ReplayError: it cannot be written"""
+    def __init__(self, scratch: Path, *, memory_mb: int = MEMORY_MB, threads: int = 2) -> None:
+        """
+        :param scratch: an empty folder for what memory does not hold
+        :param memory_mb: the most that DuckDB may take
+        :raises ReplayError: the folder cannot be written
+        """
+        self._memory_mb = memory_mb
         with _refusals("scratch"):
             self._db = duckdb.connect(scratch / "tables.duckdb")
-        self._db.execute(f"SET memory_limit = '{memory}'")
+        self._limit(_AT_FIRST_MB)
         self._db.execute(f"SET threads = {threads}")
         self._db.execute("SET temp_directory = $folder", {"folder": str(scratch / "spill")})
         self._db.execute("SET preserve_insertion_order = false")
@@ -43,17 +54,20 @@ class Duck:
             self._db.execute(macro)
 
     def read(self, facts: Path) -> None:
-        """Take the facts from Parquet below this folder.
+        """Take the facts from Parquet below this folder: many files once, a few for every query that wants them.
 
         :raises ReplayError: there are none, or one cannot be read; says what to do
         """
-        if next(facts.glob(_GLOB), None) is None:
+        some = sum(1 for _ in islice(facts.glob(_GLOB), _MANY_FILES))
+        if not some:
             raise ReplayError(f"there are no facts in {facts}: run `controllerctl replay ingest` first")
         # A cluster may be named like a number or a day, so nothing is guessed from the names of folders.
-        options = "hive_partitioning = true, hive_types_autocast = false, union_by_name = true"
+        # All files have the same columns: comparing them would keep every one of them open.
+        options = "hive_partitioning = true, hive_types_autocast = false"
         files = f"{glob.escape(str(facts))}/{_GLOB}".replace("'", "''")
         with _refusals("facts"):
-            self._db.execute(f"CREATE VIEW facts AS SELECT * FROM read_parquet('{files}', {options})")  # noqa: S608
+            kind = "TABLE" if some == _MANY_FILES else "VIEW"
+            self._execute(f"CREATE {kind} facts AS SELECT * FROM read_parquet('{files}', {options})")  # noqa: S608
 
     def take(self, facts: pa.Table) -> None:
         """Take the facts from memory."""
@@ -73,7 +87,7 @@ class Duck:
         for number, name in enumerate(steps):
             progress(Progress("tables", number, len(steps), "queries"))
             with _refusals(name):
-                self._db.execute(f"CREATE TABLE {name} AS {in_duckdb(QUERIES[name])}")
+                self._execute(f"CREATE TABLE {name} AS {in_duckdb(QUERIES[name])}")
                 if name in names:
                     found[name] = self._rows(BY_NAME[name], most)
                 self._drop_unread(name, waiting)
@@ -93,7 +107,7 @@ class Duck:
         chosen, source = ", ".join(f'"{column}"' for column in columns), table.name
         if table.keeps:
             source = f"(SELECT {chosen} FROM {table.name} ORDER BY {_order(table, table.keeps)} LIMIT {most})"  # noqa: S608
-        cursor = self._db.execute(f"SELECT {chosen} FROM {source} ORDER BY {_order(table)}")  # noqa: S608 - ours
+        cursor = self._execute(f"SELECT {chosen} FROM {source} ORDER BY {_order(table)}")  # noqa: S608 - ours
         rows = Rows()
         while some := cursor.fetchmany(_ROWS_AT_ONCE):
             rows += [dict(zip(columns, row, strict=True)) for row in some]
@@ -102,18 +116,32 @@ class Duck:
             rows.left_out = count - len(rows)
         return rows
 
+    def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
+        """Run a query; one that cannot do with so little memory gets twice as much, until that is all there may be."""
+        while True:
+            try:
+                return self._db.execute(text)
+            except duckdb.OutOfMemoryException:
+                if self._now_mb == self._memory_mb:
+                    raise
+                self._limit(2 * self._now_mb)
+
+    def _limit(self, memory_mb: int) -> None:
+        self._now_mb = min(memory_mb, self._memory_mb)
+        self._db.execute(f"SET memory_limit = '{self._now_mb}MB'")
+
     def close(self) -> None:
         """Give memory and files back."""
         self._db.close()
 
 
 @contextmanager
-def duck(folder: Path | None = None, *, memory: str = MEMORY, threads: int = 2) -> Iterator[Duck]:
+def duck(folder: Path | None = None, *, memory_mb: int = MEMORY_MB, threads: int = 2) -> Iterator[Duck]:
     """A connection whose scratch files lie in a new folder below ``folder`` (None: where the system has such) and go
     with it.
     """
     with tempfile.TemporaryDirectory(prefix="replay-", dir=folder) as scratch:
-        opened = Duck(Path(scratch), memory=memory, threads=threads)
+        opened = Duck(Path(scratch), memory_mb=memory_mb, threads=threads)
         try:
             yield opened
         finally:

@@ -7,9 +7,10 @@ from typing import Final
 from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Rows, silent
 from replay.facts.order import in_order
 from replay.facts.tables import BY_NAME, MOST_ROWS
+from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
 from replay.ingest.parquet import FACTS
-from replay.local.duck import MEMORY, duck
+from replay.local.duck import MEMORY_MB, duck
 from replay.local.ingest import ingest
 from replay.local.judge import JUDGED, judge
 from replay.local.pool import workers
@@ -21,15 +22,15 @@ _NO_FACTS: Final = "there are no facts in {}: run `controllerctl replay ingest` 
 class LocalEngine:
     """Implements ``replay.facts.engine.Engine`` for files of this host."""
 
-    def __init__(self, *, processes: int | None = None, memory: str = MEMORY, most: int = MOST_ROWS) -> None:
+    def __init__(self, *, processes: int | None = None, memory_mb: int = MEMORY_MB, most: int = MOST_ROWS) -> None:
         """
         :param processes: how many work side by side; None: as many as there are processors, at most two, and one
             where there is little to do
-        :param memory: what DuckDB may take, as ``1GB``; what needs more goes to disk, beside the facts
+        :param memory_mb: the most that DuckDB may take; what needs more goes to disk, beside the facts
         :param most: how many rows of a table it gives that grows with the log
         """
         self._processes = processes
-        self._memory = memory
+        self._memory_mb = memory_mb
         self._most = most
 
     def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
@@ -52,7 +53,7 @@ class LocalEngine:
             raise ReplayError(_NO_FACTS.format(out))
         if not names:
             return {}
-        with duck(out, memory=self._memory, threads=self._processes or workers()) as opened:
+        with duck(out, memory_mb=self._memory_mb, threads=self._processes or workers()) as opened:
             opened.read(out / FACTS)
             return opened.tables(names, progress, most=self._most)
 
@@ -66,10 +67,10 @@ class LocalEngine:
 
 
 def _folder(out: str) -> Path:
-    path = Path(out.removeprefix("file://"))
-    if _SCHEME in str(out.removeprefix("file://")):
-        raise ReplayError(f"{out} is not on this host: use --engine spark, or another --out")
-    return path
+    path = on_disk(out)
+    if _SCHEME in path:
+        raise ReplayError(f"{out} is no folder of this host: choose one as --out")
+    return Path(path)
 
 
 def _known(names: Collection[str]) -> list[str]:

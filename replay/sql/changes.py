@@ -34,23 +34,14 @@ WITH sized AS (
         CARDINALITY(ARRAY_INTERSECT(isr_before, isr)) AS size_common
     FROM leadership_changes
     WHERE isr <> isr_before
-),
-named AS (
-    SELECT f.cluster, f.node, f.boot, f.event, MIN(f.name) AS name
-    FROM facts f
-    WHERE f.kind = 'event_begin'
-        AND EXISTS (
-            SELECT 1 FROM sized s
-            WHERE s.cluster = f.cluster AND s.node = f.node AND s.boot = f.boot AND s.event = f.event
-        )
-    GROUP BY f.cluster, f.node, f.boot, f.event
 )
 SELECT s.cluster, s.topic, s.partition, s.ts_ms, s.epoch, s.node, s.boot, s.seq, s.event,
     CASE WHEN s.size_common = s.size_after THEN 'shrink' WHEN s.size_common = s.size_before THEN 'expand'
         ELSE 'replace' END AS change,
     s.isr_before AS before, s.isr AS after, n.name AS event_name
 FROM sized s
-LEFT JOIN named n ON n.cluster = s.cluster AND n.node = s.node AND n.boot = s.boot AND n.event = s.event
+LEFT JOIN event_times n
+    ON n.cluster = s.cluster AND n.node = s.node AND n.boot = s.boot AND n.event = s.event AND n.event <> 0
 WHERE s.size_common < s.size_after OR s.size_common < s.size_before
 """
 """Another order of the same brokers is no change."""
@@ -59,12 +50,10 @@ ELECTED: Final = """
 SELECT f.cluster, f.topic, f.partition, f.node, f.boot, f.event, f.seq, f.ts_ms, f.name AS strategy,
     COALESCE(f.unclean, FALSE) AS unclean
 FROM facts f
+ANTI JOIN copies c
+    ON c.cluster = f.cluster AND c.node = f.node AND c.boot = f.boot AND c.seq = f.seq AND c.file = f.file
+    AND c.line = f.line
 WHERE f.kind = 'decision'
-    AND NOT EXISTS (
-        SELECT 1 FROM copies c
-        WHERE c.cluster = f.cluster AND c.node = f.node AND c.boot = f.boot AND c.seq = f.seq
-            AND c.file = f.file AND c.line = f.line
-    )
 """
 
 ELECTIONS: Final = """

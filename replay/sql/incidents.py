@@ -77,13 +77,11 @@ WITH rare AS (
             WHEN 'gap' THEN COALESCE(GET_JSON_OBJECT(f.data, '$.lost'), 'some') || ' records lost'
                 || COALESCE(': ' || f.reason, '') END, f.kind) AS text
     FROM facts f
+    ANTI JOIN snapshots p
+        ON p.cluster = f.cluster AND p.node = f.node AND p.boot = f.boot AND p.epoch = f.epoch AND p.event = f.event
+        AND f.seq BETWEEN p.first_seq AND p.last_seq
+        AND (f.kind = 'brokers' OR (f.kind = 'quarantine' AND f.event = 0))
     WHERE f.kind IN ('term', 'session', 'config', 'brokers', 'alarm', 'quarantine', 'rejected', 'gap')
-        AND NOT EXISTS (
-            SELECT 1 FROM snapshots p
-            WHERE p.cluster = f.cluster AND p.node = f.node AND p.boot = f.boot AND p.epoch = f.epoch
-                AND p.event = f.event AND f.seq BETWEEN p.first_seq AND p.last_seq
-                AND (f.kind = 'brokers' OR (f.kind = 'quarantine' AND f.event = 0))
-        )
 )
 SELECT cluster, ts_ms, node, boot, epoch, seq, event, kind,
     ARRAY_JOIN(ARRAY_SORT(ARRAY_AGG(DISTINCT text)), ', ') AS text
@@ -139,31 +137,24 @@ bounds AS (
         PARTITION BY cluster ORDER BY lasting DESC NULLS LAST, total_us DESC NULLS LAST, incident NULLS FIRST
     ) <= 200
 ),
-marks AS (
-    SELECT cluster, from_ms AS ts_ms, 0 AS is_moment, incident, CAST(NULL AS INT) AS node, CAST(NULL AS STRING) AS boot,
-        CAST(NULL AS INT) AS epoch, CAST(NULL AS BIGINT) AS seq, CAST(NULL AS STRING) AS kind,
-        CAST(NULL AS INT) AS rank, CAST(NULL AS STRING) AS text
-    FROM bounds
-    UNION ALL
-    SELECT cluster, ts_ms, 1, CAST(NULL AS INT), node, boot, epoch, seq, kind, rank, text FROM moments
-),
-placed AS (
-    SELECT cluster, ts_ms, is_moment, node, boot, epoch, seq, kind, rank, text,
-        MAX(incident) OVER (
-            PARTITION BY cluster ORDER BY ts_ms NULLS FIRST, is_moment NULLS FIRST
-            RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS incident
-    FROM marks
+near AS (
+    SELECT m.cluster, b.incident, m.ts_ms, m.node, m.boot, m.epoch, m.seq, m.kind, m.rank, m.text
+    FROM moments m
+    JOIN bounds b ON b.cluster = m.cluster AND m.ts_ms BETWEEN b.from_ms AND b.to_ms
+    QUALIFY ROW_NUMBER() OVER (
+        PARTITION BY m.cluster, b.incident, m.node, m.boot, m.seq - m.seq % 65536
+        ORDER BY m.rank NULLS FIRST, m.ts_ms NULLS FIRST, m.epoch NULLS FIRST, m.seq NULLS FIRST, m.kind NULLS FIRST,
+            m.text NULLS FIRST
+    ) <= 200
 )
-SELECT p.cluster, p.incident, p.ts_ms, p.node, p.boot, p.epoch, p.seq, p.kind, p.text
-FROM placed p
-JOIN bounds b ON b.cluster = p.cluster AND b.incident = p.incident AND p.ts_ms <= b.to_ms
-WHERE p.is_moment = 1
+SELECT cluster, incident, ts_ms, node, boot, epoch, seq, kind, text
+FROM near
 QUALIFY ROW_NUMBER() OVER (
-    PARTITION BY p.cluster, p.incident
-    ORDER BY p.rank NULLS FIRST, p.ts_ms NULLS FIRST, p.epoch NULLS FIRST, p.node NULLS FIRST, p.boot NULLS FIRST,
-        p.seq NULLS FIRST, p.kind NULLS FIRST, p.text NULLS FIRST
+    PARTITION BY cluster, incident
+    ORDER BY rank NULLS FIRST, ts_ms NULLS FIRST, epoch NULLS FIRST, node NULLS FIRST, boot NULLS FIRST,
+        seq NULLS FIRST, kind NULLS FIRST, text NULLS FIRST
 ) <= 200
 """
-"""The 200 worst of each cluster. Incidents are more than a minute apart, so what is near the one cannot be near the
-next: no join over ranges."""
+"""The 200 worst of each cluster, and of each the 200 moments that say most: first of stretches of the log, so that none
+of the sorts grows with it. Incidents are more than a minute apart, so what is near the one cannot be near the next.
+"""

@@ -6,10 +6,11 @@ more.
 
 from typing import Final
 
+MOVED: Final = """
+SELECT DISTINCT cluster, topic, partition FROM facts WHERE kind = 'reassignment' AND epoch > 0
+"""
+
 MOVE_FACTS: Final = """
-WITH moved AS (
-    SELECT DISTINCT cluster, topic, partition FROM facts WHERE kind = 'reassignment' AND epoch > 0
-)
 SELECT f.cluster, f.topic, f.partition, f.epoch, f.node, f.boot, f.seq, f.row, f.ts_ms, f.mono_us,
     CASE f.kind WHEN 'reassignment' THEN f.after ELSE f.kind END AS step, f.isr, f.replicas, f.adding, f.removing,
     COALESCE(f.event <> 0 AND f.seq BETWEEN p.first_seq AND p.last_seq, FALSE) AS was_read
@@ -144,11 +145,12 @@ LEFT JOIN caught c
     ON c.cluster = m.cluster AND c.topic = m.topic AND c.partition = m.partition AND c.number = m.number
 """
 
+DOOMED: Final = """
+SELECT DISTINCT cluster, topic FROM facts WHERE kind = 'deletion' AND epoch > 0
+"""
+
 DELETION_STEPS: Final = """
-WITH doomed AS (
-    SELECT DISTINCT cluster, topic FROM facts WHERE kind = 'deletion' AND epoch > 0
-),
-told AS (
+WITH told AS (
     SELECT f.cluster, f.topic, f.epoch, f.node, f.boot, f.seq, f.row, f.event, f.ts_ms, f.mono_us, f.source, f.reason,
         CASE f.kind WHEN 'deletion' THEN f.after ELSE 'forgotten' END AS step, n.next_opening
     FROM facts f

@@ -4,8 +4,9 @@ Each text is a SELECT over ``facts`` and over what stands before it in ``QUERIES
 (as a table: most are read more than once). Names that ``replay.facts.tables`` does not have are steps in between.
 
 The texts are Spark SQL. What DuckDB has under another name is in ``replay.local.duck``: the functions
-GET_JSON_OBJECT, ARRAY_JOIN and ARRAY_EXCEPT as macros, and where LAST_VALUE wants its IGNORE NULLS. What both have and
-understand differently is not used: division only of whole numbers that leave no rest, and an order says where nulls go.
+GET_JSON_OBJECT, ARRAY_JOIN, ARRAY_EXCEPT and XXHASH64 as macros, and where LAST_VALUE wants its IGNORE NULLS. What both
+have and understand differently is not used: division only of whole numbers that leave no rest, and an order says where
+nulls go. Nor is NOT EXISTS, for which DuckDB keeps all rows that it is asked about: ANTI JOIN keeps only the others.
 """
 
 import re
@@ -20,8 +21,10 @@ QUERIES: Final[Mapping[str, str]] = {
     "snapshots": windows.SNAPSHOTS,
     "openings": windows.OPENINGS,
     "next_openings": windows.NEXT_OPENINGS,
+    "stretches": quality.STRETCHES,
     "seams": quality.SEAMS,
     "copies": quality.COPIES,
+    "suspects": windows.SUSPECTS,
     "leader_facts": windows.LEADER_FACTS,
     "leader_states": windows.LEADER_STATES,
     "leader_spans": windows.LEADER_SPANS,
@@ -38,17 +41,19 @@ QUERIES: Final[Mapping[str, str]] = {
     "moments": incidents.MOMENTS,
     "incident_chain": incidents.INCIDENT_CHAIN,
     "leadership_changes": changes.LEADERSHIP_CHANGES,
+    "event_times": times.EVENT_TIMES,
     "isr_changes": changes.ISR_CHANGES,
     "elected": changes.ELECTED,
     "elections": changes.ELECTIONS,
     "churn": changes.CHURN,
-    "event_times": times.EVENT_TIMES,
     "events": times.EVENTS,
     "requests": times.REQUESTS,
+    "moved": moves.MOVED,
     "move_facts": moves.MOVE_FACTS,
     "move_steps": moves.MOVE_STEPS,
     "moves": moves.MOVES,
     "reassignments": moves.REASSIGNMENTS,
+    "doomed": moves.DOOMED,
     "deletion_steps": moves.DELETION_STEPS,
     "deletions": moves.DELETIONS,
     "terms": terms.TERMS,

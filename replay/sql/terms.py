@@ -21,10 +21,13 @@ ends AS (
     QUALIFY ROW_NUMBER() OVER (PARTITION BY c.cluster, c.epoch, c.node, c.boot ORDER BY c.seq NULLS FIRST) = 1
 ),
 counts AS (
-    SELECT cluster, epoch, node, boot, COUNT(DISTINCT seq) AS records
-    FROM facts
-    WHERE epoch > 0 AND row = 0 AND kind <> 'broker_leader'
-    GROUP BY cluster, epoch, node, boot
+    SELECT f.cluster, f.epoch, f.node, f.boot, COUNT(f.seq) AS records
+    FROM facts f
+    ANTI JOIN copies c
+        ON c.cluster = f.cluster AND c.node = f.node AND c.boot = f.boot AND c.seq = f.seq AND c.file = f.file
+        AND c.line = f.line
+    WHERE f.epoch > 0 AND f.row = 0 AND f.kind <> 'broker_leader'
+    GROUP BY f.cluster, f.epoch, f.node, f.boot
 ),
 ready AS (
     SELECT b.cluster, b.epoch, b.node, b.boot, MIN(f.ts_ms) AS ready_ms

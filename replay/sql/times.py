@@ -65,12 +65,10 @@ REQUESTS: Final = """
 WITH answers AS (
     SELECT f.cluster, f.broker, f.name AS api, f.took_us, f.error, f.attempts, f.bytes
     FROM facts f
+    ANTI JOIN copies c
+        ON c.cluster = f.cluster AND c.node = f.node AND c.boot = f.boot AND c.seq = f.seq AND c.file = f.file
+        AND c.line = f.line
     WHERE f.kind = 'response'
-        AND NOT EXISTS (
-            SELECT 1 FROM copies c
-            WHERE c.cluster = f.cluster AND c.node = f.node AND c.boot = f.boot AND c.seq = f.seq
-                AND c.file = f.file AND c.line = f.line
-        )
 ),
 ranked AS (
     SELECT cluster, broker, api, took_us,

@@ -49,17 +49,19 @@ LEFT JOIN openings o ON o.cluster = k.cluster AND o.epoch = k.epoch
 """
 """For every epoch the next one whose opening snapshot is there."""
 
+SUSPECTS: Final = """
+SELECT DISTINCT cluster, topic, partition
+FROM facts
+WHERE epoch > 0 AND (
+    (kind = 'leadership' AND leader < 0)
+    OR (kind = 'partition_state' AND (before = 'OfflinePartition' OR after IN ('OfflinePartition', 'NewPartition')))
+)
+"""
+"""Partitions that ever lacked a leader. A result of its own, as others that what follows is joined with: an engine that
+knows how small it is keeps it in memory, and not the facts."""
+
 LEADER_FACTS: Final = """
-WITH suspects AS (
-    SELECT DISTINCT cluster, topic, partition
-    FROM facts
-    WHERE epoch > 0 AND (
-        (kind = 'leadership' AND leader < 0)
-        OR (kind = 'partition_state'
-            AND (before = 'OfflinePartition' OR after IN ('OfflinePartition', 'NewPartition')))
-    )
-),
-told AS (
+WITH told AS (
     SELECT f.cluster, f.topic, f.partition, f.epoch, f.node, f.boot, f.seq, f.row, f.event, f.ts_ms, f.mono_us,
         f.source, f.bound, f.reason, f.name, f.kind, f.after, f.leader, f.leader_epoch, f.unclean
     FROM facts f

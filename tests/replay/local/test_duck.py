@@ -1,6 +1,7 @@
 """DuckDB over facts in files: within its bounds, and with words for what goes wrong."""
 
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,9 +35,9 @@ def book(cluster: str | None = "c") -> Book:
     return Book(cluster=cluster).snapshot(("t-0", 1)).done().at(50).leads("t-0", -1, 1).at(60).leads("t-0", 1, 1)
 
 
-def write(out: Path, facts: pa.Table) -> Path:
+def write(out: Path, facts: pa.Table, source: str = "log") -> Path:
     """The facts as ingest leaves them."""
-    with FactFiles(out, "log") as files:
+    with FactFiles(out, source) as files:
         for batch in facts.to_batches():
             files.write(batch)
     return out / "facts"
@@ -47,6 +48,15 @@ def test_files_give_the_same_tables_as_memory(tmp_path: Path) -> None:
     with duck() as opened:
         opened.read(write(tmp_path, facts))
         assert opened.tables(["windows"])["windows"] == answer(facts, "windows") != []
+
+
+def test_many_files_are_read_once(tmp_path: Path) -> None:
+    for number in range(200):
+        write(tmp_path, book(f"cluster {number}").table(), f"log {number}")
+    with duck() as opened:
+        opened.read(tmp_path / "facts")
+        shutil.rmtree(tmp_path / "facts")
+        assert len(opened.tables(["windows"])["windows"]) == 200
 
 
 @pytest.mark.parametrize("cluster", ["42", "2024-01-31", "true", "a b/c=d%&'", None])
@@ -105,10 +115,18 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 def test_too_little_memory_says_what_to_do() -> None:
     facts = pa.concat_tables([book(f"c{number}").table() for number in range(200)])
-    with duck(memory="2MB", threads=1) as opened:
+    with duck(memory_mb=2, threads=1) as opened:
         opened.take(facts)
         with pytest.raises(ReplayError, match="give it more memory"):
             opened.tables(CALCULATED)
+
+
+def test_a_query_that_needs_more_memory_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("replay.local.duck._AT_FIRST_MB", 2)
+    facts = pa.concat_tables([book(f"c{number}").table() for number in range(200)])
+    with duck(threads=1) as opened:
+        opened.take(facts)
+        assert len(opened.tables(CALCULATED)["windows"]) == 200 * len(answer(book("c").table(), "windows"))
 
 
 def test_of_long_tables_the_rows_that_count_most_are_kept_and_the_others_counted() -> None:

@@ -1,6 +1,11 @@
 """What the logs lack."""
 
-from replay.facts.engine import Value
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from replay.facts.engine import Row, Value
 from tests.replay.sql.book import Book, answer, columns
 
 
@@ -66,6 +71,62 @@ def test_stretches_of_a_long_log_are_one() -> None:
     assert found(book) == []
     del book.rows[5]
     assert [row[:3] for row in found(book)] == [("chain", 65_535, 65_537), ("missing", 65_536, 65_536)]
+
+
+def test_lines_that_changed_places_break_the_chain_thrice() -> None:
+    book = lines(9)
+    for name in ("hash", "prev"):
+        book.rows[4][name], book.rows[5][name] = book.rows[5][name], book.rows[4][name]
+    assert found(book) == [("chain", 4, 5, "f", 5, 1), ("chain", 5, 6, "f", 6, 1), ("chain", 6, 7, "f", 7, 1)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_was_done_to_a_log_is_found_where_it_was_done(seed: int) -> None:
+    book = damaged(Random(seed))
+    expected = [*breaks(book.rows), *holes(book.rows), *copies(book.rows)]
+    assert sorted(row[:3] for row in found(book)) == sorted(expected) != []
+
+
+def damaged(random: Random) -> Book:
+    """A log over three stretches: lines are gone, edited, doubled, or have changed their numbers."""
+    book = lines(30, skipped=65_520).skip(65_500)
+    for number in range(30):
+        book.add("alarm", name="x", hash=5000 + number, prev=4999 + number if number else 1030)
+    for _ in range(random.randrange(1, 5)):
+        at, other = random.sample(range(len(book.rows)), 2)
+        what = random.choice(("gone", "edited", "doubled", "swapped"))
+        if what == "gone":
+            del book.rows[at]
+        elif what == "edited":
+            book.rows[at]["hash"] = 7
+        elif what == "doubled":
+            book.rows.append(book.rows[at] | {"file": f"g{len(book.rows)}"})
+        else:
+            book.rows[at]["prev"], book.rows[other]["prev"] = book.rows[other]["prev"], book.rows[at]["prev"]
+    return book
+
+
+Finding = tuple[Value, ...]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (int(str(row["seq"])), str(row["file"])))
+
+
+def breaks(rows: list[Row]) -> list[Finding]:
+    """Each line that names another hash than that of the line before it."""
+    pairs = pairwise(in_order(rows))
+    return [("chain", a["seq"], b["seq"]) for a, b in pairs if a["seq"] != b["seq"] and a["hash"] != b["prev"]]
+
+
+def holes(rows: list[Row]) -> list[Finding]:
+    numbers = [int(str(row["seq"])) for row in in_order(rows)]
+    return [("missing", a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
+
+
+def copies(rows: list[Row]) -> list[Finding]:
+    """Every copy is in a file of its own here."""
+    return [("duplicate", a["seq"], a["seq"]) for a, b in pairwise(in_order(rows)) if a["seq"] == b["seq"]]
 
 
 def test_lines_in_two_files_are_duplicates_by_file() -> None:
