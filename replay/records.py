@@ -35,7 +35,7 @@ class SessionRecord(Record):
 class TermRecord(Record):
     """``elected``, ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired``, ``unavailable`` end one.
 
-    ``held`` and ``refused`` say why none began.
+    ``held`` and ``refused`` say why none began; the epoch of ``held`` is the holder's, 0 where it was not read.
     """
 
     kind: ClassVar[str] = "term"

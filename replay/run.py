@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, Rows, silent
+from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
 from replay.invariants import SUMMARY
 from replay.report.checks import all_invariants, told_by
@@ -157,9 +158,10 @@ def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Pat
 
 
 def _folder(out: str) -> Path:
-    if _URL.match(out):
+    path = on_disk(out)
+    if _URL.match(path):
         raise ReplayError(f"a report cannot be written to {out}: choose a folder")
-    return Path(out)
+    return Path(path)
 
 
 def _ingested(out: Path) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """The records of one log or of several, read from the files and no further back than needed."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from controllerd.audit.chain import RawLine
 from controllerd.audit.lines import BadLine, Entry, decode_record
@@ -13,8 +15,14 @@ from controllerd.audit.segments import Segment, list_segments
 from controllerd.errors import ControllerdError
 from replay.envelope import Envelope
 from replay.kinds import KINDS
+from replay.moments import duration, moment
 from replay.records import SCHEMA_VERSION, GapRecord, Record, SnapshotBegin
-from replay.travel import Logged, merged
+from replay.travel import SKEW_MS, Logged, merged
+
+_ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""A path with a scheme; what was ``//`` is ``/`` by now."""
+
+_MOST_STEPS: Final = 3
 
 
 class NoLog(ControllerdError):
@@ -32,8 +40,15 @@ class Problems:
     """Records of a newer schema, or of kinds that this version does not know."""
     files: dict[str, str] = field(default_factory=dict)
     """Files that could not be read to their end, with the reason."""
+    steps: list[str] = field(default_factory=list)
+    """Where a wall clock and a monotonic one parted."""
     newest_ms: int = 0
     """The latest moment that any record so far was written at."""
+
+    @property
+    def are_harm(self) -> bool:
+        """Whether the log is not all there."""
+        return bool(self.damaged_lines or self.missing > 0 or self.files)
 
     def sentences(self) -> Iterator[str]:
         """For people, with what to do next."""
@@ -45,6 +60,8 @@ class Problems:
         if self.newer:
             are = "1 record is" if self.newer == 1 else f"{self.newer} records are"
             yield f"{are} of a newer schema than this version knows: ask the version that wrote them"
+        for step in self.steps[:_MOST_STEPS]:
+            yield f"{step}: moments near it may be wrong, the order of records is not; ask by --seq"
         for name, reason in self.files.items():
             yield f"{name} could not be read to its end: {reason}"
 
@@ -56,6 +73,8 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for path in paths:
+        if _ELSEWHERE.match(str(path)):
+            raise NoLog(f"{path} is not on this host: copy it here; only run, ingest and report read it where it is")
         if not path.exists():
             raise NoLog(f"{path} does not exist: give the directory of an audit log, or one above it")
         below = _below(path)
@@ -71,13 +90,30 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
 
 def _below(path: Path) -> list[Path]:
     try:
-        logs = [path] if _is_log(path) else sorted(folder for folder in path.rglob("*") if _is_log(folder))
+        logs = [path] if _is_log(path) else sorted(folder for folder in _folders(path) if _is_log(folder))
         locked = [one.path for log in logs for one in list_segments(log) if not os.access(one.path, os.R_OK)]
     except OSError as problem:
         raise NoLog(f"cannot read {problem.filename}: {problem.strerror}") from None
     if locked:
         raise NoLog(f"cannot read {locked[0]}: permission denied; run it as who owns the log, or on a copy")
     return logs
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    """All folders below, those behind links too, each once."""
+    seen = set[str]()
+    for current, folders, _ in os.walk(path, onerror=_refuse, followlinks=True):
+        real = os.path.realpath(current)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        yield Path(current)
+
+
+def _refuse(problem: OSError) -> None:
+    raise problem
 
 
 def _refuse_several_clusters(directories: Sequence[Path]) -> None:
@@ -111,6 +147,7 @@ def _read_log(directory: Path, problems: Problems, since_ms: int | None) -> Iter
         for envelope, record in _records(segment, problems):
             problems.missing += _missing(last, envelope, record)
             problems.newest_ms = max(problems.newest_ms, envelope.ts_ms)
+            problems.steps += _step(last, envelope)
             last = envelope
             yield envelope, record
 
@@ -121,6 +158,16 @@ def _missing(last: Envelope | None, envelope: Envelope, record: Record) -> int:
         return 0
     explained = record.last_seq - record.first_seq + 1 if isinstance(record, GapRecord) else 0
     return max(0, envelope.seq - last.seq - 1 - explained)
+
+
+def _step(last: Envelope | None, envelope: Envelope) -> Iterator[str]:
+    """What there is to say when the wall clock went another way than the monotonic one between two records."""
+    if last is None or last.boot != envelope.boot:
+        return
+    ahead_ms = envelope.ts_ms - last.ts_ms - (envelope.mono_ns - last.mono_ns) // 1_000_000
+    if abs(ahead_ms) > SKEW_MS:
+        way = "back" if ahead_ms < 0 else "ahead (or its host slept)"
+        yield f"the clock of node {envelope.node} went {duration(abs(ahead_ms) * 1000)} {way} at {moment(last.ts_ms)}"
 
 
 def _first_needed(segments: Sequence[Segment], since_ms: int | None) -> int:

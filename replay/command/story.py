@@ -1,12 +1,12 @@
 """The life of one partition as the log tells it: who led it when, and what was going on each time that changed."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from replay.envelope import Envelope
-from replay.fold import ClusterState, PartitionPicture
+from replay.fold import TERM_BEGINS, ClusterState, PartitionPicture
 from replay.records import (
     BrokersRecord,
     DecisionRecord,
@@ -17,10 +17,12 @@ from replay.records import (
     ReassignmentRecord,
     Record,
     RefusedRecord,
+    SnapshotBegin,
+    SnapshotEnd,
     TermRecord,
     TopicsForgotten,
 )
-from replay.travel import Logged, Traveller
+from replay.travel import SKEW_MS, Logged, Traveller
 
 MAX_NOTES: Final = 50
 """What was refused is kept so many times: the same thing is refused again and again."""
@@ -38,6 +40,8 @@ class Scene:
     shutting_down: tuple[int, ...] = ()
     failed_dirs: tuple[int, ...] = ()
     """Brokers with a failed log directory that holds the partition."""
+    is_deleting: bool = False
+    """Whether the deletion of the topic was asked for, or began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,16 @@ class Turn:
     scene: Scene
     strategy: str | None = None
     unclean: bool = False
+    is_made_up_for: bool = False
+    """Only a periodic snapshot shows it: what changed before that is not in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A term of which the log has no end: from the last record of it to the first that shows it was over."""
+
+    last: Envelope
+    over: Envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,9 @@ class Story:
         self.turns: list[Turn] = []
         self.notes: list[Note] = []
         self.isr_changes: list[IsrChange] = []
+        self.assignments: list[tuple[Envelope, ReplicaAssignment]] = []
+        """Each assignment that the partition had, from where on."""
+        self.silences: list[Silence] = []
         self.terms: list[tuple[Envelope, TermRecord]] = []
         self.gaps: list[tuple[Envelope, GapRecord]] = []
         self.first: Envelope | None = None
@@ -92,26 +109,46 @@ class Story:
         self._traveller = Traveller()
         self._scene = Scene()
         self._decided: tuple[str, bool] | None = None
+        self._in_term: Envelope | None = None
+        """The newest record of the term under way."""
+        self._over = 0
+        """The newest epoch whose term has ended."""
+        self._is_periodic = False
+
+    @property
+    def known_partitions(self) -> list[int]:
+        """The numbers of those that the topic has where reading stopped."""
+        topic = self._state.topics.get(self.tp.topic)
+        return sorted(topic.partitions) if topic is not None else []
 
     def see(self, envelope: Envelope, record: Record) -> None:
         """The next record."""
         self.first = self.first or envelope
         self.last = envelope
+        self._listen(envelope)
         before = self._leadership()
         self._look(envelope, record)
         self._traveller.see(envelope, record)
-        self._compare(envelope, before)
+        self._compare(envelope, before, is_made_up_for=self._is_periodic and isinstance(record, SnapshotEnd))
 
     def turn_at(self, ts_ms: int) -> int | None:
-        """The index of the turn that the moment falls into, None before the first one."""
-        found = None
-        for index, turn in enumerate(self.turns):
-            if turn.at.ts_ms > ts_ms:
-                break
-            found = index
-        return found
+        """The index of the turn that the moment falls into, None before the first one.
+
+        Where a clock went back, and the moment comes twice, the second time: that clock had been set right.
+        """
+        return max((index for index, turn in enumerate(self.turns) if turn.at.ts_ms <= ts_ms), default=None)
 
     # -- one record --------------------------------------------------------------------------------------------------
+
+    def _listen(self, envelope: Envelope) -> None:
+        """Whether a term is over of which nobody wrote the end."""
+        term = self._in_term
+        is_over = term is not None and (envelope.epoch > term.epoch or envelope.node == term.node)
+        if term is not None and is_over and not _is_same_boot(envelope, term):
+            self.silences.append(Silence(term, envelope))
+            self._in_term, self._over = None, term.epoch
+        if envelope.epoch > self._over and (self._in_term is None or envelope.epoch >= self._in_term.epoch):
+            self._in_term = envelope
 
     def _look(self, envelope: Envelope, record: Record) -> None:
         """What the record says beside what the fold makes of it."""
@@ -128,10 +165,18 @@ class Story:
                 self._look_at_decision(record)
             case TermRecord():
                 self.terms.append((envelope, record))
+                self._look_at_term(envelope, record)
+            case SnapshotBegin():
+                self._is_periodic = record.periodic
             case GapRecord():
                 self.gaps.append((envelope, record))
             case _:
                 self._take_notes(envelope, record)
+
+    def _look_at_term(self, envelope: Envelope, record: TermRecord) -> None:
+        is_end, term = record.change not in TERM_BEGINS and record.change != "held", self._in_term
+        if is_end and term is not None and _is_same_boot(envelope, term):
+            self._in_term, self._over = None, term.epoch
 
     def _look_at_decision(self, record: DecisionRecord) -> None:
         for topic, number, unclean in zip(record.topics, record.partitions, record.unclean, strict=True):
@@ -139,6 +184,8 @@ class Story:
                 self._decided = record.strategy, unclean
 
     def _take_notes(self, envelope: Envelope, record: Record) -> None:
+        if isinstance(record, DeletionRecord) and self.tp.topic in record.topics:
+            self._scene.is_deleting = True
         for text in self._said(record):
             if len(self.notes) >= MAX_NOTES and self.notes[-1].text == text:
                 self.notes.pop()
@@ -174,15 +221,18 @@ class Story:
     def _state(self) -> ClusterState:
         return self._traveller.state
 
-    def _compare(self, envelope: Envelope, before: LeaderAndIsr | None) -> None:
+    def _compare(self, envelope: Envelope, before: LeaderAndIsr | None, *, is_made_up_for: bool) -> None:
         partition = self._state.partition(self.tp)
+        if partition is not None and (not self.assignments or self.assignments[-1][1] != partition.assignment):
+            self.assignments.append((envelope, partition.assignment))
         after = partition.leadership if partition is not None else None
         if before is not None and after is not None and before.isr != after.isr:
             self.isr_changes.append(IsrChange(envelope, before.isr, after.isr, self._scene))
         leader = None if partition is None else leader_of(partition)
         if self.turns and (self.turns[-1].exists, self.turns[-1].leader) == (partition is not None, leader):
             return
-        self.turns.append(self._turn(envelope, partition, leader))
+        turn = self._turn(envelope, partition, leader)
+        self.turns.append(replace(turn, is_made_up_for=is_made_up_for and len(self.turns) > 0))
 
     def _turn(self, envelope: Envelope, partition: PartitionPicture | None, leader: int | None) -> Turn:
         state = self._state
@@ -201,6 +251,10 @@ class Story:
         )
 
 
+def _is_same_boot(envelope: Envelope, other: Envelope) -> bool:
+    return (envelope.node, envelope.boot) == (other.node, other.boot)
+
+
 def leader_of(partition: PartitionPicture) -> int | None:
     """Who leads: nobody while the partition is offline, whatever its state znode still says."""
     leadership = partition.leadership
@@ -211,10 +265,25 @@ def leader_of(partition: PartitionPicture) -> int | None:
 
 def tell(tp: TopicPartition, entries: Iterable[Logged], until_ms: int | None = None) -> Story:
     """The story of a partition, read until it has a leader again after ``until_ms`` (to the end when None)."""
-    story = Story(tp)
+    story, passing = Story(tp), Passing(until_ms)
     for envelope, record in entries:
         story.see(envelope, record)
-        is_past = until_ms is not None and envelope.ts_ms > until_ms
-        if is_past and story.turns[-1].leader is not None:
+        if passing.is_past(envelope) and story.turns[-1].leader is not None:
             break
     return story
+
+
+class Passing:
+    """Whether a moment has passed: not if only because the wall clock jumped ahead of the monotonic one."""
+
+    def __init__(self, until_ms: int | None) -> None:
+        self._until_ms = until_ms
+        self._begun: dict[tuple[int, str], Envelope] = {}
+
+    def is_past(self, envelope: Envelope) -> bool:
+        """Whether a record was written after the moment. Give it all of them in order."""
+        first = self._begun.setdefault((envelope.node, envelope.boot), envelope)
+        if self._until_ms is None or envelope.ts_ms <= self._until_ms:
+            return False
+        steady_ms = first.ts_ms + (envelope.mono_ns - first.mono_ns) // 1_000_000
+        return steady_ms > self._until_ms - SKEW_MS

@@ -1,12 +1,22 @@
 """Why a partition was without a leader, or who led it, at a moment: a few sentences from the log alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
 from controllerd.core.model import TopicPartition
-from replay.command.story import Scene, Story, Turn
+from replay.command.phrases import (
+    condition,
+    ids,
+    in_event,
+    reason_of_change,
+    what_ended_it,
+    what_took_it,
+    without_a_word,
+    words,
+)
+from replay.command.story import Silence, Story, Turn
 from replay.envelope import Envelope
 from replay.fold import TERM_BEGINS
 from replay.moments import duration, moment
@@ -75,7 +85,10 @@ def _place(at: Envelope) -> Place:
 class _Teller:
     def __init__(self, story: Story, at_ms: int) -> None:
         self._story = story
-        self._at_ms = at_ms
+        self._asked_ms = at_ms
+        end = story.last
+        self._at_ms = at_ms if end is None else min(at_ms, end.ts_ms)
+        """The moment, or where the log ends before it."""
 
     def sentences(self, index: int | None) -> Iterator[str]:
         """The answer, sentence by sentence."""
@@ -83,6 +96,8 @@ class _Teller:
         if index is None:
             yield self._no_record()
             return
+        if self._at_ms < self._asked_ms:
+            yield f"The log ends at {moment(self._at_ms)}, before {moment(self._asked_ms)}: it was so at its end."
         turn = turns[index]
         following = turns[index + 1] if index + 1 < len(turns) else None
         before = turns[index - 1] if index else None
@@ -92,7 +107,7 @@ class _Teller:
             yield from self._leaderless(before, turn, following)
         else:
             yield from self._led(before, turn)
-        yield from self._doubts(turn, following)
+        yield from self._doubts(before, turn, following)
 
     def _no_record(self) -> str:
         if self._story.first is None:
@@ -106,7 +121,17 @@ class _Teller:
         gone = f": it was gone since {moment(turn.at.ts_ms)}" if has_been else ""
         yield f"There was no partition {tp} at {moment(self._at_ms)}, as far as the controller knew{gone}."
         if following is not None:
-            yield f"It came to be at {moment(following.at.ts_ms)}{_in_event(following.scene)}."
+            yield f"It came to be at {moment(following.at.ts_ms)}{in_event(following.scene)}."
+        elif not has_been:
+            yield self._what_there_is()
+
+    def _what_there_is(self) -> str:
+        topic, known = self._story.tp.topic, self._story.known_partitions
+        if not known:
+            return f"The log knows no topic {topic} where it ends."
+        if len(known) == 1:
+            return f"Where the log ends, {topic} has one partition: {known[0]}."
+        return f"Where the log ends, {topic} has {len(known)} partitions: {known[0]} to {known[-1]}."
 
     # -- without a leader --------------------------------------------------------------------------------------------
 
@@ -119,14 +144,16 @@ class _Teller:
             took = duration(_took_us(turn.at, following.at))
             yield f"{self._story.tp} had no leader at {at}: for {took}, from {start} to {moment(following.at.ts_ms)}."
         if turn.leadership is None:
-            yield f"It was being created{_in_event(turn.scene)}: it had not had a leader yet."
+            yield f"It was being created{in_event(turn.scene)}: it had not had a leader yet."
         else:
-            yield _what_took_it(before, turn)
-            yield from self._nobody_else(before, turn)
+            yield what_took_it(before, turn)
+            if not turn.scene.is_deleting:
+                yield from self._nobody_else(before, turn)
         yield from self._isr_before(turn)
         yield from self._notes(turn, following)
+        yield from self._other_controllers(turn, following)
         if following is not None:
-            yield _what_ended_it(following)
+            yield what_ended_it(following)
 
     def _nobody_else(self, before: Turn | None, turn: Turn) -> Iterator[str]:
         if turn.assignment is None:
@@ -134,7 +161,7 @@ class _Teller:
         isr = set(map(int, turn.leadership.isr)) if turn.leadership is not None else set()
         was = before.leader if before is not None else None
         others = [broker for broker in turn.assignment.replicas if broker != was]
-        told = [f"{broker} {_condition(broker, turn, isr)}" for broker in others]
+        told = [f"{broker} {condition(broker, turn, isr)}" for broker in others]
         if told:
             yield f"Its other replicas: {'; '.join(told)}."
         else:
@@ -150,8 +177,8 @@ class _Teller:
             last = shrunk[-1]
             removed = sorted(set(last.before) - set(last.after))
             yield (
-                f"The ISR had shrunk at {moment(last.at.ts_ms)} from {_ids(last.before)} to {_ids(last.after)}"
-                f" (without {_words(removed)}){_in_event(last.scene)}."
+                f"The ISR had shrunk at {moment(last.at.ts_ms)} from {ids(last.before)} to {ids(last.after)}"
+                f" (without {words(removed)}){in_event(last.scene)}."
             )
 
     def _notes(self, turn: Turn, following: Turn | None) -> Iterator[str]:
@@ -161,9 +188,22 @@ class _Teller:
             for note in self._story.notes
             if turn.at.ts_ms <= note.at.ts_ms and (end is None or note.at.ts_ms <= end)
         ]
-        for text in dict.fromkeys(texts[:_MOST_NOTES]):
+        told = list(dict.fromkeys(texts))
+        for text in told[:_MOST_NOTES]:
             count = texts.count(text)
             yield f"Meanwhile: {text}" + (f" ({count} times)." if count > 1 else ".")
+        if len(told) > _MOST_NOTES:
+            yield f"Meanwhile: {len(told) - _MOST_NOTES} more of the kind; -o json has all."
+
+    def _other_controllers(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+        end = following.at.ts_ms if following is not None else None
+        for envelope, term in self._story.terms:
+            is_within = turn.at.ts_ms < envelope.ts_ms and (end is None or envelope.ts_ms <= end)
+            if is_within and term.change in TERM_BEGINS and envelope.epoch != turn.at.epoch:
+                yield (
+                    f"Meanwhile: node {envelope.node} became the controller at {moment(envelope.ts_ms)},"
+                    f" epoch {term.controller_epoch}."
+                )
 
     # -- led ---------------------------------------------------------------------------------------------------------
 
@@ -172,11 +212,34 @@ class _Teller:
         details = f", leader epoch {leadership.leader_epoch}" if leadership is not None else ""
         yield (
             f"{self._story.tp} was led by broker {turn.leader} at {moment(self._at_ms)}:"
-            f" since {moment(turn.at.ts_ms)}{details}{_in_event(turn.scene)}."
+            f" since {moment(turn.at.ts_ms)}{details}{in_event(turn.scene)}."
         )
         if before is not None and before.exists and before.leader is not None:
-            yield f"Before, broker {before.leader} led it{_reason_of_change(before, turn)}."
+            yield f"Before, broker {before.leader} led it{reason_of_change(before, turn)}."
+        yield from self._in_sync(turn)
+        yield from self._moving()
         yield from self._near(turn)
+
+    def _in_sync(self, turn: Turn) -> Iterator[str]:
+        """Which replicas had fallen behind, if any."""
+        if turn.leadership is None or turn.assignment is None:
+            return
+        changes = [one for one in self._story.isr_changes if turn.at.ts_ms < one.at.ts_ms <= self._at_ms]
+        isr = changes[-1].after if changes else turn.leadership.isr
+        since = f" since {moment(changes[-1].at.ts_ms)}{in_event(changes[-1].scene)}" if changes else ""
+        if len(isr) < _replicas(turn):
+            yield f"Its ISR was {ids(isr)}{since}, of the replicas {ids(turn.assignment.replicas)}."
+
+    def _moving(self) -> Iterator[str]:
+        """The reassignment that was under way, and since when."""
+        past = [(at, one) for at, one in self._story.assignments if at.ts_ms <= self._at_ms]
+        if past and past[-1][1].is_being_reassigned:
+            at, one = past[-1]
+            parts = [
+                f"{verb} {words(who)}" for verb, who in (("adding", one.adding), ("removing", one.removing)) if who
+            ]
+            since = moment(at.ts_ms) + ("" if len(past) > 1 else " or before")
+            yield f"It was being reassigned, {', '.join(parts)}, since {since}."
 
     def _near(self, turn: Turn) -> Iterator[str]:
         windows = [
@@ -202,14 +265,15 @@ class _Teller:
 
     # -- what the log cannot tell ------------------------------------------------------------------------------------
 
-    def _doubts(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _doubts(self, before: Turn | None, turn: Turn, following: Turn | None) -> Iterator[str]:
+        start = before.at.ts_ms if before is not None and turn.is_made_up_for else turn.at.ts_ms
         end = following.at.ts_ms if following is not None else None
         for envelope, gap in self._story.gaps:
-            if turn.at.ts_ms <= envelope.ts_ms and (end is None or envelope.ts_ms <= end):
+            if start <= envelope.ts_ms and (end is None or envelope.ts_ms <= end):
                 yield f"{gap.lost} records were lost meanwhile ({gap.reason}): the log may miss something here."
-        last = self._story.last
-        if last is not None and last.ts_ms < self._at_ms:
-            yield f"The log ends at {moment(last.ts_ms)}, before that moment."
+        for silence in self._story.silences:
+            if silence.last.ts_ms < self._at_ms and not self._is_led_again(silence):
+                yield without_a_word(silence)
         ended = self._term_over()
         if not any(envelope.epoch and envelope.ts_ms <= self._at_ms for envelope, _ in self._story.terms):
             yield f"No controller of these logs had had a term by {moment(self._at_ms)}: another node's log may tell."
@@ -218,6 +282,13 @@ class _Teller:
                 f"No controller of these logs was in its term at {moment(self._at_ms)}"
                 f" (the last one ended at {moment(ended.ts_ms)}): what happened meanwhile is not in them."
             )
+
+    def _is_led_again(self, silence: Silence) -> bool:
+        """Whether, by the moment, somebody else had become the controller."""
+        return any(
+            term.change in TERM_BEGINS and envelope.epoch > silence.last.epoch and envelope.ts_ms <= self._at_ms
+            for envelope, term in self._story.terms
+        )
 
     def _term_over(self) -> Envelope | None:
         over: Envelope | None = None
@@ -233,61 +304,6 @@ class _Teller:
         return over
 
 
-# -- phrases -----------------------------------------------------------------------------------------------------------
-
-
-def _what_took_it(before: Turn | None, turn: Turn) -> str:
-    where = f" at {moment(turn.at.ts_ms)}{_in_event(turn.scene)}"
-    if before is None or not before.exists:
-        return f"The log knows it only without a leader, first{where}."
-    leader, scene = before.leader, turn.scene
-    if leader in scene.gone:
-        return f"Broker {leader}, its leader, left the cluster{where}."
-    if leader in scene.shutting_down:
-        return f"Broker {leader}, its leader, was shutting down{where}."
-    if leader in scene.failed_dirs:
-        return f"A log directory of broker {leader}, its leader, failed{where}."
-    if leader not in turn.live:
-        return f"Broker {leader}, its leader, was not there when this term began{where}."
-    return f"Broker {leader} ceased to lead it{where}."
-
-
-def _condition(broker: int, turn: Turn, isr: set[int]) -> str:
-    """Why this replica could not take over."""
-    presence = "shutting down" if broker in turn.shutting_down else "live" if broker in turn.live else "not live"
-    return f"was {presence} and {'in the ISR' if broker in isr else 'not in the ISR ' + _ids(sorted(isr))}"
-
-
-def _what_ended_it(following: Turn) -> str:
-    where = f" at {moment(following.at.ts_ms)}{_in_event(following.scene)}"
-    if not following.exists:
-        return f"It ended when the partition was deleted{where}."
-    cause = _arrival(following)
-    kind = "an unclean election: records that only other replicas had are lost" if following.unclean else "a clean one"
-    by = f" by the strategy {following.strategy}, {kind}" if following.strategy is not None else ""
-    return f"It ended{cause}: broker {following.leader} was elected{where}{by}."
-
-
-def _arrival(following: Turn) -> str:
-    if following.leader in following.scene.come:
-        return f" when broker {following.leader} came back"
-    if following.scene.come:
-        return f" when broker {_words(following.scene.come)} came"
-    return ""
-
-
-def _reason_of_change(before: Turn, turn: Turn) -> str:
-    if before.leader in turn.scene.gone:
-        return ", and left the cluster"
-    if before.leader in turn.scene.shutting_down:
-        return ", and was shutting down"
-    return f"; the strategy was {turn.strategy}" if turn.strategy is not None else ""
-
-
-def _in_event(scene: Scene) -> str:
-    return f" (event {scene.event} {scene.name})" if scene.name else ""
-
-
 def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
     if index is None:
         return
@@ -296,7 +312,7 @@ def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
     steps = [
         *((turn.at, _turn_text(turn)) for turn in story.turns[max(0, index - 1) :]),
         *((note.at, note.text) for note in story.notes),
-        *((change.at, f"ISR {_ids(change.before)} to {_ids(change.after)}") for change in story.isr_changes),
+        *((change.at, f"ISR {ids(change.before)} to {ids(change.after)}") for change in story.isr_changes),
     ]
     for at, text in sorted(steps, key=lambda step: (step[0].ts_ms, step[0].epoch, step[0].seq)):
         if start <= at.ts_ms and (end is None or at.ts_ms <= end):
@@ -305,7 +321,7 @@ def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
 
 def _turn_text(turn: Turn) -> str:
     who = "no such partition" if not turn.exists else "no leader" if turn.leader is None else f"led by {turn.leader}"
-    return f"{who}{_in_event(turn.scene)}"
+    return f"{who}{in_event(turn.scene)}"
 
 
 def _took_us(start: Envelope, end: Envelope) -> int:
@@ -322,14 +338,6 @@ def _distance(start_ms: int, end_ms: int | None, at_ms: int) -> int:
 
 def _replicas(turn: Turn) -> int:
     return len(turn.assignment.replicas) if turn.assignment is not None else 0
-
-
-def _ids(brokers: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, brokers))}]"
-
-
-def _words(brokers: Sequence[int]) -> str:
-    return " and ".join(map(str, brokers))
 
 
 def parse_partition(text: str) -> TopicPartition:

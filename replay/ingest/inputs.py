@@ -21,7 +21,7 @@ EXPECTED: Final = (
     "server.log with their older files (also .gz)"
 )
 _SEGMENT: Final = re.compile(r".+-\d{8,}\.jsonl(?:\.zst)?")
-_FILE_SCHEME: Final = "file://"
+_FILE_SCHEME: Final = re.compile(r"file:(?://)?(?=/)")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SNIFFED: Final = 1024 * 1024
@@ -65,7 +65,9 @@ def _known(name: str | None) -> Format | None:
 
 
 def _at(place: str, log_format: Format | None) -> list[Source]:
-    local = place.removeprefix(_FILE_SCHEME)
+    local = on_disk(place)
+    if place == "-":
+        raise ReplayError("standard input is not read: save it as a file, and name that")
     if _SCHEME.match(local):
         raise ReplayError(f"{place} is not on this host: read it with --engine spark, or copy it here")
     paths = _matches(local) if has_magic(local) and not os.path.lexists(local) else [Path(local).absolute()]
@@ -75,6 +77,11 @@ def _at(place: str, log_format: Format | None) -> list[Source]:
         return [source for path in paths for source in _in(path, log_format, is_alone=len(paths) == 1)]
     except OSError as problem:
         raise ReplayError(f"cannot read {problem.filename or place}: {problem.strerror}") from None
+
+
+def on_disk(place: str) -> str:
+    """A path without ``file:`` or ``file://`` before it."""
+    return _FILE_SCHEME.sub("", place, count=1) if _FILE_SCHEME.match(place) else place
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -122,7 +129,13 @@ def format_of(name: str) -> Format | None:
 
 def _walk(folder: Path) -> Iterator[Path]:
     """The files below a folder; what begins with a dot or an underscore is not meant for us."""
-    for current, folders, files in os.walk(folder, onerror=_refuse):
+    seen = set[str]()
+    for current, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
+        real = os.path.realpath(current)
+        if real in seen:  # a link to where we have been, maybe above
+            folders.clear()
+            continue
+        seen.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         yield from (Path(current, name) for name in files if not name.startswith((".", "_")))
 

@@ -9,7 +9,7 @@ from replay.report.incidents import Incident, incidents
 from replay.report.meta import Meta, Row, Tables, severity_rank
 from replay.report.page import checked
 from replay.report.rows import number, of, optional, text
-from replay.report.summary import tiles, verdict
+from replay.report.summary import UNNUMBERED, is_numbered, tiles, verdict
 from replay.report.text import count, sign
 
 WORST: Final = 10
@@ -24,7 +24,7 @@ def markdown(tables: Tables, meta: Meta) -> str:
         *_windows(tables, meta),
         *_incidents(incidents(tables, meta)),
         *_violations(tables, meta),
-        *_quality(tables),
+        *_quality(tables, meta),
         "All moments are UTC. The page report.html beside this file has everything else.",
     ]
     return "\n\n".join(parts) + "\n"
@@ -125,10 +125,11 @@ def _violations(tables: Tables, meta: Meta) -> list[str]:
     return ["## Invariants", _table(("Id", "Severity", "Violated", "Times", "First evidence"), rows)]
 
 
-def _quality(tables: Tables) -> list[str]:
+def _quality(tables: Tables, meta: Meta) -> list[str]:
     rows = of(tables, "quality")
     if not rows:
-        return ["## Log quality", "The log is complete: no gap, no duplicate, no damage."]
+        whole = "The log is complete: no gap, no duplicate, no damage." if is_numbered(meta) else UNNUMBERED
+        return ["## Log quality", whole]
     lines = [
         (plain(text(row, "what")), f"{number(row, 'count'):,}", plain(text(row, "file")), plain(text(row, "detail")))
         for row in rows[:WORST]

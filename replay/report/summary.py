@@ -25,6 +25,8 @@ _FINDINGS: Final = {
     "unknown line": ("line that nobody understood", "lines that nobody understood"),
 }
 
+UNNUMBERED: Final = "Nothing is damaged. Kafka's own logs number no lines: a file that is not there is not missed."
+
 
 class Tile(NamedTuple):
     """One figure; ``anchor`` is the section that says more."""
@@ -88,7 +90,7 @@ def verdict(tables: Tables, meta: Meta) -> Verdict:
     if not meta.records:
         return Verdict("There is nothing to judge: the logs hold no record.", "warn")
     lost, level = leaderless(tables, meta), _level(tables, meta)
-    text = "; ".join([_of_leaders(lost, tables), _of_invariants(tables, meta), _of_log(tables)])
+    text = "; ".join([_of_leaders(lost, tables), _of_invariants(tables, meta), _of_log(tables, meta)])
     return Verdict(f"{text[0].upper()}{text[1:]}.", level)
 
 
@@ -114,7 +116,7 @@ def _of_invariants(tables: Tables, meta: Meta) -> str:
     return "no invariant violated" if meta.invariants else "invariants were not checked"
 
 
-def _of_log(tables: Tables) -> str:
+def _of_log(tables: Tables, meta: Meta) -> str:
     found: dict[str, int] = {}
     for row in of(tables, "quality"):
         what = str(row.get("what"))
@@ -123,7 +125,13 @@ def _of_log(tables: Tables) -> str:
     oddities = [_finding(what, times) for what, times in sorted(found.items()) if what in HARMLESS]
     if flaws:
         return f"the log is not complete: {joined(flaws)}"
-    return f"the log is complete ({joined(oddities)})" if oddities else "the log is complete"
+    whole = "the log is complete" if is_numbered(meta) else "nothing is damaged, and what is missing nobody can tell"
+    return f"{whole} ({joined(oddities)})" if oddities else whole
+
+
+def is_numbered(meta: Meta) -> bool:
+    """Whether lines have numbers by which a missing one is noticed: those of Kafka's own logs have none."""
+    return bool(meta.invariants)
 
 
 def _finding(what: str, times: int) -> str:
@@ -170,8 +178,8 @@ def _other_tiles(tables: Tables, meta: Meta) -> list[Tile]:
     nodes = len({row.get("node") for row in terms})
     checked = f"of {len(meta.invariants)} checked" if meta.invariants else "not checked"
     findings = len(of(tables, "quality"))
-    complete = "not complete" if flawed(tables) else "complete"
-    found = count(findings, "finding") if findings else "no gap, no damage"
+    complete = "not complete" if flawed(tables) else "complete" if is_numbered(meta) else "undamaged"
+    found = count(findings, "finding") if findings else "no gap, no damage" if is_numbered(meta) else "lines unnumbered"
     held: Level = "bad" if bad else "good" if meta.invariants else "warn"
     return [
         Tile("Controller terms", f"{len(terms):,}", f"of {count(nodes, 'node')}", "good", "timeline"),

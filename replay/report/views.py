@@ -268,7 +268,7 @@ VIEWS: Final = (
             Col("node", "Node", "id", minor=True),
         ),
         "what",
-        "No gap, no duplicate, no damage: every record follows the one before it.",
+        "No gap, no duplicate, no damage. (In Kafka's own logs, which number no lines, a missing one is not noticed.)",
         (
             Col("boot", "Boot", "name"),
             Col("first_seq", "From record", "id"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from replay.report.markdown import markdown
 from replay.report.summary import tiles, verdict
 from tests.report.sample import Rows, empty, row, sample, sample_meta
 
@@ -42,6 +43,14 @@ def test_what_still_lasts_is_told_and_is_bad() -> None:
         "37 partitions were without a leader for up to 4 min 12 s, 1 of them still has none when the log ends; "
         "2 invariants violated (3 times); the log is not complete: 120 records were dropped."
     )
+
+
+def test_logs_without_numbers_are_not_called_complete() -> None:
+    meta = replace(sample_meta(), invariants=())
+
+    assert verdict(calm(), meta).sentence.endswith("nothing is damaged, and what is missing nobody can tell.")
+    assert [tile.value for tile in tiles(calm(), meta) if tile.label == "The log"] == ["undamaged"]
+    assert "complete" not in markdown(calm(), meta)
 
 
 def test_duplicates_take_nothing_away() -> None:

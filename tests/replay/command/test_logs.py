@@ -10,9 +10,12 @@ from typing import Final
 import pytest
 
 from controllerd.audit.segments import compress
+from controllerd.core.model import TopicPartition
 from replay.command.logs import NoLog, Problems, find_logs, read_logs
+from replay.command.story import tell
+from replay.command.why import explain
 from replay.records import GapRecord
-from tests.replay.command.lives import START, Life, outage, written
+from tests.replay.command.lives import START, Life, led_by, moved, outage, written
 
 UNPRIVILEGED: Final = (
     ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all") if os.geteuid() == 0 else ()
@@ -37,6 +40,15 @@ def test_logs_are_found_below_a_folder(tmp_path: Path) -> None:
 
     assert find_logs([tmp_path]) == [first, second]
     assert find_logs([first, tmp_path / "b", second]) == [first, second]
+
+
+def test_logs_behind_links_are_found_once(tmp_path: Path) -> None:
+    written(outage().log, tmp_path / "disk" / "prod" / "2000000000")
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit" / "here").symlink_to(tmp_path / "disk")
+    (tmp_path / "audit" / "there").symlink_to(tmp_path / "audit")
+
+    assert find_logs([tmp_path / "audit"]) == [tmp_path / "audit" / "here" / "prod" / "2000000000"]
 
 
 def test_a_folder_without_a_log_is_refused_with_what_is_expected(tmp_path: Path) -> None:
@@ -154,3 +166,32 @@ def test_a_log_that_may_not_be_read_is_refused_by_name(tmp_path: Path) -> None:
 
     for refusal, locked in zip(refusals, (segment, log), strict=True):
         assert f"NoLog: cannot read {locked}: " in refusal.stderr.decode()
+
+
+def with_a_clock_that_jumped() -> Life:
+    """The wall clock is two hours ahead for half an hour; the leader is lost 30 s before the true moment."""
+    life = Life()
+    for second, clock in ((-3600, -3600), (-2400, 4800), (-600, -600), (-30, -30), (120, 120)):
+        life.second = second
+        if second == -3600:
+            life.begin()
+        elif second == -30:
+            life.event("BrokerChange", moved("OnlinePartition", "OfflinePartition"), led_by(-1, 41, 5))
+        else:
+            life.event("TopicChange")
+        new = [entry for entry in life.log if entry[0].ts_ms == START + second * 1000]
+        life.log[-len(new) :] = [(replace(at, ts_ms=START + clock * 1000), record) for at, record in new]
+    return life
+
+
+def test_a_clock_that_jumped_is_told_and_does_not_end_the_search(tmp_path: Path) -> None:
+    log = written(with_a_clock_that_jumped().log, tmp_path / "log")
+    problems = Problems()
+    story = tell(TopicPartition("payments", 7), read_logs([log], problems), START)
+
+    assert explain(story, START).sentences[0].startswith("payments-7 had no leader at 2026-01-31T03:14:00.000Z: since")
+    assert [sentence.partition(":")[0] for sentence in problems.sentences()] == [
+        "the clock of node 2000000000 went 2 h 00 min ahead (or its host slept) at 2026-01-31T02",
+        "the clock of node 2000000000 went 2 h 00 min back at 2026-01-31T04",
+    ]
+    assert not problems.are_harm

@@ -8,7 +8,17 @@ from controllerd.core.model import TopicPartition
 from replay.command.story import tell
 from replay.command.why import Explanation, explain, parse_partition
 from replay.moments import parse_moment
-from replay.records import AssignmentRecord, BrokersRecord, DeletionRecord, OfflineDirsRecord, TermRecord, TopicsRecord
+from replay.records import (
+    AssignmentRecord,
+    BrokersRecord,
+    DeletionRecord,
+    OfflineDirsRecord,
+    ReassignmentRecord,
+    SnapshotBegin,
+    SnapshotEnd,
+    TermRecord,
+    TopicsRecord,
+)
 from replay.travel import Logged
 from tests.replay.command.lives import (
     START,
@@ -20,6 +30,7 @@ from tests.replay.command.lives import (
     led_by,
     moved,
     outage,
+    refused,
 )
 
 PAYMENTS_7 = TopicPartition("payments", 7)
@@ -77,7 +88,8 @@ def test_an_outage_that_has_not_ended_lasts_to_the_end_of_the_log() -> None:
 
     told = said(life)
     assert "since 2026-01-31T03:13:30.000Z, and still none where the log ends (2026-01-31T03:13:30.000Z)." in told
-    assert "The log ends at 2026-01-31T03:13:30.000Z, before that moment." in told
+    assert "The log ends at 2026-01-31T03:13:30.000Z, before 2026-01-31T03:14:00.000Z: it was so at its end." in told
+    assert "payments-7 had no leader at 2026-01-31T03:13:30.000Z: since" in told
 
 
 def test_an_unclean_election_is_called_what_it_is() -> None:
@@ -135,6 +147,125 @@ def test_no_controller_in_its_term_is_said() -> None:
     ) in said(life)
 
 
+def killed_and_replaced(*, node: int) -> Life:
+    """The controller is killed 20 s before the moment, and 20 s after it somebody leads; broker 5 died before."""
+    life = outage()
+    del life.log[-8:]
+    life.second = -20
+    life.event("TopicChange")
+    heir = Life(node=node, boot="heir")
+    heir.second = 20
+    heir.begin(13, live=(3, 6))
+    heir.second = 40
+    heir.event("BrokerChange", came(5), elected(5, 5), led_by(5, 42, 5), moved("OfflinePartition", "OnlinePartition"))
+    life.log += heir.log
+    return life
+
+
+@pytest.mark.parametrize("node", [2_000_000_000, 2_000_000_001])
+def test_a_controller_that_was_killed_is_known_by_its_silence(node: int) -> None:
+    told = said(killed_and_replaced(node=node))
+
+    assert f"Meanwhile: node {node} became the controller at 2026-01-31T03:14:20.000Z, epoch 13." in told
+    assert (
+        "The controller of epoch 12, node 2000000000, wrote nothing after 2026-01-31T03:13:40.000Z and did not end its"
+        " term; the next word is of 2026-01-31T03:14:20.000Z: what happened in between is not in these logs."
+    ) in told
+    assert "wrote nothing" not in said(killed_and_replaced(node=node), -25)
+
+
+def test_a_standby_that_was_killed_as_the_controller_does_not_know_how_it_went_on() -> None:
+    life = outage()
+    del life.log[-8:]
+    heir = Life(boot="heir")
+    heir.second = -5
+    heir.event("Startup", TermRecord("held", 0, -1, "controllerd 2000000001", "another one is the controller"))
+    heir.second = 5
+    heir.event("Startup")
+    life.log += heir.log
+
+    assert "wrote nothing after 2026-01-31T03:13:30.000Z and did not end its term" in said(life)
+
+
+def test_a_term_that_was_ended_is_no_silence() -> None:
+    life = Life()
+    life.second = -600
+    life.begin()
+    life.second = -60
+    life.end()
+    heir = Life(node=2_000_000_001, boot="heir")
+    heir.second = 60
+    heir.begin(13)
+    life.log += heir.log
+
+    assert "wrote nothing" not in said(life)
+
+
+def test_what_is_said_again_and_again_hides_nothing() -> None:
+    life = outage()
+    ending = life.log[-8:]
+    del life.log[-8:]
+    life.second = -20
+    for _ in range(6):
+        life.event("UncleanLeaderElectionEnable", refused("nobody is live"))
+    life.event("AlterPartitionReassignments", ReassignmentRecord("begun", ["payments"], [7]))
+    life.log += ending
+
+    told = said(life)
+    assert "Meanwhile: election refused: nobody is live (6 times)." in told
+    assert "Meanwhile: reassignment begun." in told
+
+
+def test_a_leader_that_a_deletion_took_is_not_called_lost() -> None:
+    life = Life()
+    life.second = -60
+    life.begin()
+    life.second = -10
+    queued = DeletionRecord(["payments"], ["queued"], [None])
+    life.event("TopicDeletion", queued, moved("OnlinePartition", "OfflinePartition"))
+
+    told = said(life)
+    assert (
+        "The deletion of its topic took it from broker 5 at 2026-01-31T03:13:50.000Z (event 2 TopicDeletion)." in told
+    )
+    assert "Its other replicas" not in told
+
+
+def test_a_leader_that_was_lost_in_a_gap_has_no_invented_moment() -> None:
+    life = Life()
+    life.second = -60
+    life.begin()
+    life.second = -20
+    life.write(gap(17))
+    life.second = -10
+    life.write(
+        SnapshotBegin(12, periodic=True), came(3, 6), TopicsRecord(["payments"], ["id"], [0]),
+        AssignmentRecord(["payments"], [7], [[3, 5, 6]], [[]], [[]]), led_by(-1, 41, 5), SnapshotEnd(2, 1, 1),
+    )  # fmt: skip
+
+    told = said(life)
+    assert "The snapshot of 2026-01-31T03:13:50.000Z shows it so; when broker 5 ceased to lead it is lost." in told
+    assert "17 records were lost meanwhile (the disk was full)" in told
+    assert "left the cluster" not in told
+
+
+def test_a_reassignment_that_is_stuck_and_replicas_behind_are_told_of_a_led_partition() -> None:
+    life = Life()
+    life.second = -600
+    life.begin()
+    life.second = -300
+    moving = AssignmentRecord(["payments"], [7], [[8, 3, 5, 6]], [[8]], [[6]])
+    life.event("AlterPartitionReassignments", moving, ReassignmentRecord("begun", ["payments"], [7]))
+    life.second = -200
+    life.event("AlterPartitionReceived", led_by(5, 40, 5, 3))
+    life.second = 10
+    life.event("TopicChange")
+
+    told = said(life)
+    assert "It was being reassigned, adding 8, removing 6, since 2026-01-31T03:09:00.000Z." in told
+    assert "Its ISR was [5, 3] since 2026-01-31T03:10:40.000Z (event 3 AlterPartitionReceived), of the replicas" in told
+
+
 def test_the_log_of_a_standby_alone_does_not_pass_for_knowledge() -> None:
     life = Life()
     life.second = -60
@@ -142,7 +273,7 @@ def test_the_log_of_a_standby_alone_does_not_pass_for_knowledge() -> None:
 
     *_, doubt = asked(life).sentences
     assert doubt == (
-        "No controller of these logs had had a term by 2026-01-31T03:14:00.000Z: another node's log may tell."
+        "No controller of these logs had had a term by 2026-01-31T03:13:00.000Z: another node's log may tell."
     )
 
 
@@ -201,7 +332,14 @@ def test_an_unknown_partition_never_was() -> None:
     assert not answer.exists
     assert answer.sentences == (
         "There was no partition orders-0 at 2026-01-31T03:14:00.000Z, as far as the controller knew.",
+        "The log knows no topic orders where it ends.",
     )
+
+
+def test_of_a_number_that_never_was_it_is_told_which_there_are() -> None:
+    *_, last = asked(outage(), tp=TopicPartition("payments", 70)).sentences
+
+    assert last == "Where the log ends, payments has one partition: 7."
 
 
 def test_a_moment_before_the_log_is_not_guessed_at() -> None:

@@ -58,7 +58,20 @@ def test_kafka_logs_are_known_by_name(tmp_path: Path) -> None:
 def test_files_globs_and_folders_overlap_without_harm(tmp_path: Path) -> None:
     path = segment(tmp_path)
     segment(tmp_path, 2)
-    assert len(names_of(path, tmp_path / "*.jsonl", tmp_path, f"file://{tmp_path}")) == 2
+    assert len(names_of(path, tmp_path / "*.jsonl", tmp_path, f"file://{tmp_path}", f"file:{tmp_path}")) == 2
+
+
+def test_folders_behind_links_are_found_and_none_twice(tmp_path: Path) -> None:
+    segment(tmp_path / "disk" / "audit")
+    (tmp_path / "audit" / "prod").mkdir(parents=True)
+    (tmp_path / "audit" / "prod" / "log").symlink_to(tmp_path / "disk")
+    (tmp_path / "audit" / "again").symlink_to(tmp_path / "audit")
+    assert names_of(tmp_path / "audit") == [("boot-00000001.jsonl", "audit")]
+
+
+def test_standard_input_has_to_be_a_file() -> None:
+    with pytest.raises(ReplayError, match="standard input is not read: save it as a file"):
+        names_of("-")
 
 
 def test_a_segment_by_another_name_is_known_by_what_is_in_it(tmp_path: Path) -> None:
