@@ -3,13 +3,17 @@
 Runs in the writer thread and lets every ``OSError`` out; after one, the same bytes may simply be appended again.
 """
 
+import errno
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from controllerd.audit.compressor import Compressor
 from controllerd.audit.segments import FileOpener, SegmentFile, segment_path
 from controllerd.audit.settings import AuditSettings
 from controllerd.ports import Clock
+
+TAKEN_AWAY: Final = "taken away, replaced or cut by somebody while it was being written"
 
 
 class SegmentSink:
@@ -35,6 +39,7 @@ class SegmentSink:
         self._compressor = compressor
         self._file: SegmentFile | None = None
         self._path = directory
+        self._inode = 0
         self._size = 0
         self._is_torn = False
         """Whether a write failed: nobody knows how much of it is there."""
@@ -97,9 +102,23 @@ class SegmentSink:
         self._unsynced_since, self.is_durable = None, True
 
     def tidy(self) -> None:
-        """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too."""
+        """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too.
+
+        One that is not there any more is left behind, or everything would go where nobody finds it.
+        """
         if self._is_full():
             self._rotate()
+        elif self._file is not None and not self._is_torn and not self._is_there():
+            self._abandon()
+            raise OSError(errno.ENOENT, TAKEN_AWAY, str(self._path))
+
+    def _is_there(self) -> bool:
+        """Whether the segment has its name, and all that was appended."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return found.st_ino == self._inode and found.st_size >= self._size
 
     def close(self) -> None:
         """Make durable and close; the segment stays uncompressed until the next start."""
@@ -126,6 +145,7 @@ class SegmentSink:
         self._path = segment_path(self._directory, self._boot, self._number)
         self._number += 1  # also when opening fails half-way: a name is never used twice
         self._file = self._opener(self._path)
+        self._inode = self._path.stat().st_ino
         self._size = 0
         self._opened_at = self._clock.monotonic()
         return self._file

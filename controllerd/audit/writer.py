@@ -55,7 +55,7 @@ class AuditWriter:
 
     Records may come before ``start``: they wait. When the log cannot be written and the settings say ``resign``,
     ``on_resign`` gets the reason once per failure, from the writer thread or from the event loop.
-    The counters are for metrics; ``is_troubled`` says that the log is not being written at the moment.
+    The counters are for metrics.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class AuditWriter:
     ) -> None:
         self.boot = boot or str(uuid4())
         self.head = Head(self.boot, 0, GENESIS)
-        self.is_troubled = False
+        self.trouble: str | None = None
+        """Why the log is not being written at the moment; None: it is."""
         self.records_written = 0
         self.bytes_written = 0
         self.syncs = 0
@@ -89,6 +90,11 @@ class AuditWriter:
         self._backlog = Backlog(settings.max_pending_rows, clock)
         self._acceptance = Acceptance()
         self._worker: _Worker | None = None
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether the log is not being written at the moment."""
+        return self.trouble is not None
 
     @property
     def records_lost(self) -> int:
@@ -269,7 +275,7 @@ class AuditWriter:
     def _in_trouble(self, reason: str) -> None:
         if self.is_troubled:
             return
-        self.is_troubled = True
+        self.trouble = reason
         self._acceptance.release()
         log.error("audit log in trouble", reason=reason, on_failure=self._settings.on_failure)
         if self._settings.on_failure == "resign" and self._on_resign is not None:
@@ -277,8 +283,7 @@ class AuditWriter:
 
     def _healed(self) -> None:
         if self.is_troubled:
-            self.is_troubled = False
-            self._backlog.trouble = None
+            self.trouble = self._backlog.trouble = None
             log.warning("audit log is written again", records_lost=self.records_lost)
 
 

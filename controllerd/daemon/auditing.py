@@ -47,5 +47,5 @@ async def exporting(heads: HeadExporter) -> AsyncIterator[None]:
 
 def audit_view(audit: AuditWriter, heads: HeadExporter) -> AuditView:
     """The log, as the status endpoint shows it."""
-    trouble = "the audit log cannot be written, see the log" if audit.is_troubled else heads.trouble
+    trouble = audit.trouble or heads.trouble
     return AuditView(audit.records_written, audit.records_lost, trouble, audit.bytes_written, audit.syncs, audit.sync_s)

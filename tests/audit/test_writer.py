@@ -11,6 +11,7 @@ import pytest
 from controllerd.audit.lines import GENESIS, digest
 from controllerd.audit.reader import AuditReader, verify
 from controllerd.audit.segments import AuditInUse, DiskFile, list_segments, read_lines
+from controllerd.audit.writer import AuditWriter
 from replay.kinds import KINDS
 from replay.records import AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
 from tests.audit.samples import CLUSTER, NODE, ONE_OF_EACH, FixedClock, alarms, make_writer, read_log, write_log
@@ -22,6 +23,18 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition never held"
         threading.Event().wait(0.005)
+
+
+def truncated(path: Path) -> None:
+    """Somebody empties the file."""
+    path.write_bytes(b"")
+
+
+async def write_all(writer: AuditWriter, *numbers: int) -> None:
+    """A record of each number, each written before the next."""
+    for number in numbers:
+        writer.record(*alarms(1, number))
+        await writer.accepted()
 
 
 class ScarceDisk:
@@ -194,6 +207,23 @@ async def test_a_tail_that_cannot_be_cut_off_is_left_behind_and_nothing_is_lost(
     assert [record for _, record in read_log(writer.directory)] == alarms(23)
     assert report.is_intact
     assert len(report.torn_tails) == 1
+
+
+@pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.rename(path.with_suffix(".old")), truncated])
+async def test_a_segment_that_somebody_takes_away_is_told_and_gone_on_without(
+    tmp_path: Path, loss: Callable[[Path], object]
+) -> None:
+    writer = make_writer(tmp_path, fsync_interval_s=0.0)
+    await writer.start(CLUSTER)
+    await write_all(writer, 1, 2)
+    loss(list_segments(writer.directory)[0].path)
+    wait_until(lambda: writer.is_troubled)
+    assert writer.trouble is not None
+    assert "taken away" in writer.trouble
+    await write_all(writer, 3, 4)
+    wait_until(lambda: not writer.is_troubled)
+    await writer.close()
+    assert [record for _, record in read_log(writer.directory)][-2:] == [*alarms(1, 3), *alarms(1, 4)]
 
 
 async def test_records_beyond_the_bound_are_named_by_a_gap_record_when_the_disk_heals(tmp_path: Path) -> None:
