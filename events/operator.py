@@ -58,8 +58,9 @@ class DrainBroker(Call[DrainReply]):
     """Relieve a broker of its leaderships before somebody stops it.
 
     As its controlled shutdown would: it is out of the ISRs as well, and may not lead until it registers anew. Or with
-    ``leaders_only``: it goes on as a follower in the ISR, and the automatic rebalance gives it nothing back before
-    ``until_ms`` (None: for an hour), ``Resume("drain-<id>")``, or its next registration.
+    ``leaders_only``: it goes on as a follower in the ISR. In both cases the automatic rebalance gives it nothing back
+    before ``until_ms`` (None: for a week, with ``leaders_only`` for an hour), ``Resume("drain-<id>")``, or its next
+    registration, whoever is controller then.
 
     A broker that is not registered is ``CallRefused``.
     """

@@ -7,11 +7,10 @@ from controllerd.core.draining import DrainPlan, Led, plan_drain
 from controllerd.core.election import Relieve
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
-from controllerd.core.pauses import PauseView, drain_of
+from controllerd.core.pauses import LONGEST_MS, PauseView, drain_of
 from controllerd.errors import CallRefused, NotController
 from controllerd.machines.outbox import SLICE
-from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, TopicView
+from controllerd.pace import sliced
 from events.admin import ControlledShutdown
 from events.operator import DrainBroker, DrainReply
 from handlers.controlled_shutdown import on_controlled_shutdown
@@ -20,7 +19,11 @@ from handlers.pauses import begin_pause
 log = structlog.get_logger(__name__)
 
 FOR_MS = 3_600_000
-"""How long a broker that was relieved of its leaderships alone gets none back by itself, unless it is said."""
+"""How long a broker that was relieved of its leaderships alone gets none back by itself, unless it is said.
+
+One that was drained as a whole is to be stopped, which no controller after this one knows: it gets none back for as
+long as anything can be paused.
+"""
 _LOST = "the election did not move it: see the log"
 
 
@@ -35,8 +38,10 @@ async def on_drain_broker(event: DrainBroker, c: Controller) -> DrainReply:
     if known is None:
         raise CallRefused(f"broker {event.broker} is not registered: it leads nothing")
     plan = await _plan(event.broker, c)
+    # First, so that no controller that comes between or after gives anything back.
+    await begin_pause(drain_of(event.broker), _pause(event, known.epoch, c), c)
     if event.leaders_only:
-        failed = await _relieve(event, known.epoch, plan.movable, c)
+        failed = (await c.partitions.handle(plan.movable, PartitionState.ONLINE, Relieve(event.broker))).failed
     else:
         failed = await _shut_down(event.broker, known.epoch, c)
     left = c.context.partitions_led_by(event.broker)
@@ -46,15 +51,12 @@ async def on_drain_broker(event: DrainBroker, c: Controller) -> DrainReply:
     return DrainReply(moved, remaining)
 
 
-async def _relieve(
-    event: DrainBroker, epoch: int, movable: list[TopicPartition], c: Controller
-) -> dict[TopicPartition, str]:
-    """Others lead; the broker stays in the ISRs, and the automatic rebalance leaves it alone."""
-    until_ms = c.clock.now_ms() + FOR_MS if event.until_ms is None else event.until_ms
-    # First, so that no controller that comes between gives anything back.
-    await begin_pause(drain_of(event.broker), PauseView(until_ms, event.reason, event.by, epoch), c)
-    elections = await c.partitions.handle(movable, PartitionState.ONLINE, Relieve(event.broker))
-    return elections.failed
+def _pause(event: DrainBroker, epoch: int, c: Controller) -> PauseView:
+    """For how long the automatic rebalance leaves the broker alone, unless it registers anew."""
+    until_ms = event.until_ms
+    if until_ms is None:
+        until_ms = c.clock.now_ms() + (FOR_MS if event.leaders_only else LONGEST_MS)
+    return PauseView(until_ms, event.reason, event.by, epoch)
 
 
 async def _shut_down(broker: BrokerId, epoch: int, c: Controller) -> dict[TopicPartition, str]:
@@ -77,22 +79,3 @@ async def _plan(broker: BrokerId, c: Controller) -> DrainPlan:
         plan_drain(broker, led, context.quarantine, plan)
         await c.outbox.pace.breathe()
     return plan
-
-
-async def planned_drain(snapshot: ClusterSnapshot, broker: BrokerId, pace: Pace) -> DrainReply:
-    """What ``DrainBroker`` would answer now, by what readers see. Nothing is done."""
-    plan = DrainPlan([], {})
-    for topic in sorted(snapshot.topics.values(), key=lambda view: view.name):
-        plan_drain(broker, _led_of(topic, broker), snapshot.quarantine, plan)
-        await pace.breathe()
-    return DrainReply(tuple(plan.movable), plan.remaining)
-
-
-def _led_of(topic: TopicView, broker: BrokerId) -> list[Led]:
-    is_queued = topic.deletion is not None and topic.deletion.is_queued
-    return [
-        Led(TopicPartition(topic.name, view.partition), view.assignment, view.leadership, online, is_queued)
-        for view in topic.partitions
-        if view.leadership is not None and view.leadership.leader == broker
-        for online in [frozenset(view.assignment.replicas).difference(view.offline_replicas)]
-    ]

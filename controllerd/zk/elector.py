@@ -76,9 +76,10 @@ class ZooKeeperElector:
             (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
             holder = self._judge(node)
             epoch = await self._eligible_epoch(node)
+            is_still_held = await self._is_still_held_as(node)
             if holder is not None and (reason := self._reason_to_stand_by(holder, takeover=takeover)) is not None:
-                return self._held(holder, reason)
-            if not await self._is_still_held_as(node):
+                return self._held(holder, reason, epoch if is_still_held else None)
+            if not is_still_held:
                 continue
             if (won := await self._contend(node, holder, epoch)) is not None:
                 return won
@@ -240,8 +241,9 @@ class ZooKeeperElector:
         mine = codecs.ControllerZnode(self._contender.node_id, self._clock.now_ms(), self._contender.instance)
         return codecs.encode_controller(mine)
 
-    def _held(self, holder: Holder, reason: str) -> Held:
-        self._record("held", 0, -1, holder, reason)
+    def _held(self, holder: Holder, reason: str, epoch: Epoch | None) -> Held:
+        """``epoch`` is the holder's, None where it may be that of another."""
+        self._record("held", epoch.value if epoch is not None else 0, -1, holder, reason)
         return Held(holder, reason)
 
     def _record(self, change: str, epoch: int, version: int, holder: Holder | None, reason: str) -> None:

@@ -300,7 +300,7 @@ async def test_every_change_of_the_role_is_recorded(world: World) -> None:
     terms = world.ours.audit.of(TermRecord)
 
     assert [(term.change, term.controller_epoch) for term in terms] == [
-        ("held", 0),
+        ("held", 1),
         ("elected", 2),
         ("renewed", 3),
         ("resigned", 3),
