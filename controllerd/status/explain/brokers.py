@@ -39,7 +39,8 @@ def why_gone(scene: Scene, broker: BrokerId) -> Cause:
         return cause("broker-quarantined", text, broker=broker)
     left = _left(scene, broker)
     if left is None:
-        oldest = scene.history.oldest_ms
+        # Who only watches has no record of brokers that go: how far back it remembers says nothing of them.
+        oldest = None if scene.is_watching else scene.history.oldest_ms
         ago = f", at least since {scene.clock(oldest)}" if oldest is not None else ""
         return cause("broker-gone", f"broker {broker} is not in /brokers/ids{ago}", broker=broker)
     leaving = _began_shutdown(scene, broker)

@@ -1,5 +1,6 @@
 """An answer as lines of text, for a terminal and for the dashboard."""
 
+from controllerd.core.visible import visible
 from controllerd.status.schema.why import Why
 
 
@@ -11,4 +12,4 @@ def lines(why: Why) -> list[str]:
     told += [f"  - {other}" for other in why.others]
     for at, step in enumerate(why.next):
         told.append(f"{'next: ' if not at else '      '}{step}")
-    return told
+    return [visible(line) for line in told]

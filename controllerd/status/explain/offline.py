@@ -63,10 +63,30 @@ def _explain_isr(subject: Subject, verdict: Verdict, online: list[BrokerId]) -> 
     down = _down(subject, subject.isr)
     verdict.because(*down)
     alive = f"{ids(online)} {'are' if len(online) > 1 else 'is'} alive but not in the ISR"
-    verdict.because(_why_not_unclean(subject, alive))
-    verdict.advise(
-        f"bring {brokers_of(subject.isr)} back{_repairs(down)}, or accept data loss:", _elect("unclean", subject)
-    )
+    verdict.because(_why_not_unclean(subject, alive), _newcomer(subject, online))
+    back = f"bring {brokers_of(subject.isr)} back{_repairs(down)}, or accept data loss"
+    if _is_newcomer_first(subject, online):
+        cancel = f"controllerctl reassign cancel {subject.tp}"
+        verdict.advise(f"{back}, after the reassignment was given up:", cancel, _elect("unclean", subject))
+    else:
+        verdict.advise(f"{back}:", _elect("unclean", subject))
+
+
+def _newcomer(subject: Subject, online: list[BrokerId]) -> Cause | None:
+    """Of the replicas that live, the first is elected: one that is being added may have copied next to nothing."""
+    first, added = online[0], set(subject.view.assignment.adding)
+    if first not in added:
+        return None
+    others = [broker for broker in online if broker not in added]
+    how = f"but would be elected before {ids(others)}" if others else "and is the only one alive"
+    text = f"{first} is being added and may have next to nothing, {how}"
+    return cause("replica-being-added", text, broker=first)
+
+
+def _is_newcomer_first(subject: Subject, online: list[BrokerId]) -> bool:
+    """Whether an unclean election would take a new replica though one lives that only lags."""
+    added = set(subject.view.assignment.adding)
+    return online[0] in added and not added.issuperset(online)
 
 
 def _why_not_unclean(subject: Subject, alive: str) -> Cause:
@@ -114,7 +134,7 @@ def _down(subject: Subject, brokers: tuple[BrokerId, ...]) -> list[Cause]:
 def _repairs(down: list[Cause]) -> str:
     """What is to be done about a broker that is there and yet cannot serve."""
     if any(why.code == "log-dir-failed" for why in down):
-        return " (repair its log directory and restart it)"
+        return " (repair its log directory and restart it; with an empty one every record is lost)"
     return ""
 
 

@@ -1,7 +1,10 @@
 """What is the matter with one partition, why, and what helps."""
 
+from typing import Final
+
 from controllerd.clock import iso
 from controllerd.core.model import NO_LEADER, TopicPartition
+from controllerd.pace import Pace
 from controllerd.snapshot import TopicView
 from controllerd.status.explain import conditions
 from controllerd.status.explain.brokers import why_not_obeying, why_not_online
@@ -12,6 +15,7 @@ from controllerd.status.explain.deleting import judge_deletion
 from controllerd.status.explain.facts import facts_of
 from controllerd.status.explain.headlines import headline_of, since_of
 from controllerd.status.explain.leading import judge_leader, judge_preferred
+from controllerd.status.explain.leaving import judge_leaving
 from controllerd.status.explain.missing import because_quarantined, judge_missing
 from controllerd.status.explain.moving import judge_move
 from controllerd.status.explain.offline import judge_offline, judge_waiting
@@ -20,10 +24,19 @@ from controllerd.status.explain.scene import OK, WARNING, Subject, Verdict, quar
 from controllerd.status.explain.surroundings import judge_surroundings
 from controllerd.status.schema.why import Why
 
+_WORRYING: Final = {
+    "unclean-election",
+    "broker-unreachable",
+    "broker-slow",
+    "broker-refuses",
+    "leader-shutting-down",
+}
+"""Causes for which not even a healthy partition is all right."""
 
-async def explain_partition(around: Circumstances, tp: TopicPartition) -> Why:
+
+async def explain_partition(around: Circumstances, tp: TopicPartition, pace: Pace | None = None) -> Why:
     """The answer for one partition, whether it exists or not. Gives the event loop its turns."""
-    scene = await set_scene(around)
+    scene = await set_scene(around, pace)
     topic, view = scene.snapshot.topics.get(tp.topic), scene.snapshot.partition(tp)
     if topic is None or view is None:
         verdict = await judge_missing(scene, tp.topic, tp.partition)
@@ -97,8 +110,9 @@ async def _judge_the_rest(subject: Subject, topic: TopicView, verdict: Verdict) 
         if topic.deletion is not None:
             await judge_deletion(subject.scene, topic, verdict)
         _judge_obedience(subject, verdict)
+        judge_leaving(subject, verdict)
     judge_unclean(subject, verdict)
-    _warn_if(verdict, {"unclean-election", "broker-unreachable", "broker-slow", "broker-refuses"})
+    _warn_if(verdict, _WORRYING)
 
 
 def _judge_obedience(subject: Subject, verdict: Verdict) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 from controllerd.core.model import BrokerId, LeaderRecoveryState
 from controllerd.recent import Entry
 from controllerd.status.explain.brokers import came_back, why_not_obeying, why_not_online
+from controllerd.status.explain.conditions import UNDER_MIN_ISR
 from controllerd.status.explain.cures import advise_about
 from controllerd.status.explain.scene import Subject, Verdict, cause
 from controllerd.status.schema.why import Cause
@@ -22,7 +23,21 @@ def judge_replication(subject: Subject, verdict: Verdict) -> None:
         verdict.because(cause("isr-of-one", text, broker=subject.isr[0]))
     for broker in missing:
         verdict.because(why_missing(subject, broker))
+    if not missing and verdict.condition == UNDER_MIN_ISR:
+        _judge_minimum(subject, verdict)
     advise_about(verdict)
+
+
+def _judge_minimum(subject: Subject, verdict: Verdict) -> None:
+    """Every replica is in sync and writes are refused all the same: more are asked for than there are."""
+    topic, replicas = subject.tp.topic, len(subject.view.assignment.origin)
+    needed = subject.scene.around.min_isr(topic)
+    text = f"all its replicas are in sync, and yet too few: {replicas} where min.insync.replicas asks for {needed}"
+    verdict.because(cause("min-isr-above-replicas", text))
+    verdict.advise(
+        "give the topic more replicas:", f"controllerctl reassign plan --topics {topic} --rf {needed} -f plan.json"
+    )
+    verdict.advise("or lower its min.insync.replicas with kafka-configs.sh")
 
 
 def judge_unclean(subject: Subject, verdict: Verdict) -> None:

@@ -94,9 +94,9 @@ def cause(code: str, sentence: str, *, broker: int | None = None, since: Entry |
     return Cause(code=code, sentence=sentence, broker=broker, since=iso(since.at_ms) if since else None)
 
 
-async def set_scene(around: Circumstances) -> Scene:
+async def set_scene(around: Circumstances, pace: Pace | None = None) -> Scene:
     """Look back once for everything that one question needs."""
-    pace = Pace()
+    pace = pace or Pace()
     return Scene(around, await look_back(around.entries, pace), pace)
 
 

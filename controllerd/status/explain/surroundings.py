@@ -5,6 +5,7 @@ from typing import Final
 
 from controllerd.recent import Entry
 from controllerd.snapshot import Role
+from controllerd.status.explain.foreign import for_whoever_leads
 from controllerd.status.explain.scene import OK, WARNING, Scene, Verdict, cause
 from controllerd.status.explain.words import count, span
 from controllerd.status.schema.why import Cause
@@ -17,7 +18,8 @@ _BEGINNINGS: Final = frozenset({"suspended", "lost", "closed"})
 
 
 def judge_surroundings(scene: Scene, verdict: Verdict) -> None:
-    """Put what holds everything up before the rest: nothing else can be helped before."""
+    """Put what holds everything up before the rest: nothing else can be helped before; and say whom to ask for that."""
+    verdict.next[:] = for_whoever_leads(scene, verdict.next)
     held_up = list(_held_up(scene))
     if not held_up:
         return
@@ -36,7 +38,8 @@ def _held_up(scene: Scene) -> Iterator[Cause]:
         text = f"the ZooKeeper session of this instance is {state}{when}: it decides nothing, and sees no change"
         yield cause(f"zookeeper-{told}", text, since=since)
     if scene.snapshot.role in _NOT_LEADING:
-        yield _not_leading(scene)
+        if scene.snapshot.holder is not None or state == "connected":  # who leads cannot be seen without a session
+            yield _not_leading(scene)
     elif scene.is_watching and scene.snapshot.holder is None:
         yield cause("no-controller", "nobody holds /controller: no leader is elected, and nothing is decided")
     yield from _stuck(scene)
@@ -79,7 +82,7 @@ def _cures(scene: Scene, held_up: list[Cause]) -> Iterator[str]:
     codes = {each.code for each in held_up}
     if codes & {"zookeeper-suspended", "zookeeper-lost"}:
         yield "see that this host reaches ZooKeeper:"
-        yield "controllerctl doctor"
+        yield "controllerctl doctor --zk HOSTS"
     if codes & {"queue-stuck", "queue-behind"}:
         yield "controllerctl get queue"
     if "queue-stuck" in codes:

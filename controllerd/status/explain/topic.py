@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
-from controllerd.pace import sliced
+from controllerd.pace import Pace, sliced
 from controllerd.snapshot import PartitionView, TopicView
 from controllerd.status.explain import conditions
 from controllerd.status.explain.circumstances import Circumstances
-from controllerd.status.explain.conditions import SEVERITIES, Rules, condition_of, rules_of
+from controllerd.status.explain.conditions import SEVERITIES, condition_of, rules_of
 from controllerd.status.explain.deleting import judge_deletion
 from controllerd.status.explain.facts import unclean_of
 from controllerd.status.explain.missing import because_quarantined, judge_missing
@@ -53,43 +53,42 @@ class Kind(NamedTuple):
 Kinds = dict[Kind, list[PartitionView]]
 
 
-async def explain_topic(around: Circumstances, name: str) -> Why:
+async def explain_topic(around: Circumstances, name: str, pace: Pace | None = None) -> Why:
     """The answer for one topic, whether it exists or not. Gives the event loop its turns."""
-    scene = await set_scene(around)
+    scene = await set_scene(around, pace)
     topic = scene.snapshot.topics.get(name)
     if topic is None:
         verdict = await judge_missing(scene, name)
         judge_surroundings(scene, verdict)
         return answer(name, verdict, [])
-    kinds = await _sort(scene, topic)
+    kinds, factors = await _sort(scene, topic)
     verdict = await _judge(scene, topic, kinds)
     judge_surroundings(scene, verdict)
-    return answer(name, verdict, _facts(around, topic, await _factors(scene, topic)), _others(topic, kinds))
+    return answer(name, verdict, _facts(around, topic, factors), _others(topic, kinds))
 
 
-async def _sort(scene: Scene, topic: TopicView) -> Kinds:
-    """The partitions by kind, the worst condition first, and of that the most frequent kind."""
+async def _sort(scene: Scene, topic: TopicView) -> tuple[Kinds, set[int]]:
+    """The partitions by kind, the worst condition first, and of that the most frequent kind; and how many replicas."""
     rules = rules_of(topic, scene.around.min_isr(topic.name), scene.snapshot.quarantine)
     found: Kinds = {}
+    factors: set[int] = set()
     alike: dict[object, list[PartitionView]] = {}  # very many partitions are few different ones
+    quarantined, online = rules.quarantined, PartitionState.ONLINE
     for part in sliced(topic.partitions, _AT_ONCE):
         for view in part:
-            facts = _facts_of(view, rules)
+            number, state, assignment, leadership, offline, _ = view
+            if leadership is None or number in quarantined:
+                facts: object = number
+            else:  # partitions that are equal in this are of one kind
+                facts = assignment, leadership[0], leadership[2], offline, state is online or state.value
             views = alike.get(facts)
             if views is None:
+                factors.add(len(assignment.origin))
                 views = alike[facts] = found.setdefault(_kind(view, condition_of(view, rules)), [])
             views.append(view)
         await scene.pace.breathe()
     ranked = sorted(found, key=lambda kind: (_BY_RANK[kind.condition], -len(found[kind]), kind.missing, kind.offline))
-    return {kind: found[kind] for kind in ranked}
-
-
-def _facts_of(view: PartitionView, rules: Rules) -> object:
-    """Partitions that are equal in this are of one kind."""
-    number, state, assignment, leadership, offline, _ = view
-    if leadership is None or number in rules.quarantined:
-        return number
-    return assignment, leadership[0], leadership[2], offline, state is PartitionState.ONLINE or state.value
+    return {kind: found[kind] for kind in ranked}, factors
 
 
 def _kind(view: PartitionView, condition: str) -> Kind:
@@ -146,15 +145,6 @@ def _headline(topic: TopicView, kinds: Kinds) -> str:
         return f"{topic.name} is healthy ({count(number, 'partition')})"
     is_grave = any(SEVERITIES[condition] != OK for condition in counts)
     return f"{topic.name} is {'NOT HEALTHY' if is_grave else 'served'}: {bad} of {count(number, 'partition')},"
-
-
-async def _factors(scene: Scene, topic: TopicView) -> set[int]:
-    """How many replicas its partitions have."""
-    factors: set[int] = set()
-    for part in sliced(topic.partitions, _AT_ONCE):
-        factors.update(len(assignment.origin) for assignment in {view.assignment for view in part})
-        await scene.pace.breathe()
-    return factors
 
 
 def _facts(around: Circumstances, topic: TopicView, factors: set[int]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from controllerd.zk.access import SetData
 from events.elections import UncleanLeaderElectionEnable
-from tests.fakes.world import NODE_ID
+from tests.fakes.reassigning import reassign
+from tests.fakes.world import NODE_ID, tp
 from tests.scenarios.acts import configure, write_config
 from tests.status.explain.seeding import NO_OVERRIDES, Seeded, codes, text
 
@@ -50,6 +51,52 @@ async def test_where_the_configuration_is_not_known_the_election_that_failed_tel
 
     assert codes(why) == ["broker-gone", "unclean-off"]
     assert "unclean election: not known here" in why.facts[0]
+
+
+async def test_a_replica_that_is_only_being_added_is_no_way_out() -> None:
+    """An unclean election takes the first that lives: here one that may have next to nothing, before one that lags."""
+    seeded = await Seeded(3, 5, 6).start([5, 3])
+    await reassign(seeded.world, {tp("payments"): (5, 6)})
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
+
+    assert codes(why) == ["broker-gone", "unclean-off-cluster", "replica-being-added"]
+    assert why.causes[2].sentence == "6 is being added and may have next to nothing, but would be elected before 3"
+    assert why.next == [
+        "bring broker 5 back, or accept data loss, after the reassignment was given up:",
+        "controllerctl reassign cancel payments-0",
+        "controllerctl elect unclean --topic payments --partition 0",
+    ]
+
+
+async def test_where_only_a_replica_lives_that_is_being_added_that_is_said() -> None:
+    seeded = await Seeded(3, 5, 6).start([5, 3])
+    await reassign(seeded.world, {tp("payments"): (5, 6)})
+    await seeded.isr(5)
+    await seeded.kill(3, 5)
+
+    why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
+
+    assert why.causes[-1].sentence == "6 is being added and may have next to nothing, and is the only one alive"
+    assert why.next == [
+        "bring broker 5 back, or accept data loss:",
+        "controllerctl elect unclean --topic payments --partition 0",
+    ]
+
+
+async def test_an_empty_disk_in_place_of_the_failed_one_is_warned_of() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.fail_dir(5)
+
+    why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
+
+    assert why.next[0] == (
+        "bring broker 5 back (repair its log directory and restart it; with an empty one every record is lost), "
+        "or accept data loss:"
+    )
 
 
 async def test_all_replicas_are_dead() -> None:
@@ -165,7 +212,8 @@ async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> Non
     why = await seeded.why()
 
     assert (why.condition, codes(why)) == ("offline", ["log-dir-failed"])
-    assert why.next == ["bring broker 5 back (repair its log directory and restart it): nobody else has a copy"]
+    repair = "repair its log directory and restart it; with an empty one every record is lost"
+    assert why.next == [f"bring broker 5 back ({repair}): nobody else has a copy"]
 
 
 async def test_it_is_said_since_when_it_lasts_whatever_was_tried_since() -> None:

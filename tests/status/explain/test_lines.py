@@ -21,6 +21,13 @@ def answer(**given: object) -> Why:
     return Why(**(parts | given))  # type: ignore[arg-type]
 
 
+def test_what_somebody_called_a_topic_steers_no_terminal() -> None:
+    assert lines(answer(headline="a\x1b[2J does not exist", facts=["b\nnext: c"])) == [
+        r"a\x1b[2J does not exist",
+        r"  b\nnext: c",
+    ]
+
+
 def test_each_part_has_its_place() -> None:
     why = answer(
         causes=[Cause(code="broker-gone", sentence="broker 5 left")],

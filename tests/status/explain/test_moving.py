@@ -74,4 +74,4 @@ async def test_without_a_leader_the_reassignment_is_not_the_matter() -> None:
 
     why = await seeded.why()
 
-    assert (why.condition, codes(why)) == ("offline", ["broker-gone", "unclean-off"])
+    assert (why.condition, codes(why)) == ("offline", ["broker-gone", "unclean-off", "replica-being-added"])

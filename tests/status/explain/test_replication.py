@@ -48,6 +48,21 @@ async def test_fewer_are_in_sync_than_writes_need() -> None:
     assert "min.insync.replicas 2" in why.facts[0]
 
 
+async def test_all_replicas_are_in_sync_and_fewer_than_writes_need() -> None:
+    why = await (await three()).why(configs={"payments": {"min.insync.replicas": "4"}})
+
+    assert (why.condition, codes(why)) == ("under-min-isr", ["min-isr-above-replicas"])
+    assert (
+        why.causes[0].sentence
+        == "all its replicas are in sync, and yet too few: 3 where min.insync.replicas asks for 4"
+    )
+    assert why.next == [
+        "give the topic more replicas:",
+        "controllerctl reassign plan --topics payments --rf 4 -f plan.json",
+        "or lower its min.insync.replicas with kafka-configs.sh",
+    ]
+
+
 async def test_a_dead_broker_is_missing() -> None:
     seeded = await three()
     await seeded.kill(6)

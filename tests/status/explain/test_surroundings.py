@@ -28,7 +28,7 @@ async def test_the_session_is_suspended() -> None:
     assert why.causes[0].sentence == (
         "the ZooKeeper session of this instance is suspended since 10:00:00Z: it decides nothing, and sees no change"
     )
-    assert why.next == ["see that this host reaches ZooKeeper:", "controllerctl doctor"]
+    assert why.next == ["see that this host reaches ZooKeeper:", "controllerctl doctor --zk HOSTS"]
 
 
 async def test_the_session_is_lost_since_it_was_first_suspended() -> None:
@@ -41,6 +41,13 @@ async def test_the_session_is_lost_since_it_was_first_suspended() -> None:
 
     assert codes(why) == ["zookeeper-lost"]
     assert why.causes[0].since == "2023-11-15T10:00:00.000Z"
+
+
+async def test_without_a_session_it_is_not_said_that_nobody_leads() -> None:
+    snapshot = ClusterSnapshot(NODE_ID, role=Role.STANDBY)
+    around = Circumstances(snapshot=snapshot, now_ms=0, session=SessionView("lost", 7, 1))
+
+    assert codes(await explain_partition(around, tp("payments"))) == ["zookeeper-lost"]
 
 
 async def test_a_session_that_came_back_is_forgotten() -> None:

@@ -2,23 +2,25 @@
 
 from controllerd.core.model import Features
 from controllerd.observer.mirror import Mirror
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.recent import Entry
+from controllerd.snapshot import ClusterSnapshot, Holder, Role
 from controllerd.status.explain.circumstances import Circumstances
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.topic import explain_topic
 from controllerd.status.schema.why import Why
 from controllerd.zk.pictures import take_picture
+from replay.records import SessionRecord
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import tp
 from tests.status.explain.seeding import Seeded, codes
 
 
-async def seen(seeded: Seeded) -> Circumstances:
+async def seen(seeded: Seeded, entries: tuple[Entry, ...] = ()) -> Circumstances:
     """The cluster as somebody sees it who only reads ZooKeeper."""
     snapshot = ClusterSnapshot(-1)
     await Mirror(Features(), snapshot).show(await take_picture(seeded.world.zk))
     snapshot.role = Role.OBSERVER
-    return Circumstances(snapshot=snapshot, now_ms=seeded.clock.now_ms())
+    return Circumstances(snapshot=snapshot, now_ms=seeded.clock.now_ms(), entries=entries)
 
 
 async def why(seeded: Seeded) -> Why:
@@ -35,6 +37,61 @@ async def test_the_only_one_in_sync_is_dead() -> None:
     assert (found.condition, codes(found)) == ("offline", ["broker-gone", "unclean-off"])
     assert found.headline == "payments-0 is OFFLINE"
     assert found.causes[0].sentence == "broker 5 is not in /brokers/ids"
+
+
+async def test_when_a_broker_went_is_not_guessed_from_the_time_of_the_first_look() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    seeded.recent.record(SessionRecord("established", 7, 1))
+    first_look = tuple(seeded.recent.newest_first())[:1]
+    await seeded.kill(3)
+
+    found = await explain_partition(await seen(seeded, first_look), tp("payments"))
+
+    assert found.causes[-1].sentence == "broker 3 is not in /brokers/ids"
+
+
+async def test_what_helps_is_said_in_the_words_of_the_controller_that_leads() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.kill(5)
+    await seeded.bring_back(5)
+    await seeded.isr(3, 5)
+    around = await seen(seeded)
+    around.snapshot.holder = Holder(3, None, 0)
+
+    found = await explain_partition(around, tp("payments"))
+
+    options = "--bootstrap-server 127.0.0.1:9003 --election-type preferred --topic payments --partition 0"
+    assert found.next == [f"kafka-leader-election.sh {options}"]
+
+
+async def test_a_built_in_controller_cannot_be_told_that_a_broker_never_returns() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.kill(3)
+    seeded.world.tree.put("/admin/delete_topics/payments", b"")
+    await seeded.disks.settle()
+    around = await seen(seeded)
+    around.snapshot.holder = Holder(5, None, 0)
+
+    found = await explain_topic(around, "payments")
+
+    at = found.next.index("or, if it never returns:")
+    assert found.next[at + 1] == "start a broker with the id 3 on an empty disk"
+
+
+async def test_a_reassignment_is_given_up_with_kafkas_own_tool() -> None:
+    seeded = await Seeded(3, 5, 6).start([5, 3])
+    await reassign(seeded.world, {tp("payments"): (5, 6)})
+    seeded.world.die(6)
+    await seeded.disks.settle()
+    around = await seen(seeded)
+    around.snapshot.holder = Holder(5, None, 0)
+
+    found = await explain_partition(around, tp("payments"))
+
+    assert found.next[-1] == (
+        "kafka-reassign-partitions.sh --bootstrap-server 127.0.0.1:9003 --cancel --reassignment-json-file FILE "
+        "(a file that names payments-0)"
+    )
 
 
 async def test_a_failed_log_directory_does_not_show() -> None:
