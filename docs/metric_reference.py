@@ -16,6 +16,7 @@ from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.api import MetricsApi
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.metrics.picture import Figures
+from controllerd.status.reads.context import Reading
 from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
 from events.queue import EventQueue
 from replay.records import Record
@@ -26,6 +27,7 @@ END: Final = "<!-- /generated -->"
 LABELS: Final = {
     "controllerd_event_seconds": ("event",),
     "controllerd_event_failures": ("event",),
+    "controllerd_observed_partitions": ("ruling",),
     "controllerd_zk_request_seconds": ("op",),
     "controllerd_request_bytes": ("api", "broker_id"),
     "controllerd_request_seconds": ("api",),
@@ -63,7 +65,7 @@ def families() -> list[Metric]:
         recent=Recent(_NoLog(), clock),
         meters=Meters(),
     )
-    return list(MetricsApi(sources, MetricsConfig(dialects=get_args(Dialect))).families(Figures()))
+    return list(MetricsApi(Reading(sources), MetricsConfig(dialects=get_args(Dialect))).families(Figures()))
 
 
 def generated() -> str:

@@ -8,9 +8,12 @@ from types import ModuleType
 
 import pytest
 
+from cli.app import main as controllerctl
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, DASHBOARDS = ROOT / "docs", ROOT / "dashboards"
 NAME = re.compile(r"\b(?:controllerd|kafka_controller)_[a-z0-9_]+")
+COMMAND = re.compile(r"controllerctl ([a-z]+)(?: ([A-Z/-]+))?")
 RUNBOOK = re.compile(r"docs/([a-z]+\.md)#([a-z-]+)")
 
 
@@ -42,6 +45,26 @@ def test_only_metrics_that_there_are_are_asked_for(page: ModuleType, file: str) 
 
     assert len(asked) > 10
     assert asked - served(page) == set()
+
+
+@pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])
+def test_the_commands_that_they_advise_are_those_of_controllerctl(file: str) -> None:
+    advised = set(COMMAND.findall((DASHBOARDS / file).read_text("utf-8")))
+
+    assert advised
+    assert {subject for verb, subject in advised if verb == "why"} <= {"TOPIC-PARTITION"}
+    for verb, _ in sorted(advised):
+        with pytest.raises(SystemExit) as ended:
+            controllerctl([verb, "--help"])
+        assert ended.value.code == 0, verb
+
+
+def test_where_a_broker_leads_beside_an_observer_nobody_is_called_out_of_bed() -> None:
+    """Prometheus would count the zeros of instances that do not lead, and the broker is often scraped elsewhere."""
+    rules = (DASHBOARDS / "alerts.yml").read_text("utf-8")
+    nobody_leads = rules.partition("ControllerdNobodyLeads")[2].partition("- alert:")[0]
+
+    assert "unless on (env) max by (env) (controllerd_foreign_controller_seconds) > 0" in nobody_leads
 
 
 def test_panels_do_not_overlap_and_have_titles() -> None:

@@ -34,6 +34,7 @@ RANK: Final[web.RequestKey[Rank]] = web.RequestKey("rank", Rank)
 _ASK: Final = {"WWW-Authenticate": 'Bearer realm="controllerd", Basic realm="controllerd", charset="UTF-8"'}
 _NEEDED: Final = {Access.OPEN: Rank.NONE, Access.READ: Rank.READ, Access.ADMIN: Rank.ADMIN}
 _LOG_EVERY_S: Final = 10.0
+_CLOSING: Final = {"Connection": "close"}
 _JSON: Final = '{"reason": "why, for the audit log"}'
 
 
@@ -47,7 +48,7 @@ class Gate:
         """How often access was refused, by code."""
         self._door = door
         self._is_local = is_local
-        self._names = names | {"localhost"}
+        self._names = {name.lower() for name in names} | {"localhost"}
         self._logged_at = -_LOG_EVERY_S
         self._unlogged = 0
 
@@ -62,7 +63,16 @@ class Gate:
             peer = str(_peer(request))
             goes_on = route.is_stream and "text/event-stream" in request.headers.get("Accept", "")
             with self._door.streaming(peer) if goes_on else nullcontext():
-                return await handler(request)
+                return await self._served(request, handler)
+
+    async def _served(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Pages that are open to everybody, and show more to some, judge tokens themselves: those count as well."""
+        try:
+            return await handler(request)
+        except Refused as refused:
+            if refused.problem.status == HTTPStatus.UNAUTHORIZED:
+                self._count(refused, request)
+            raise
 
     def _let_through(self, request: web.Request) -> Route | None:
         try:
@@ -77,11 +87,12 @@ class Gate:
         return route
 
     def _check_name(self, request: web.Request) -> None:
-        """Whoever sends no name is no browser."""
+        """Whoever sends no name is no browser, nor is who came through the unix socket."""
         names = request.headers.getall("Host", [])
         if len(names) > 1:
             raise Refused(HTTPStatus.BAD_REQUEST, "two_hosts", "the request has more than one Host header")
-        if self._is_local and names and not self._is_ours(names[0]):
+        can_be_browser = self._is_local and names and not _peer(request).is_local_user
+        if can_be_browser and not self._is_ours(names[0]):
             detail = f"the request is addressed to {names[0]!r}, which is not us"
             raise Refused(HTTPStatus.FORBIDDEN, "foreign_host", detail, "address this server by its IP address")
 
@@ -130,15 +141,18 @@ class Gate:
         """The body is read here, within its time and size; handlers find it there."""
         if not request.can_read_body:
             return request
-        request = request.clone(client_max_size=route.body_limit)
-        seconds = self._door.limits.body_s
+        limit, seconds = route.body_limit, self._door.limits.body_s
+        if (request.content_length or 0) > limit:
+            raise _too_long(limit)
+        request = request.clone(client_max_size=limit)
         try:
             async with asyncio.timeout(seconds):
                 await request.read()
         except TimeoutError as error:
             detail = f"the body did not come within {seconds:g} s"
-            closing = {"Connection": "close"}
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "slow_body", detail, "repeat", headers=closing) from error
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "slow_body", detail, "repeat", headers=_CLOSING) from error
+        except web.HTTPRequestEntityTooLarge as error:
+            raise _too_long(limit) from error
         except web.RequestPayloadError as error:
             raise Refused(
                 HTTPStatus.BAD_REQUEST, "bad_body", "the body breaks off, or is not as its head says"
@@ -164,6 +178,11 @@ class Gate:
         what = {"code": refused.problem.code, "method": request.method, "path": request.path[:200]}
         log.warning("access refused", peer=str(_peer(request)), unlogged_before=self._unlogged, **what)
         self._logged_at, self._unlogged = now, 0
+
+
+def _too_long(limit: int) -> Refused:
+    detail, status = f"no more than {limit} bytes are read of a body here", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Refused(status, "request_entity_too_large", detail, "ask for less at once", headers=_CLOSING)
 
 
 def _check_origin(request: web.Request) -> None:

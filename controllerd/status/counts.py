@@ -19,18 +19,21 @@ class Counts(NamedTuple):
     waiting: int = 0
     offline: int = 0
     reassigning: int = 0
+    led: int = 0
+    """Those that have, or had, a leader."""
     replication_factor: int = 0
     """The largest of them."""
 
 
 def count(partitions: Iterable[PartitionView]) -> Counts:
     """The counts of some partitions."""
-    number = under_replicated = non_preferred = waiting = offline = reassigning = factor = 0
+    number = under_replicated = non_preferred = waiting = offline = reassigning = led = factor = 0
     new, lost = PartitionState.NEW, PartitionState.OFFLINE
     for partition in partitions:  # one plain loop: right after a failover it runs over every partition
         _, state, (replicas, adding, removing), leadership, _, _ = partition
         number += 1
         if leadership is not None:  # as ``is_under_replicated`` and ``is_non_preferred`` say, without the calls
+            led += 1
             under_replicated += len(leadership[2]) < len(replicas) - len(adding)
             non_preferred += leadership[0] not in replicas[:1] and is_imbalanced(partition)
         waiting += state is new
@@ -38,7 +41,7 @@ def count(partitions: Iterable[PartitionView]) -> Counts:
         if adding or removing:
             reassigning += 1
         factor = max(factor, len(replicas))
-    return Counts(number, under_replicated, non_preferred, waiting, offline, reassigning, factor)
+    return Counts(number, under_replicated, non_preferred, waiting, offline, reassigning, led, factor)
 
 
 def add(counts: Iterable[Counts]) -> Counts:

@@ -24,7 +24,8 @@ class DocumentationApi:
         """``routes``: everything that is served; asked when somebody wants to know."""
         self._routes = routes
         self._document: Document | None = None
-        self._page: str | None = None
+        self._encoded = b""
+        self._page = ""
 
     def routes(self) -> list[Route]:
         """``/openapi.json`` and ``/docs``."""
@@ -45,24 +46,23 @@ class DocumentationApi:
             ),
         ]
 
-    @property
-    def document(self) -> Document:
-        """Made once."""
-        if self._document is None:
-            self._document = Document(self._routes(), daemon_version())
-        return self._document
-
     async def openapi(self, _request: web.Request) -> web.Response:
         """OpenAPI 3.1."""
-        return web.Response(body=self.document.encoded, content_type=JSON)
+        self._encoded = self._encoded or await asyncio.to_thread(lambda: self._described().encoded)
+        return web.Response(body=self._encoded, content_type=JSON)
 
     async def docs(self, _request: web.Request) -> web.Response:
         """One page without scripts."""
-        if self._page is None:  # away from the loop: compiling a template and filling it takes tens of milliseconds
-            self._page = await asyncio.to_thread(_rendered, self.document)
+        self._page = self._page or await asyncio.to_thread(lambda: _rendered(self._described()))
         response = web.Response(text=self._page, content_type=_HTML)
         response.headers["Content-Security-Policy"] = _POLICY
         return response
+
+    def _described(self) -> Document:
+        """Made once, away from the loop: that, and compiling and filling a template, takes tens of milliseconds."""
+        if self._document is None:
+            self._document = Document(self._routes(), daemon_version())
+        return self._document
 
 
 def _rendered(document: Document) -> str:

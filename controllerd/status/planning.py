@@ -96,7 +96,9 @@ class Planner:
         before = view.assignment.replicas
         after = self._after(before, view)
         if after is None:
-            self._impossible.append(f"{name} cannot be moved: its {len(before)} replicas do not fit on {self._allowed}")
+            why = f"its {len(before)} replicas do not fit on {self._allowed}"
+            none = "no broker that may take its replicas lives"
+            self._impossible.append(f"{name} cannot be moved: {why if self._allowed else none}")
         elif after != before:
             self._moves.append(
                 PlannedMove(

@@ -46,7 +46,7 @@ class _Meaning(NamedTuple):
     kafka_error: str | None = None
 
 
-_ASK_STATUS: Final = "ask GET /v1/status who holds the role"
+_ASK_STATUS: Final = "controllerctl status, or GET /v1/status, says who holds the role"
 _MEANINGS: Final[tuple[tuple[type[ControllerdError], _Meaning], ...]] = (
     (NotController, _Meaning(HTTPStatus.CONFLICT, "not_controller", _ASK_STATUS, "NOT_CONTROLLER")),
     (ControllerMoved, _Meaning(HTTPStatus.CONFLICT, "fenced", _ASK_STATUS, "NOT_CONTROLLER")),
@@ -84,9 +84,15 @@ async def describe_problems(request: web.Request, handler: Handler) -> web.Strea
 
 
 def respond(problem: Problem, headers: Mapping[str, str] = MappingProxyType({})) -> web.Response:
-    """The problem as an answer."""
+    """The problem as an answer. What a client sent may be quoted in it, and need not be text."""
+    problem = msgspec.structs.replace(problem, detail=as_text(problem.detail))
     headers = {**headers, "Content-Type": "application/problem+json"}
     return web.Response(status=problem.status, body=msgspec.json.encode(problem), headers=headers)
+
+
+def as_text(sent: str) -> str:
+    """What a header held, with escapes for the bytes that are no UTF-8: they can be read, but not written."""
+    return sent.encode(errors="backslashreplace").decode()
 
 
 def _respond_like(refused: web.HTTPException, request: web.Request) -> web.Response:

@@ -4,9 +4,9 @@ Fields are annotated with ``msgspec.Meta(description=...)``. A parameter that is
 sense is refused with the names of those that there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from aiohttp import web
@@ -88,7 +88,20 @@ def _refuse_senseless(name: str, value: str, known: Mapping[str, Parameter]) -> 
     try:
         msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _bad(f"{name}={value[:100]}: {error}", list(known)) from error
+        detail, choices = f"{name}={value[:100]}: {error}", list(_choices(kind))
+        if choices:
+            hint = f"{name} is one of {', '.join(choices)}"
+            raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", detail, hint) from error
+        raise _bad(detail, list(known)) from error
+
+
+def _choices(kind: object) -> Iterator[str]:
+    """The words that a parameter may be, where it is one of a few."""
+    if get_origin(kind) is Literal:
+        yield from get_args(kind)
+    else:
+        for part in get_args(kind):
+            yield from _choices(part)
 
 
 def _bad(detail: str, known: Sequence[str]) -> Refused:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from controllerd.core.model import NO_LEADER
+from controllerd.core.visible import visible
 from replay import observation, records
 from replay.records import Record
 
@@ -14,12 +16,7 @@ TOPICS_SHOWN: Final = 20
 
 def topics_of(record: Record) -> list[str]:
     """The topics that a record names, in order, each once; at most ``TOPICS_SHOWN``."""
-    named: dict[str, None] = {}
-    for topic in names_of(record):
-        named.setdefault(topic)
-        if len(named) == TOPICS_SHOWN:
-            break
-    return list(named)
+    return list(islice(dict.fromkeys(names_of(record)), TOPICS_SHOWN))
 
 
 def names_of(record: Record) -> Sequence[str]:
@@ -40,8 +37,8 @@ def _rows(record: Record, one: str = "partition") -> str:
     partitions: Sequence[int] = getattr(record, "partitions", ())
     if len(partitions) == 1:
         return f"{topics[0]}-{partitions[0]}"
-    different = topics_of(record)
-    whose = different[0] if len(different) == 1 else f"{len(set(topics))} topics"
+    different = set(topics)
+    whose = topics[0] if len(different) == 1 else f"{len(different)} topics"
     return f"{len(partitions)} {one}s of {whose}" if partitions else f"no {one}s"
 
 
@@ -92,14 +89,23 @@ def _leadership(record: records.LeadershipRecord) -> str:
     if len(record.leaders) == 1:
         led = "nobody leads" if record.leaders[0] == NO_LEADER else f"broker {record.leaders[0]} leads"
         return f"{led} {_rows(record)}, isr {record.isrs[0]}, leader epoch {record.leader_epochs[0]}"
-    lost = sum(leader == NO_LEADER for leader in record.leaders)
+    lost = record.leaders.count(NO_LEADER)
     return f"leadership of {_rows(record)}" + (f", {lost} without leader" if lost else "")
 
 
 def _states(record: records.PartitionStateRecord | records.ReplicaStateRecord) -> str:
     what = "replica" if isinstance(record, records.ReplicaStateRecord) else "partition"
-    moves = [f"{before} to {after}" for before, after in zip(record.before, record.after, strict=True)]
-    return f"{_rows(record, what)}: {_counted(moves)}"
+    moves = _moves(record.before, record.after)
+    told = ", ".join(f"{number} {before} to {after}" for (before, after), number in moves)
+    return f"{_rows(record, what)}: {told}"
+
+
+def _moves(before: Sequence[str], after: Sequence[str]) -> list[tuple[tuple[str, str], int]]:
+    """From what to what most of them went, and how many; mostly all did the same, which is quickly seen."""
+    rows = len(before)
+    if rows and before.count(before[0]) == after.count(after[0]) == rows:
+        return [((before[0], after[0]), rows)]
+    return Counter(zip(before, after, strict=True)).most_common(_NAMED)
 
 
 def _refused(record: records.RefusedRecord) -> str:
@@ -198,6 +204,6 @@ _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
 
 
 def summary_of(record: Record) -> str:
-    """The sentence; for a kind that has none of its own, its name."""
+    """The sentence, on one line; for a kind that has none of its own, its name."""
     sentence = _SENTENCES.get(type(record))
-    return sentence(record) if sentence is not None else record.kind.replace("_", " ")
+    return visible(sentence(record)) if sentence is not None else record.kind.replace("_", " ")

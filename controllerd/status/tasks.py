@@ -109,7 +109,7 @@ class Operation(ABC):
 class LiveTask:
     """One operation and how far it has come."""
 
-    def __init__(self, operation: Operation, by: Requester, reason: str, began_ms: int) -> None:
+    def __init__(self, operation: Operation, by: Requester, reason: str, now_ms: Callable[[], int]) -> None:
         self.id: Final = uuid4().hex[:16]
         self.verb: Final = operation.verb
         self.operation: Operation | None = operation
@@ -117,7 +117,8 @@ class LiveTask:
         self.result: msgspec.Struct | None = None
         self.by: Final = by
         self.reason: Final = reason
-        self.began_ms: Final = began_ms
+        self._now_ms = now_ms
+        self.began_ms: Final = now_ms()
         self.ended_ms: int | None = None
         self.state = "running"
         self.items = Items()
@@ -126,6 +127,8 @@ class LiveTask:
         self.over: Final = asyncio.Event()
         """Set at its end."""
         self._message = ""
+        self._ended_before = 0
+        """Items that had ended when it began: they say nothing of its speed."""
         self._total = 0
         self._percent: float | None = None
 
@@ -148,6 +151,7 @@ class LiveTask:
             else:
                 self.items.put(item)
             await pace.breathe()
+        self._ended_before = self.items.count(*_ENDED)
 
     def end(self, now_ms: int, message: str = "", *, state: str | None = None) -> None:
         """It is over; only what is shown is kept."""
@@ -161,6 +165,14 @@ class LiveTask:
     def _let_go(self) -> None:
         self.result = None if self.operation is None else self.operation.result
         self.operation = None
+
+    @property
+    def _eta_s(self) -> float | None:
+        """At the speed so far; None before anything ended."""
+        ended = self.items.count(*_ENDED)
+        since = ended - self._ended_before
+        left = len(self.items) - ended
+        return round((self._now_ms() - self.began_ms) / 1000 * left / since, 1) if since > 0 else None
 
     def drop_items(self) -> None:
         """Keep the outcome, but not what became of each item."""
@@ -184,7 +196,7 @@ class LiveTask:
             began_ms=self.began_ms,
             ended=None if self.ended_ms is None else iso(self.ended_ms),
             percent=self._percent if has_ended else self.items.percent,
-            eta_seconds=None,
+            eta_seconds=self._eta_s if self.state == "running" else None,
             message=self._message or str(self.items),
             items=self.items.first(limit),
             items_total=self._total if has_ended else len(self.items),
@@ -203,7 +215,7 @@ class TaskBook:
 
     def new(self, operation: Operation, by: Requester, reason: str) -> LiveTask:
         """A task that is neither begun nor kept yet."""
-        return LiveTask(operation, by, reason, self._now_ms())
+        return LiveTask(operation, by, reason, self._now_ms)
 
     async def begin(self, task: LiveTask, operation: Operation, items: list[TaskItem]) -> None:
         """Carry it out. :raises Refused: too much is under way already."""

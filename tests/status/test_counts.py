@@ -18,7 +18,7 @@ async def test_all_topics_are_added_up() -> None:
 
     counts = await PartitionCounter().count(controller.snapshot)
 
-    assert counts == Counts(partitions=4, under_replicated=2, non_preferred=2, offline=1, replication_factor=3)
+    assert counts == Counts(partitions=4, under_replicated=2, non_preferred=2, offline=1, led=4, replication_factor=3)
 
 
 async def test_a_changed_topic_changes_the_counts() -> None:
@@ -54,7 +54,7 @@ def test_replicas_that_are_being_added_do_not_make_a_partition_under_replicated(
 
 
 def test_a_partition_that_moves_is_counted_as_such() -> None:
-    assert count([moving()]) == Counts(partitions=1, reassigning=1, replication_factor=3)
+    assert count([moving()]) == Counts(partitions=1, reassigning=1, led=1, replication_factor=3)
 
 
 async def test_a_partition_without_a_state_is_waiting_and_nothing_else() -> None:

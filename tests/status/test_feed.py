@@ -189,7 +189,10 @@ async def test_whoever_comes_back_misses_nothing(feed: Feed, controller: FakeCon
     assert ids == [f"{controller.recent.boot}.2", f"{controller.recent.boot}.3"]
 
 
-@pytest.mark.parametrize("last_id", ["0123456789ab.1", "nonsense", "{boot}.99", "{boot}.x"])
+LAST_IDS = ("0123456789ab.1", "nonsense", "{boot}.99", "{boot}.x", "{boot}.٣", "{boot}." + "9" * 5_000)
+
+
+@pytest.mark.parametrize("last_id", LAST_IDS)
 async def test_an_id_of_another_run_is_a_gap(feed: Feed, controller: FakeController, last_id: str) -> None:
     controller.recent.record(alarm(1))
 
@@ -200,6 +203,17 @@ async def test_an_id_of_another_run_is_a_gap(feed: Feed, controller: FakeControl
     gap = msgspec.json.decode(told.data, type=Gap)
     assert (told.event, gap.status, gap.next_id) == ("gap", 409, f"{controller.recent.boot}.1")
     assert following.id == gap.next_id
+
+
+async def test_an_id_that_is_no_text_is_a_gap(feed: Feed) -> None:
+    address = feed.server.make_url("/")
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    head = b"GET /v1/events HTTP/1.0\r\nAccept: text/event-stream\r\nLast-Event-ID: \xff\r\n\r\n"
+    writer.write(head)
+
+    assert b"event: gap" in await reader.readuntil(b"event: gap")
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_whoever_was_away_for_too_long_is_told_of_the_gap(controller: FakeController) -> None:

@@ -122,6 +122,12 @@ def test_what_has_no_room_is_named_and_left_alone() -> None:
     assert "t-0 cannot be moved: its 2 replicas do not fit on [2]" in found.notes
 
 
+def test_where_nobody_is_left_to_take_it_that_is_said() -> None:
+    found = plan(ReassignmentWish(from_brokers=[1], to_brokers=[9]), NO_RACKS, topic("t", [1]))
+
+    assert "t-0 cannot be moved: no broker that may take its replicas lives" in found.notes
+
+
 def test_what_moves_or_is_deleted_already_is_left_alone() -> None:
     moving = ReplicaAssignment((BrokerId(1), BrokerId(2)), (BrokerId(2),), ())
     view = PartitionView(0, PartitionState.ONLINE, moving, None, ())

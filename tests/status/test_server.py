@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from controllerd.config.model import Address, HttpConfig
+from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.core.model import BrokerId
 from controllerd.errors import (
     CallFailed,
@@ -487,3 +487,21 @@ async def test_a_closed_server_can_be_closed_again_and_its_port_is_free(controll
 )
 def test_loopback_addresses_are_known(host: str, expected: bool) -> None:
     assert Address(host, 1).is_loopback is expected
+
+
+async def test_a_wrong_token_for_the_page_is_counted_like_any_other(
+    http: aiohttp.ClientSession, controller: FakeController
+) -> None:
+    config = msgspec.structs.replace(at(0), read_token=Secret("a-read-token-of-tests"))
+    server = StatusServer(controller.sources(), config)
+    url = f"http://127.0.0.1:{await server.start()}/"
+    try:
+        for token, status in {"": 200, "a-wrong-token": 401, "a-read-token-of-tests": 200}.items():
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with http.get(url, headers=headers) as response:
+                assert response.status == status
+        gate = server.entrance.gate
+        assert gate is not None
+        assert gate.refusals == {"unauthorized": 1}
+    finally:
+        await server.close()

@@ -52,7 +52,7 @@ SENTENCES = {
     "request": "LeaderAndIsr for 1 partitions queued for 1 brokers",
     "response": "broker 1 answered LeaderAndIsr after 2.5 ms, 1 partitions with errors",
     "admin": "User:alice asked for elections of t-0: done, 1 done",
-    "alarm": 'bad znode: quote " and newline \n and \u2028',
+    "alarm": 'bad znode: quote " and newline \\n and \\u2028',
     "observation": "broker died: 1 partitions compared, 1 equal",
     "gap": "2 records were lost: No space left on device",
 }
@@ -114,3 +114,9 @@ def test_topics_are_named_once_and_not_all_of_very_many() -> None:
 def test_only_records_about_partitions_count_some() -> None:
     assert partitions_of(states(["a", "b"])) == 2
     assert partitions_of(TopicsRecord(["a"], [None], [0])) == 0
+
+
+def test_whatever_a_client_sent_is_one_line_and_steers_no_terminal() -> None:
+    asked = QuarantineRecord("/brokers/topics/a\x1b]0;owned\x07\nall is well", None)
+
+    assert summary_of(asked) == r"/brokers/topics/a\x1b]0;owned\x07\nall is well is understood again"

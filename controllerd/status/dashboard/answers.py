@@ -23,11 +23,12 @@ from controllerd.status.schema.why import Why
 
 _FILTERS: Final = {
     "offline": PartitionQuery(offline=True),
+    "waiting": PartitionQuery(waiting=True),
     "under-replicated": PartitionQuery(under_replicated=True),
     "non-preferred": PartitionQuery(non_preferred=True),
     "reassigning": PartitionQuery(reassigning=True),
 }
-ListName = Literal["", "offline", "under-replicated", "non-preferred", "reassigning"]
+ListName = Literal["", "offline", "waiting", "under-replicated", "non-preferred", "reassigning"]
 PAGE: Final = 100
 _LEVELS: Final = {OK: Level.GOOD, CRITICAL: Level.BAD}
 _LONGEST_PARTITION: Final = 9
@@ -67,21 +68,25 @@ class Listing:
 
 
 def partition_named(text: str, snapshot: ClusterSnapshot) -> TopicPartition | None:
-    """The partition that is meant; None for a topic, also for one whose name looks like a partition's."""
+    """The partition that is meant, as on the command line; None for a topic: one of that name, or no such partition."""
     topic, dash, number = text.rpartition("-")
-    if text in snapshot.topics or not (dash and topic and number.isascii() and number.isdigit()):
+    if not (dash and topic and number.isascii() and number.isdigit() and len(number) <= _LONGEST_PARTITION):
         return None
-    return TopicPartition(topic, int(number)) if len(number) <= _LONGEST_PARTITION else None
+    tp = TopicPartition(topic, int(number))
+    return None if text in snapshot.topics and snapshot.partition(tp) is None else tp
 
 
 async def answer_why(reads: ReadApi, text: str) -> WhyAnswer:
     """Also of what does not exist: then that is the answer."""
+    pace = await reads.reading.pace()
     tp = partition_named(text, reads.reading.sources.snapshot())
     around = await reads.settings.around([tp.topic if tp is not None else text])
     if tp is not None:
-        why, transitions = await explain_partition(around, tp), await transitions_of_partition(around.entries, tp)
+        why = await explain_partition(around, tp, pace)
+        transitions = await transitions_of_partition(around.entries, tp, pace=pace)
     else:
-        why, transitions = await explain_topic(around, text), await transitions_of_topic(around.entries, text)
+        why = await explain_topic(around, text, pace)
+        transitions = await transitions_of_topic(around.entries, text, pace=pace)
     level = _LEVELS.get(why.severity, Level.WARN)
     return WhyAnswer(why=why, level=level, transitions=transitions[::-1], command=command("why", text))
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from aiohttp import web
 
-from controllerd.pace import Pace
 from controllerd.status.access import RANK
 from controllerd.status.dashboard.answers import PageQuery, answer_list, answer_why
 from controllerd.status.dashboard.assets import asset_routes
@@ -68,7 +67,7 @@ class DashboardApi:
     async def _render(self, query: PageQuery, picture: Picture) -> str:
         why = await answer_why(self._reads, query.why.strip()) if query.why.strip() else None
         listing = await answer_list(self._reads, query.list, query.cursor) if query.list else None
-        pace, parts = Pace(), list[str]()
+        pace, parts = await self._reads.reading.pace(), list[str]()
         for part in self._page.generate(p=picture, why=why, listing=listing, asked=query, version=daemon_version()):
             parts.append(part)
             await pace.breathe()

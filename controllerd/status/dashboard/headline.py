@@ -7,7 +7,7 @@ from controllerd.pace import Pace
 from controllerd.status.dashboard.commands import is_command
 from controllerd.status.dashboard.levels import Level
 from controllerd.status.dashboard.tiles import knows
-from controllerd.status.dashboard.troubles import Trouble, other_troubles, partition_troubles
+from controllerd.status.dashboard.troubles import Trouble, Troubles, other_troubles
 from controllerd.status.dashboard.wording import number
 from controllerd.status.explain.scene import OK, Verdict, set_scene
 from controllerd.status.explain.surroundings import judge_surroundings
@@ -39,17 +39,19 @@ class Headline(NamedTuple):
     next: tuple[Step, ...] = ()
 
 
-async def headline_of(reads: ReadApi, status: Status, blocked: Sequence[str]) -> Headline:
+async def headline_of(
+    reads: ReadApi, troubles: Troubles, status: Status, blocked: Sequence[str], pace: Pace
+) -> Headline:
     """Of everything that is known; gives the event loop its turns."""
     around = await reads.settings.around([])
-    scene = await set_scene(around)
+    scene = await set_scene(around, pace)
     surroundings = Verdict("", OK, "")
     judge_surroundings(scene, surroundings)
     if not knows(status):
         return _of_instance(status, surroundings, around.now_ms)
     held_up = [Trouble(_level(each), each.sentence, "", (), tuple(surroundings.next)) for each in surroundings.causes]
-    troubles = [*await partition_troubles(reads, around.snapshot, Pace()), *other_troubles(status, blocked)]
-    return _put_together([*held_up, *troubles]) or _all_is_well(status)
+    of_partitions = await troubles.of_partitions(around.snapshot, pace)
+    return _put_together([*held_up, *of_partitions, *other_troubles(status, blocked)]) or _all_is_well(status)
 
 
 def _level(cause: Cause) -> Level:

@@ -10,6 +10,7 @@ from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.dashboard.headline import Headline, headline_of
 from controllerd.status.dashboard.notices import Notice, notices_of
 from controllerd.status.dashboard.tiles import Tile, knows, tiles_of
+from controllerd.status.dashboard.troubles import Troubles
 from controllerd.status.feed import view_entry
 from controllerd.status.pages import tag_of
 from controllerd.status.reads.api import ReadApi
@@ -83,6 +84,7 @@ class Gatherer:
     def __init__(self, sources: StatusSources, reads: ReadApi) -> None:
         self._sources = sources
         self._reads = reads
+        self._troubles = Troubles(reads)
         self._lock = asyncio.Lock()
         self._picture: Picture | None = None
         self._gathered_at = 0.0
@@ -111,14 +113,14 @@ class Gatherer:
         return tag_of(sources, f"{hash(what) & (2**64 - 1):x}")
 
     async def _gather(self) -> Picture:
-        sources, reads, pace = self._sources, self._reads, Pace()
+        sources, reads, pace = self._sources, self._reads, await self._reads.reading.pace()
         tag, snapshot = self._tag(), sources.snapshot()
         counts = await reads.reading.counter.count(snapshot, pace)
         status = view_status(sources, counts).status
         await pace.breathe()
         moves = await reads.reassignments.page(ReassignmentQuery(limit=_MOVES))
-        headline = await headline_of(reads, status, _blocked(moves.items, snapshot))
-        brokers = list((await reads.brokers.items()).values())
+        headline = await headline_of(reads, self._troubles, status, _blocked(moves.items, snapshot), pace)
+        brokers = list((await reads.brokers.items(pace)).values())
         happenings = await self._happenings(pace)
         return Picture(
             tag=tag,

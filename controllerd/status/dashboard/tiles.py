@@ -70,7 +70,8 @@ def _offline(counts: PartitionCounts) -> Tile:
     waiting = f"and {number(counts.waiting)} new without a first leader"
     note = waiting if counts.waiting else "partitions without leader"
     level = Level.BAD if counts.offline or counts.waiting else Level.GOOD
-    return Tile("offline", "Offline", number(counts.offline), level, note, "/?list=offline#list")
+    listed = "waiting" if counts.waiting and not counts.offline else "offline"
+    return Tile("offline", "Offline", number(counts.offline), level, note, f"/?list={listed}#list")
 
 
 def _tile(key: str, label: str, value: int, if_any: Level, note: str, href: str) -> Tile:

@@ -1,11 +1,12 @@
 """What is wrong, one entry per kind of trouble, with the cause that the explanations name and what helps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
-from controllerd.pace import Pace, sliced
+from controllerd.pace import Pace
 from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.counts import Counts, is_under_replicated
 from controllerd.status.dashboard.commands import command
@@ -13,17 +14,14 @@ from controllerd.status.dashboard.levels import Level
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.scene import CRITICAL
 from controllerd.status.explain.words import brokers_of, count
+from controllerd.status.per_topic import PerTopic
 from controllerd.status.reads.api import ReadApi
-from controllerd.status.reads.filters import is_offline
+from controllerd.status.reads.filters import is_offline, is_waiting
 from controllerd.status.schema.status import Status
 from controllerd.status.schema.why import Cause, Why
 
 LOOKED_INTO: Final = 3
-"""Partitions that miss the same replicas have one explanation: so many of those kinds are looked into."""
-_SEARCHED: Final = 2_000
-"""So many partitions of one condition are sorted by kind: the rest is as they are."""
-_AT_ONCE: Final = 1_000
-"""Partitions that are looked at before the event loop may have a turn."""
+"""Partitions that miss the same replicas have one explanation: so many of those cases are looked into."""
 _SHORT: Final = {
     "broker-gone": ("is gone", "are gone"),
     "broker-shut-down": ("was shut down", "were shut down"),
@@ -57,60 +55,97 @@ class Condition(NamedTuple):
     holds: Callable[[PartitionView], bool]
 
 
-def _is_new(view: PartitionView) -> bool:
-    return view.state is PartitionState.NEW
-
-
 _CONDITIONS: Final = (
     Condition("offline", Level.BAD, lambda counts: counts.offline, is_offline),
-    Condition("without a first leader", Level.BAD, lambda counts: counts.waiting, _is_new),
+    Condition("without a first leader", Level.BAD, lambda counts: counts.waiting, is_waiting),
     Condition("under-replicated", Level.WARN, lambda counts: counts.under_replicated, is_under_replicated),
 )
 
 
-async def partition_troubles(reads: ReadApi, snapshot: ClusterSnapshot, pace: Pace) -> list[Trouble]:
-    """Partitions that nobody leads, or that lack copies."""
-    by_topic = await reads.reading.counter.by_topic(snapshot, pace)
-    found = []
-    for condition in _CONDITIONS:
-        topics = [name for name, counts in by_topic.items() if condition.number(counts)]
-        if topics:
-            number = sum(condition.number(by_topic[name]) for name in topics)
-            found.append(await _look_into(reads, snapshot, condition, topics, number, pace))
+class Case(NamedTuple):
+    """What partitions of one condition that miss the same replicas have in common."""
+
+    condition: str
+    missing: tuple[BrokerId, ...]
+
+
+class Found(NamedTuple):
+    """How many partitions are one case, and the number of the first of them."""
+
+    number: int
+    first: int
+
+
+Cases = dict[Case, Found]
+
+
+def cases_of(partitions: Iterable[PartitionView]) -> Cases:
+    """What is the matter with some partitions of one topic, in order of their numbers."""
+    found: Cases = {}
+    online = PartitionState.ONLINE
+    for view in partitions:
+        _, state, (replicas, adding, _), leadership, _, _ = view
+        if state is online and leadership is not None and len(leadership[2]) >= len(replicas) - len(adding):
+            continue  # as the conditions say, without the calls: after a failover every partition is asked
+        for condition in _CONDITIONS:
+            if condition.holds(view):
+                case = Case(condition.name, _missing(view))
+                known = found.get(case)
+                found[case] = Found(1, view.partition) if known is None else Found(known.number + 1, known.first)
     return found
 
 
-async def _look_into(
-    reads: ReadApi, snapshot: ClusterSnapshot, condition: Condition, topics: Sequence[str], number: int, pace: Pace
-) -> Trouble:
-    views = [view for name in sorted(topics) if (view := snapshot.topics.get(name)) is not None]
-    examples = await _examples(views, condition, pace)
-    whys = [await explain_partition(await reads.settings.around([each.topic]), each) for each in examples]
-    what = f"{count(number, 'partition')} {condition.name}"
-    is_critical = any(why.severity == CRITICAL for why in whys)
-    return Trouble(
-        level=Level.BAD if is_critical else condition.level,
-        what=what,
-        because=because(whys),
-        details=_unique(line for why in whys for line in (why.headline, *(cause.sentence for cause in why.causes))),
-        next=_unique(step for why in whys for step in why.next),
-    )
+def merge(parts: Iterable[Cases]) -> Cases:
+    """All of one topic."""
+    found: Cases = {}
+    for case, more in chain.from_iterable(part.items() for part in parts):
+        known = found.get(case)
+        found[case] = more if known is None else Found(known.number + more.number, known.first)
+    return found
 
 
-async def _examples(topics: Sequence[TopicView], condition: Condition, pace: Pace) -> list[TopicPartition]:
-    """One partition of each of the most frequent kinds."""
-    kinds, first, seen = Counter[tuple[BrokerId, ...]](), dict[tuple[BrokerId, ...], TopicPartition](), 0
-    parts = ((topic.name, part) for topic in topics for part in sliced(topic.partitions, _AT_ONCE))
-    for name, part in parts:
-        for view in part:
-            if condition.holds(view):
-                kind, seen = _missing(view), seen + 1
-                kinds[kind] += 1
-                first.setdefault(kind, TopicPartition(name, view.partition))
-        await pace.breathe()
-        if seen >= _SEARCHED:
-            break
-    return [first[kind] for kind, _ in kinds.most_common(LOOKED_INTO)]
+class Troubles:
+    """Remembers what is the matter with each topic, until it changes."""
+
+    def __init__(self, reads: ReadApi) -> None:
+        self._reads = reads
+        self._cases = PerTopic(cases_of, merge)
+
+    async def of_partitions(self, snapshot: ClusterSnapshot, pace: Pace) -> list[Trouble]:
+        """Partitions that nobody leads, or that lack copies."""
+        by_topic = await self._reads.reading.counter.by_topic(snapshot, pace)
+        found = []
+        for condition in _CONDITIONS:
+            topics = [name for name, counts in by_topic.items() if condition.number(counts)]
+            if topics:
+                views = [view for name in sorted(topics) if (view := snapshot.topics.get(name)) is not None]
+                number = sum(condition.number(by_topic[name]) for name in topics)
+                found.append(await self._look_into(views, condition, number, pace))
+        return found
+
+    async def _look_into(self, topics: Sequence[TopicView], condition: Condition, number: int, pace: Pace) -> Trouble:
+        settings, examples = self._reads.settings, await self._examples(topics, condition.name, pace)
+        whys = [await explain_partition(await settings.around([each.topic]), each, pace) for each in examples]
+        what = f"{count(number, 'partition')} {condition.name}"
+        is_critical = any(why.severity == CRITICAL for why in whys)
+        return Trouble(
+            level=Level.BAD if is_critical else condition.level,
+            what=what,
+            because=because(whys),
+            details=_unique(line for why in whys for line in (why.headline, *(cause.sentence for cause in why.causes))),
+            next=_unique(step for why in whys for step in why.next),
+        )
+
+    async def _examples(self, topics: Sequence[TopicView], condition: str, pace: Pace) -> list[TopicPartition]:
+        """One partition of each of the most frequent cases."""
+        number, first = Counter[Case](), dict[Case, TopicPartition]()
+        for topic in topics:
+            for case, found in (await self._cases.of(topic, pace)).items():
+                if case.condition == condition:
+                    number[case] += found.number
+                    first.setdefault(case, TopicPartition(topic.name, found.first))
+            await pace.breathe()
+        return [first[case] for case, _ in number.most_common(LOOKED_INTO)]
 
 
 def _missing(view: PartitionView) -> tuple[BrokerId, ...]:

@@ -31,9 +31,10 @@ def lasting(seconds: float | None) -> str:
     return f"{max(seconds, 0):.1f}s" if 0 < seconds < 1 else span(seconds)
 
 
-def time_of_day(text: str) -> str:
-    """``10:02:11`` of a time in ISO 8601; the whole is in the title of the element."""
-    return text[11:19]
+def time_of_day(text: str, now_ms: int) -> str:
+    """``10:02:11`` of a time in ISO 8601, with ``11-21`` before it on another day than today's."""
+    is_today = text[:10] == iso(now_ms)[:10]
+    return text[11:19] if is_today else f"{text[5:10]} {text[11:19]}"
 
 
 def moment(epoch_ms: int) -> str:

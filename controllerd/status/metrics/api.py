@@ -14,8 +14,8 @@ from controllerd.pace import Pace, sliced
 from controllerd.status.metrics.own import own_families
 from controllerd.status.metrics.peer import peer_families
 from controllerd.status.metrics.picture import Figures, PictureCounter
+from controllerd.status.reads.context import Reading
 from controllerd.status.routing import Access, Route
-from controllerd.status.sources import StatusSources
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 TEXT: Final = "text/plain"
@@ -27,10 +27,12 @@ _AT_ONCE: Final = 8
 class MetricsApi:
     """Everything that is counted, and what is looked up when it is asked for."""
 
-    def __init__(self, sources: StatusSources, config: MetricsConfig) -> None:
-        self._sources = sources
+    def __init__(self, reading: Reading, config: MetricsConfig) -> None:
+        """``reading``: shares what it has counted."""
+        self._reading = reading
+        self._sources = reading.sources
         self._config = config
-        self._picture = PictureCounter()
+        self._picture = PictureCounter(reading.counter)
         self._process = ProcessCollector(registry=None)
 
     def routes(self) -> list[Route]:
@@ -48,12 +50,13 @@ class MetricsApi:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """In the format that is accepted."""
-        figures = await self._picture.figures(self._sources.snapshot())
+        pace = await self._reading.pace()
+        figures = await self._picture.figures(self._sources.snapshot(), pace)
         families = list(self.families(figures))
         if OPEN_METRICS in request.headers.get("Accept", ""):
-            body = [part.removesuffix(_END) for part in await _written(families, openmetrics.generate_latest)]
+            body = [part.removesuffix(_END) for part in await _written(families, openmetrics.generate_latest, pace)]
             return _answer([*body, _END], openmetrics.CONTENT_TYPE_LATEST)
-        return _answer(await _written(families, generate_latest), CONTENT_TYPE_PLAIN_0_0_4)
+        return _answer(await _written(families, generate_latest, pace), CONTENT_TYPE_PLAIN_0_0_4)
 
     def families(self, figures: Figures) -> Iterator[Metric]:
         """Every metric, with what was counted in the picture."""
@@ -74,9 +77,9 @@ class _Families(Collector):
         return self._families
 
 
-async def _written(families: Sequence[Metric], encode: Callable[[Collector], bytes]) -> list[bytes]:
+async def _written(families: Sequence[Metric], encode: Callable[[Collector], bytes], pace: Pace) -> list[bytes]:
     """In parts, because a large cluster has many brokers."""
-    pace, parts = Pace(), []
+    parts = []
     for some in sliced(families, _AT_ONCE):
         parts.append(encode(_Families(some)))
         await pace.breathe()

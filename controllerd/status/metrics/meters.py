@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, get_args
 
 from prometheus_client import Counter, Histogram, Metric
 
@@ -10,6 +10,7 @@ from channel_manager.observer import Exchange
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest, api_name
 from controllerd.status.metrics.reservoir import DecayingReservoir
+from events.registry import AnyEvent
 
 Seconds = Callable[[], float]
 """Gives monotonic seconds."""
@@ -54,6 +55,8 @@ class EventMeters:
         self._failures = Counter(
             "controllerd_event_failures", "Events whose handling ended by a defect.", ["event"], registry=None
         )
+        for kind in get_args(AnyEvent):
+            self._failures.labels(kind.__name__)  # the first failure is an increase only where there was a 0 before
 
     @property
     def waited(self) -> Timer:
@@ -192,7 +195,7 @@ class HttpMeters:
     def __init__(self) -> None:
         self._requests = Counter(
             "controllerd_http_requests",
-            "Requests that the status endpoint answered.",
+            "Requests that the status endpoint answered; 499: the client had left.",
             ["method", "route", "code"],
             registry=None,
         )

@@ -1,6 +1,7 @@
 """Our own metrics that are looked up when somebody asks, in base units."""
 
 import platform
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, get_args
 
@@ -10,10 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from controllerd.snapshot import ClusterSnapshot, Role
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.metrics.peer import gauge
-from controllerd.status.sources import AuditView, ChannelView, SessionStateName, StatusSources
+from controllerd.status.sources import AuditView, ChannelView, ObservationsView, SessionStateName, StatusSources
 from controllerd.status.view import daemon_version
 
 _MS: Final = 1000
+_RULINGS: Final = ("equal", "different", "unclear", "deliberate", "not judged")
+"""There from the beginning, so that the first of each is an increase."""
 
 
 def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
@@ -24,6 +27,7 @@ def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
         {"version": daemon_version(), "python": platform.python_version()},
     )
     yield from _role(sources.snapshot(), sources.now_ms())
+    yield _observed(sources.observations())
     yield _states(sources)
     yield from _worker(sources)
     yield from _audit(sources.audit())
@@ -50,6 +54,18 @@ def _role(snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Metric]:
     yield gauge("controllerd_quarantined_znodes", "Znodes that are left alone until they are repaired.", quarantined)
     paused = len(snapshot.pauses)
     yield gauge("controllerd_pauses", "What operators told us to leave alone for a while.", paused)
+
+
+def _observed(found: ObservationsView | None) -> Metric:
+    meaning = "Partitions that an observer compared with what this controller would have done."
+    metric = CounterMetricFamily("controllerd_observed_partitions", meaning, labels=["ruling"])
+    if found is not None:
+        totals = Counter(dict.fromkeys(_RULINGS, 0))
+        for (_, ruling), partitions in found.totals.items():
+            totals[ruling] += partitions
+        for ruling, partitions in totals.items():
+            metric.add_metric([ruling], partitions)
+    return metric
 
 
 def _epoch(snapshot: ClusterSnapshot) -> int:

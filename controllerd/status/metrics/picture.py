@@ -1,13 +1,11 @@
 """What the metrics say of the cluster, counted in the published picture at the cost of the topics that changed."""
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import ReplicaState
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView
-from controllerd.status.per_topic import PerTopic
+from controllerd.snapshot import ClusterSnapshot, DeletionView
+from controllerd.status.counts import PartitionCounter
 
 
 class Figures(NamedTuple):
@@ -26,46 +24,30 @@ class Figures(NamedTuple):
     brokers: int = 0
 
 
-class _OfTopic(NamedTuple):
-    led: int = 0
-    imbalanced: int = 0
-
-
 class PictureCounter:
-    """Counts a picture; topics that did not change are not looked at again."""
+    """Tells the figures of a picture by what is counted for all readers."""
 
-    def __init__(self) -> None:
-        self._topics = PerTopic(_measure, _merge)
+    def __init__(self, counter: PartitionCounter) -> None:
+        self._counter = counter
 
-    async def figures(self, snapshot: ClusterSnapshot) -> Figures:
+    async def figures(self, snapshot: ClusterSnapshot, pace: Pace) -> Figures:
         """Of the newest picture, with turns for the event loop in between."""
         if not snapshot.is_active:
             return Figures()
-        by_topic = await self._topics.all(snapshot, Pace())
+        by_topic = await self._counter.by_topic(snapshot, pace)
         queued = {name: view for name, view in snapshot.deletions.items() if view.is_queued}
         deletions = queued.values()
         return Figures(
             topics=len(by_topic),
             partitions=sum(counted.led for counted in by_topic.values()),
             offline=snapshot.offline_partitions,
-            imbalanced=sum(counted.imbalanced for name, counted in by_topic.items() if name not in queued),
+            imbalanced=sum(counted.non_preferred for name, counted in by_topic.items() if name not in queued),
             topics_to_delete=len(queued),
             replicas_to_delete=sum(map(_left, deletions)),
             topics_ineligible=sum(view.held_up_by is not None for view in deletions),
             replicas_ineligible=sum(_ineligible(view) for view in deletions),
             brokers=len(snapshot.brokers),
         )
-
-
-def _measure(partitions: Sequence[PartitionView]) -> _OfTopic:
-    return _OfTopic(
-        sum(partition.leadership is not None for partition in partitions), sum(map(is_imbalanced, partitions))
-    )
-
-
-def _merge(parts: Iterable[_OfTopic]) -> _OfTopic:
-    columns = list(zip(*parts, strict=True))
-    return _OfTopic(*map(sum, columns)) if columns else _OfTopic()
 
 
 def _left(view: DeletionView) -> int:

@@ -8,6 +8,8 @@ from aiohttp import web
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.routing import Handler, route_of
 
+CLIENT_LEFT = 499
+"""What others call it when nobody is there any more to be answered: no fault of ours."""
 _NO_ROUTE = "none"
 
 
@@ -26,6 +28,9 @@ class Served:
             code = response.status
         except web.HTTPException as answered:
             code = answered.status
+            raise
+        except ConnectionError:
+            code = CLIENT_LEFT
             raise
         finally:
             self._count(request, code, time.monotonic() - began)

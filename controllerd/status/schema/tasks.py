@@ -33,7 +33,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None
     percent: float | None
     eta_seconds: float | None
-    """Never guessed: null when it is not known."""
+    """What is left at the speed so far; null before anything ended, and once all did."""
     message: str
     """Where it stands, as a sentence."""
     items: list[TaskItem]

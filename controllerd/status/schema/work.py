@@ -172,7 +172,8 @@ class ElectionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_versi
 class Term(msgspec.Struct, frozen=True, kw_only=True):
     """One time span in which this instance, or somebody else, held the role, as far as this instance has seen."""
 
-    controller_epoch: int
+    controller_epoch: int | None
+    """Null for a term of somebody else whose epoch was not read."""
     holder: str
     began: str
     began_ms: int

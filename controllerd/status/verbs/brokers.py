@@ -109,7 +109,10 @@ class Draining(Operation):
         for item in items.of("waiting"):
             items.mark(item.subject, "not-needed", f"broker {self._broker} did not lead it any more")
             await pace.breathe()
-        return "" if len(items) else f"broker {self._broker} leads nothing"
+        if len(items):
+            return ""
+        then = "leads nothing for an hour" if asked.leaders_only else "left every ISR that has another member"
+        return f"broker {self._broker} led nothing, so nobody else had to; it {then}"
 
     def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
         isr = view.leadership.isr if view.leadership is not None else ()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -25,6 +26,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 AT_ONCE_S: Final = 0.5
 """What ends within this time is answered with its result."""
 _MAX_REASON: Final = 500
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _REASON: Final = '{"reason": "why, for the audit log"}'
 _DRY_RUN: Final = Parameter(name="dryRun", kind=bool, description="Only say what would happen; nothing is changed.")
 _KEY: Final = Parameter(
@@ -123,6 +125,9 @@ class Desk:
         if len(reason) > _MAX_REASON:
             detail = f"the reason is longer than {_MAX_REASON} characters"
             raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", detail)
+        if _CONTROL.search(reason):  # it is printed on other people's terminals, one line each
+            detail = "the reason has a line break or another control character"
+            raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", detail, "write it as one line of plain text")
         if is_demanded and not reason.strip():
             detail = f"a reason is demanded for this ({operation.verb}): it is written to the audit log"
             raise Refused(HTTPStatus.BAD_REQUEST, "reason_required", detail, _REASON)

@@ -143,7 +143,7 @@ class Elections(Operation):
         elected = self._elected(view)
         if elected is None:
             return self._failed(tp, _NOBODY[self._kind])
-        loss = "; it is not in sync: records may be lost" if elected.unclean else ""
+        loss = _loss(elected.leader, view) if elected.unclean else ""
         return TaskItem(subject=str(tp), state="planned", detail=f"leader {leader} -> {elected.leader}{loss}")
 
     def _failed(self, tp: TopicPartition, error: KafkaError) -> TaskItem:
@@ -177,6 +177,13 @@ class Elections(Operation):
         if preferred not in online_of(view):
             return f"its preferred leader {preferred} is not online"
         return f"its preferred leader {preferred} is not in sync: the ISR is {listed(isr)}"
+
+
+def _loss(leader: BrokerId, view: PartitionView) -> str:
+    """What an election outside the ISR may cost: nearly everything where the replica has only begun to copy."""
+    if leader in view.assignment.adding:
+        return "; it is being added and may have next to nothing: cancel the reassignment first"
+    return "; it is not in sync: records may be lost"
 
 
 def _unknown(subject: str, kind: str) -> TaskItem:

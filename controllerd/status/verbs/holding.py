@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from controllerd.clock import iso
-from controllerd.core.pauses import LONGEST_MS
+from controllerd.core.pauses import LONGEST_MS, drained_by
 from controllerd.snapshot import say_pause
 from controllerd.status.problems import Refused
 from controllerd.status.routing import Route
@@ -99,7 +99,8 @@ class Resuming(Operation):
         pause = self._cluster.snapshot.pauses.get(self._asked.what)
         if pause is None:
             return [TaskItem(subject=self._asked.what, state="not-needed", detail="it is not paused")]
-        return [TaskItem(subject=self._asked.what, state="planned", detail=f"it is {say_pause(pause)}")]
+        detail = f"it is {say_pause(pause)}{self._leaving()}"
+        return [TaskItem(subject=self._asked.what, state="planned", detail=detail)]
 
     async def run(self, items: Items) -> str:
         """End it."""
@@ -108,8 +109,15 @@ class Resuming(Operation):
         if ended is None:
             items.mark(asked.what, "not-needed", "it was not paused")
         else:
-            items.mark(asked.what, "done", f"goes on; it was {say_pause(ended)}")
+            items.mark(asked.what, "done", f"goes on; it was {say_pause(ended)}{self._leaving()}")
         return ""
+
+    def _leaving(self) -> str:
+        """That a broker which was drained as a whole is shutting down for us, whatever is paused."""
+        broker = drained_by(self._asked.what)
+        if broker is None or broker not in self._cluster.snapshot.shutting_down:
+            return ""
+        return f"; broker {broker} is in controlled shutdown, and leads again once it was restarted"
 
 
 class Resyncing(Operation):

@@ -2,19 +2,25 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
 import pytest
 
 from controllerd.config.model import Address, HttpConfig, Secret
+from controllerd.dev.proxy import Chunk, TcpProxy
+from controllerd.recent import Recent
+from controllerd.status.feed import HEARTBEAT_S
 from controllerd.status.server import StatusServer
 from replay.records import AlarmRecord
+from tests.fakes.audit import RecordingAudit
 from tests.report.browser import Page, chromium
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup
-from tests.status.fake_controller import FakeController, serving
+from tests.status.fake_controller import NOW_MS, FakeController, serving
 
 TOKEN: Final = "r" * 32
 AXE: Final = files("axe_core_python").joinpath("axe.min.js")
@@ -129,6 +135,95 @@ async def test_a_daemon_that_is_gone_is_said_to_be_gone(chromium_binary: str) ->
             await page.open(url)
 
         await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: what is shown is of')")
+
+
+class Hanging(TcpProxy):
+    """Passes everything on until it stands still, as in front of a daemon that hangs."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+    async def release(self, chunk: Chunk) -> None:
+        await self.flows.wait()
+
+
+async def test_a_daemon_that_hangs_is_said_not_to_answer_until_it_does(chromium_binary: str) -> None:
+    async with (
+        serving(calm()) as url,
+        Hanging(url.removeprefix("http://")) as between,
+        chromium(chromium_binary) as page,
+    ):
+        await page.open(f"http://{between.connect}/")
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+        between.flows.clear()
+        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: what is shown is of')")
+
+        between.flows.set()
+        await page.until(f"{text('#connection')} === ''")
+
+
+async def test_a_stream_that_fell_silent_is_not_called_live(chromium_binary: str) -> None:
+    async with opened(chromium_binary, calm()) as page:
+        await page.until(f"{text('#feed-state')} === 'live'")
+        assert await page.run("Number(document.querySelector('#feed').dataset.quiet)") > 2 * 1000 * HEARTBEAT_S
+
+        await page.run("document.querySelector('#feed').dataset.quiet = '300'")
+        await page.run("document.querySelector('#kinds').dispatchEvent(new Event('change', { bubbles: true }))")
+
+        await page.until(f"{text('#feed-state')} === 'interrupted'")
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+
+async def test_a_tab_that_nobody_sees_holds_no_stream_and_misses_nothing(chromium_binary: str) -> None:
+    """A browser has six connections for all of its tabs: with a stream in each of six, no page would load any more."""
+    controller = calm()
+    async with opened(chromium_binary, controller) as page:
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+        await page.run("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })")
+        await page.run("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.until(f"{text('#feed-state')} === 'resting'")
+        controller.recent.record(AlarmRecord("late", "while nobody looked"))
+
+        await page.run("delete document.hidden")
+        await page.run("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.until(f"{text('#happenings li')}.includes('while nobody looked')")
+        await page.until(f"{text('#feed-state')} === 'live'")
+
+
+@dataclass
+class Wall:
+    """A clock that shows what it was set to."""
+
+    at_ms: int
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1000
+
+
+async def test_what_happened_on_another_day_has_its_date(chromium_binary: str) -> None:
+    controller, clock = calm(), Wall(NOW_MS - 24 * 3_600_000)
+    controller.recent = Recent(RecordingAudit(), clock)
+    controller.recent.record(AlarmRecord("early", "before midnight"))
+    clock.at_ms = NOW_MS
+    controller.recent.record(AlarmRecord("late", "after midnight"))
+    async with opened(chromium_binary, controller) as page:
+        times = "[...document.querySelectorAll('#happenings time')].map((time) => time.textContent)"
+        written = await page.run(times)
+        await page.run("document.querySelector('#kinds').value = 'alarm,gap'")
+        await page.run("document.querySelector('#kinds').dispatchEvent(new Event('change', { bubbles: true }))")
+        await page.until("document.querySelectorAll('#happenings li').length === 2")
+
+        assert await page.run(times) == written
+        assert re.fullmatch(r"\d\d:\d\d:\d\d", written[0])
+        assert re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d", written[1])
+        assert "UTC" in await page.run(text("#events .head"))
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------

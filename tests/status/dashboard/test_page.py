@@ -6,6 +6,7 @@ import shlex
 from collections.abc import AsyncIterator
 from html import unescape
 from html.parser import HTMLParser
+from typing import get_args
 
 import aiohttp
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from cli.app import main as controllerctl
 from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.core.model import BrokerId
+from controllerd.status.dashboard.answers import ListName
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, SessionView, WorkerView
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup
@@ -43,6 +45,8 @@ class Text(HTMLParser):
         self.by_id: dict[str, str] = {}
         self.tags: list[str] = []
         self.copied: list[str] = []
+        self.links: dict[str, str] = {}
+        """Where the last link within each element with an id leads."""
         self._open: list[tuple[str, str | None]] = []
         self.feed(page)
 
@@ -50,6 +54,8 @@ class Text(HTMLParser):
         given = dict(attrs)
         self.tags.append(tag)
         self.copied += [given["data-copy"] or ""] if "data-copy" in given else []
+        if "href" in given:
+            self.links |= {identity: given["href"] or "" for _, identity in self._open if identity is not None}
         if tag not in {"meta", "link", "input", "br"}:
             self._open.append((tag, given.get("id")))
 
@@ -132,7 +138,7 @@ async def test_a_lost_session_comes_before_everything_else(http: aiohttp.ClientS
     page = await read(http, controller)
 
     assert "The ZooKeeper session of this instance is suspended" in page.by_id["headline-sentence"]
-    assert "controllerctl doctor" in page.copied
+    assert "controllerctl doctor --zk HOSTS" in page.copied
 
 
 async def test_an_event_that_does_not_end_is_the_headline(http: aiohttp.ClientSession) -> None:
@@ -169,6 +175,24 @@ async def test_a_first_leader_that_is_missing_is_as_bad_as_a_lost_one(http: aioh
 
     assert page.by_id["headline-sentence"].startswith("1 partition without a first leader because brokers 8,9 are gone")
     assert page.by_id["tile-offline"].startswith("Offline 0 ✕ act and 1 new without a first leader")
+    assert page.links["tile-offline"] == "/?list=waiting#list"
+    listed = await read(http, controller, "/?list=waiting")
+    assert "Waiting partitions 1" in listed.by_id["list-title"]
+    assert "controllerctl why fresh-0" in listed.copied
+
+
+async def test_the_list_of_offline_partitions_leads_to_those_that_never_had_a_leader(
+    http: aiohttp.ClientSession,
+) -> None:
+    controller = calm()
+    lose_broker_2(controller)
+    waiting = partition(0, 1, (1,), (8, 9))
+    controller.put_topic("fresh", waiting._replace(state=type(waiting.state).NEW, leadership=None))
+
+    page = await read(http, controller, "/?list=offline")
+
+    assert page.links["tile-offline"] == "/?list=offline#list"
+    assert "and 1 new without a first leader" in page.by_id["list"]
 
 
 # -- what else it shows ------------------------------------------------------------------------------------------------
@@ -230,11 +254,22 @@ async def test_why_is_answered_without_scripts(http: aiohttp.ClientSession) -> N
 
 async def test_a_topic_whose_name_looks_like_a_partition_is_the_topic(http: aiohttp.ClientSession) -> None:
     controller = calm()
-    controller.put_topic("orders-2", partition(0, 1, (1, 2, 3)))
+    controller.put_topic("orders-70", partition(0, 1, (1, 2, 3)))
 
-    page = await read(http, controller, "/?why=orders-2")
+    page = await read(http, controller, "/?why=orders-70")
 
-    assert "orders-2 is healthy (1 partition)" in page.by_id["why-headline"]
+    assert "orders-70 is healthy (1 partition)" in page.by_id["why-headline"]
+
+
+async def test_a_partition_that_is_called_like_a_topic_is_meant_first_as_on_the_command_line(
+    http: aiohttp.ClientSession,
+) -> None:
+    controller = calm()
+    controller.put_topic("audit-log-0", partition(0, 2, (1, 2, 3)), partition(1, 2, (1, 2, 3)))
+
+    page = await read(http, controller, "/?why=audit-log-0")
+
+    assert "audit-log-0 is healthy, led by broker 1" in page.by_id["why-headline"]
 
 
 async def test_what_does_not_exist_is_said_not_to(http: aiohttp.ClientSession) -> None:
@@ -362,7 +397,8 @@ async def test_every_command_that_is_offered_is_one_of_controllerctl(http: aioht
     lose_broker_2(controller)
     hold_much(controller)
     offered = set()
-    for path in ("/", "/?list=offline", "/?why=orders-2", "/?why=audit-log"):
+    lists = [f"/?list={name}" for name in get_args(ListName) if name]
+    for path in ("/", "/?why=orders-2", "/?why=audit-log", *lists):
         offered |= set((await read(http, controller, path)).copied)
 
     assert len(offered) > 15

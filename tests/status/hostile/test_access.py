@@ -2,11 +2,18 @@
 
 import base64
 
+import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
 from controllerd.config.model import Address, HttpConfig, Secret
+from controllerd.status.access import Gate
+from controllerd.status.limits import DEFAULT_LIMITS, Door
+from controllerd.status.problems import describe_problems
+from controllerd.status.tokens import Tokens
 from tests.status.hostile.house import ADMIN, FREE, GUARDED, READ, ask, asked, opened
 
 ONLY_ADMIN = msgspec.structs.replace(GUARDED, read_token=None)
@@ -164,6 +171,22 @@ async def test_pages_of_other_sites_cannot_ask_for_verbs(headers: dict[str, str]
 
     assert (found, len(house.guests)) == (status, 1 if status == 200 else 0)
     assert b"access-control" not in head.lower()
+
+
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site"])
+async def test_a_page_whose_name_is_no_text_is_refused_like_any_other(name: str) -> None:
+    request = asked("/verb", "POST", b"{}", headers={name: "http://?"}).replace(b"?", b"\xff")
+    async with opened() as house:
+        assert (await ask(house, request))[0] == 403
+
+
+async def test_a_host_whose_name_is_written_in_capitals_is_known_by_it() -> None:
+    gate = Gate(Tokens(), Door(DEFAULT_LIMITS), is_local=True, names=frozenset({"CTL1.Example"}))
+    application = web.Application(middlewares=[describe_problems, gate.admit])
+    async with TestServer(application) as server, aiohttp.ClientSession() as session:
+        for host, status in {"ctl1.example:9191": 404, "CTL1.EXAMPLE": 404, "ctl2.example": 403}.items():
+            async with session.get(server.make_url("/nothing"), headers={"Host": host}) as answer:
+                assert answer.status == status
 
 
 async def test_pages_of_other_sites_are_not_told_that_they_may_read() -> None:

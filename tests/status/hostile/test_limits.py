@@ -106,6 +106,15 @@ async def test_each_route_has_its_own_limit_of_the_body(path: str, size: int, st
         assert house.bodies == ([size] if status == 200 else [])
 
 
+async def test_a_body_that_is_announced_as_too_long_is_refused_before_it_comes() -> None:
+    async with opened() as house, wired(house) as wire:
+        wire.send(asked("/verb", "POST", headers={"Content-Length": "99999999999"}))
+        assert (await wire.answer())[0] == 413
+        assert await wire.is_closed()
+
+    assert house.bodies == []
+
+
 async def test_a_body_without_a_length_is_limited_as_well() -> None:
     async with opened(limits=HASTY) as house, wired(house) as wire:
         wire.send(b"POST /verb HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")

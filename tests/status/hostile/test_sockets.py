@@ -37,6 +37,14 @@ async def test_whoever_may_open_the_unix_socket_needs_no_token(tmp_path: Path) -
         assert (await ask(house, asked("/verb", "POST")))[0] == 401
 
 
+async def test_no_page_can_open_the_unix_socket_so_any_name_will_do_there(tmp_path: Path) -> None:
+    path = tmp_path / "admin.sock"
+    async with opened(msgspec.structs.replace(FREE, socket=path)) as house, through(path) as wire:
+        wire.send(asked("/look", host="controllerd"))
+        assert (await wire.answer())[0] == 200
+        assert (await ask(house, asked("/look", host="controllerd")))[0] == 403
+
+
 async def test_the_system_says_who_is_at_the_other_end(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     async with opened(msgspec.structs.replace(FREE, socket=path)), through(path) as wire:

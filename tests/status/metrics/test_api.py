@@ -14,12 +14,14 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 
 from controllerd.config.model import DEFAULT_METRICS, Dialect, HttpConfig, MetricsConfig, Secret
 from controllerd.core.model import BrokerId, ReplicaState
+from controllerd.observer.judge import Ruling
+from controllerd.observer.report import NOT_JUDGED
 from controllerd.snapshot import DeletionView
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, ChannelView, SessionView, WorkerView
 from events.base import ControllerState
 from events.cluster import Resign
-from tests.status.fake_controller import LOOPBACK, NOW_MS, SINCE_MS, FakeController, partition
+from tests.status.fake_controller import LOOPBACK, NOW_MS, SINCE_MS, FakeController, compared, partition
 
 NAMES = Path(__file__).with_name("queried_names.txt")
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -118,6 +120,23 @@ async def test_a_passive_instance_shows_nothing_of_it() -> None:
     assert shown == {f"{CONTROLLER}zkmigrationstate": 4}
     assert found["controllerd_role{role=standby}"] == 1
     assert found["controllerd_foreign_controller_seconds"] == (NOW_MS - SINCE_MS) / 1000
+
+
+async def test_an_observer_counts_what_it_compared_by_how_that_ended() -> None:
+    controller = FakeController()
+    controller.observe(compared("equal"), compared("equal"), compared("different: leader 3", cause="broker came"))
+
+    found = await values(controller)
+
+    name = "controllerd_observed_partitions_total"
+    assert {key.removeprefix(name): value for key, value in found.items() if key.startswith(name)} == {
+        **{f"{{ruling={ruling.value}}}": 0 for ruling in Ruling},
+        f"{{ruling={NOT_JUDGED}}}": 0,
+        "{ruling=equal}": 2,
+        "{ruling=different}": 1,
+    }
+    assert found["controllerd_role{role=observer}"] == 1
+    assert found[f"{CONTROLLER}activecontrollercount"] == 0
 
 
 async def test_topics_to_be_deleted_are_not_imbalanced_and_count_with_their_replicas(active: FakeController) -> None:

@@ -47,6 +47,15 @@ def test_an_event_counts_for_its_state_and_under_its_name() -> None:
     assert events.timer(ControllerState.TOPIC_CHANGE).count == 0
 
 
+def test_the_first_failure_of_an_event_is_an_increase_because_its_count_was_there_before() -> None:
+    events = EventMeters(Clock())
+    assert value(events.collect(), "controllerd_event_failures_total", event="TopicChange") == 0
+
+    events.failed("TopicChange")
+
+    assert value(events.collect(), "controllerd_event_failures_total", event="TopicChange") == 1
+
+
 def test_how_long_events_waited_is_forgotten_when_none_came_for_long() -> None:
     clock = Clock()
     events = EventMeters(clock)

@@ -33,6 +33,18 @@ async def test_others_lead_what_a_drained_broker_led(operator: Operator, leaders
     assert operator.world.state("t", 0)[2] == ([1, 2] if leaders_only else [2])
 
 
+async def test_the_end_of_a_whole_drain_is_the_restart_of_the_broker(operator: Operator) -> None:
+    await operator.do("/v1/brokers/1/drain", {"leaders_only": False, "reason": "new disk"})
+
+    planned = await operator.ask("/v1/resume?dryRun=true", {"what": "drain-1"})
+    resumed = await operator.do("/v1/resume", {"what": "drain-1"})
+
+    for task in (planned, resumed):
+        assert briefly(task.items)["drain-1"].endswith(
+            "new disk; broker 1 is in controlled shutdown, and leads again once it was restarted"
+        )
+
+
 async def test_a_broker_that_is_not_registered_cannot_be_drained(operator: Operator) -> None:
     problem = await operator.refusal("/v1/brokers/9/drain", {})
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.fakes.reassigning import successor
-from tests.fakes.world import World
+from tests.fakes.reassigning import reassign, successor
+from tests.fakes.world import World, tp
 from tests.status.verbs.operating import Operator, briefly, operating, standby_of
 
 
@@ -86,6 +86,22 @@ async def test_records_are_given_up_only_by_whoever_says_so(world: World, operat
     assert (await operator.refusal("/v1/elections", unclean)).code == "data_loss_not_accepted"
     accepted = unclean | {"accept_data_loss": True}
     assert (await operator.refusal("/v1/elections", accepted)).code == "reason_required"
+
+
+async def test_a_replica_that_is_only_being_added_may_cost_everything(world: World, operator: Operator) -> None:
+    world.put_topic("t", {0: [1, 2]})
+    await operator.settle()
+    await reassign(world, {tp("t"): (1, 3)})
+    await operator.change_isr("t", 1)
+    world.die(1)
+    await operator.settle()
+    body = {"type": "unclean", "topics": ["t"], "accept_data_loss": True, "reason": "1 burnt down"}
+
+    planned = await operator.dry_run("/v1/elections", body)
+
+    assert briefly(planned.items)["t-0"] == (
+        "planned leader -1 -> 3; it is being added and may have next to nothing: cancel the reassignment first"
+    )
 
 
 async def test_an_unclean_election_elects_who_is_not_in_sync(world: World, operator: Operator) -> None:

@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from controllerd.status.idempotency import KEPT_MS as KEYS_KEPT_MS
-from controllerd.status.tasks import KEPT_MS, SHOWN
+from controllerd.status.schema.tasks import TaskItem
+from controllerd.status.tasks import KEPT_MS, SHOWN, Items, LiveTask, Operation
+from events.admin import Requester
 from tests.fakes.world import World
 from tests.status.verbs.operating import Body, Operator, content, operating
 
@@ -106,6 +108,14 @@ async def test_a_reason_has_a_bounded_length(operator: Operator) -> None:
     assert (await operator.refusal("/v1/topics", {**CREATE, "reason": "x" * 501})).code == "bad_request"
 
 
+@pytest.mark.parametrize("reason", ["two\nlines", "\x1b[31mred", "\x9b1m", "\u2028"])
+async def test_a_reason_is_one_line_that_draws_nothing_on_a_terminal(operator: Operator, reason: str) -> None:
+    problem = await operator.refusal("/v1/topics", {**CREATE, "reason": reason})
+
+    assert (problem.code, "control character" in problem.detail) == ("bad_request", True)
+    assert (await operator.do("/v1/topics", {**CREATE, "reason": "größer, für 東京"})).reason == "größer, für 東京"
+
+
 async def test_dry_run_is_true_or_false(operator: Operator) -> None:
     before = content(operator.world)
 
@@ -119,3 +129,33 @@ async def test_the_server_closes_with_tasks_under_way(world: World) -> None:
 
     assert [one for one in asyncio.all_tasks() if one.get_name() == f"reassignments {task.id}"] == []
     assert [(record.step, record.task) for record in operator.recorded] == [("asked", task.id), ("lost", task.id)]
+
+
+class Idle(Operation):
+    """Nothing by itself."""
+
+    verb = "idle"
+
+    async def plan(self) -> list[TaskItem]:
+        return []
+
+    async def run(self, items: Items) -> str:
+        return ""
+
+
+async def test_what_is_left_takes_as_long_as_what_ended_since_the_beginning_did() -> None:
+    now = [1_000]
+    task = LiveTask(Idle(), Requester("User:alice", "alice", "", 0, "here"), "", lambda: now[0])
+    waiting = [TaskItem(subject=f"t-{n}", state="planned") for n in range(8)]
+    await task.begin([*waiting, TaskItem(subject="t-8", state="not-needed")])
+
+    now[0] += 6_000
+    seen = [task.view.eta_seconds]
+    task.items.mark("t-0", "done")
+    task.items.mark("t-1", "failed")
+    task.items.mark("t-2", "running")
+    seen.append(task.view.eta_seconds)
+    task.end(now[0])
+    seen.append(task.view.eta_seconds)
+
+    assert seen == [None, 18.0, None]

@@ -6,6 +6,7 @@
 (() => {
   const REFRESH_MS = 2_000; // an answer that nothing has changed costs next to nothing
   const SETTLE_MS = 400; // after something happened; more of it usually follows at once
+  const ANSWER_MS = 5_000; // a daemon that hangs takes the question, and never answers
   const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
   const TOKEN = "controllerd-token";
   const THEME = "controllerd-theme";
@@ -48,8 +49,8 @@
   async function ask(anew) {
     try {
       const asked = anew || !tag ? {} : { "If-None-Match": tag };
-      const options = { headers: headers({ Accept: "text/html", ...asked }), cache: "no-store" };
-      const answer = await fetch(location.pathname + location.search, options);
+      const [told, signal] = [headers({ Accept: "text/html", ...asked }), AbortSignal.timeout(ANSWER_MS)];
+      const answer = await fetch(location.pathname + location.search, { headers: told, cache: "no-store", signal });
       answeredAt = Date.now();
       if (answer.status === 401) return locked();
       if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -121,6 +122,12 @@
       if (number || parts.length || unit === "s") parts.push(`${number}${unit}`);
     }
     return parts.slice(0, 2).join("");
+  }
+
+  /** The time of day, as the server writes it: with the date where that is not today's. Times are UTC. */
+  function timeOfDay(at) {
+    const today = new Date(Date.now() + skewMs).toISOString().slice(0, 10);
+    return at.startsWith(today) ? at.slice(11, 19) : `${at.slice(5, 10)} ${at.slice(11, 19)}`;
   }
 
   function tick() {
@@ -235,13 +242,20 @@
     let held = []; // what came while the list stands still
     let isPaused = false;
     let aborting = new AbortController();
+    let silence = 0;
+
+    /** There are signs of life even when nothing happens: without any, nobody is there any more. */
+    function heard() {
+      clearTimeout(silence);
+      silence = setTimeout(() => aborting.abort(new Error("nothing was heard for long")), Number(feed.dataset.quiet));
+    }
 
     function line(happening) {
       const item = document.createElement("li");
       item.dataset.kind = happening.kind;
       const time = document.createElement("time");
       time.dateTime = time.title = happening.at;
-      time.textContent = happening.at.slice(11, 19);
+      time.textContent = timeOfDay(happening.at);
       const [kind, summary] = ["kind", "summary"].map((name) => {
         const part = document.createElement("span");
         part.className = name;
@@ -291,6 +305,7 @@
     async function read() {
       const asked = headers({ Accept: "text/event-stream", "Last-Event-ID": last });
       const query = new URLSearchParams({ kind: kinds.value });
+      heard();
       const answer = await fetch(`/v1/events?${query}`, { headers: asked, signal: aborting.signal });
       if (!answer.ok) throw new Error(String(answer.status));
       state.textContent = isPaused ? state.textContent : "live";
@@ -298,6 +313,7 @@
       for (let text = ""; ; ) {
         const { done, value } = await reader.read();
         if (done) return;
+        heard();
         const blocks = (text + value).split("\n\n");
         text = blocks.pop();
         blocks.forEach(told);
@@ -317,12 +333,22 @@
       aborting.abort();
     });
 
+    document.addEventListener("visibilitychange", () => document.hidden && aborting.abort());
+
+    /** A browser has few connections for all of its tabs: one that nobody sees takes none. */
+    async function seen() {
+      if (document.hidden && !isPaused) state.textContent = "resting";
+      while (document.hidden) await new Promise((go) => document.addEventListener("visibilitychange", go, { once: true }));
+    }
+
     for (let failed = 0; feed.isConnected; ) {
+      await seen();
       aborting = new AbortController();
       try {
         await read();
         failed = 0;
       } catch (error) {
+        clearTimeout(silence);
         if (error.name === "AbortError") continue;
         state.textContent = "interrupted";
         failed += 1;
