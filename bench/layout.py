@@ -51,7 +51,7 @@ def topic(prefix: str, number: int, size: int = TOPIC_PARTITIONS) -> Operation:
     """A topic as the tools create it, by its znode."""
     called = name(prefix, number)
     assignments = {p: ReplicaAssignment(replicas(p)) for p in range(size)}
-    return Create(paths.topic(called), codecs.encode_topic(TopicImage(called, assignments, _topic_id(called), 0)))
+    return Create(paths.topic(called), codecs.encode_topic(TopicImage(called, assignments, topic_id(called), 0)))
 
 
 def roots() -> list[Operation]:
@@ -59,7 +59,7 @@ def roots() -> list[Operation]:
     wanted = {*paths.PERSISTENT_PATHS, paths.LATEST_PRODUCER_ID_BLOCK, paths.CLUSTER_ID}
     parents = {path[:end] for path in wanted for end in range(1, len(path)) if path[end] == "/"}
     contents = {
-        paths.CLUSTER_ID: codecs.encode_cluster_id(_topic_id("the cluster")),
+        paths.CLUSTER_ID: codecs.encode_cluster_id(topic_id("the cluster")),
         paths.CONTROLLER_EPOCH: codecs.encode_controller_epoch(_FORMER_EPOCH),
     }
     every = sorted(parents | wanted | contents.keys(), key=lambda path: (path.count("/"), path))
@@ -77,6 +77,6 @@ def topic_with_states(number: int) -> list[Operation]:
     return operations
 
 
-def _topic_id(called: str) -> str:
+def topic_id(called: str) -> str:
     """The same in every run."""
     return base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_OID, called).bytes).decode().rstrip("=")

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from bench import told
 from bench.frames import leader_and_isr_rows, stop_replica_rows
 from bench.growing import Leader
 from controllerd.core.model import BrokerId
@@ -58,11 +59,17 @@ def _no_error(api_key: int) -> bytes:
     return INT16.pack(0) + rows + FLEXIBLE.tags
 
 
-_BODIES: Final = {ApiKey.API_VERSIONS: _api_versions(), **{key: _no_error(key) for key in CONTROL_VERSIONS}}
+_BODIES: Final = {
+    ApiKey.API_VERSIONS: _api_versions(),
+    ApiKey.DESCRIBE_CONFIGS: told.settings(),
+    **{key: _no_error(key) for key in CONTROL_VERSIONS},
+}
 
 
-def answer(frame: bytes | bytearray, *, in_full: bool = False) -> bytes:
+def answer(frame: bytes | bytearray, *, in_full: bool = False, metadata: bytes = b"") -> bytes:
     """No error, whatever is asked; ``in_full`` names each partition of a LeaderAndIsr, as a real broker does.
+
+    ``metadata`` is the answer to a Metadata request.
 
     The answer to a StopReplica always names them: only so does a controller know what was deleted.
     """
@@ -72,18 +79,21 @@ def answer(frame: bytes | bytearray, *, in_full: bool = False) -> bytes:
         return encode_frame(start, INT16.pack(0), leader_and_isr_rows(bytes(frame)), FLEXIBLE.tags)
     if api_key == ApiKey.STOP_REPLICA:
         return encode_frame(start, INT16.pack(0), stop_replica_rows(bytes(frame)), FLEXIBLE.tags)
-    return encode_frame(start, _BODIES[ApiKey(api_key)])
+    return encode_frame(start, metadata if api_key == ApiKey.METADATA else _BODIES[ApiKey(api_key)])
 
 
 class Stub:
     """One broker: what came, and how long it takes to answer."""
 
     def __init__(self) -> None:
+        self.port = 0
         self.arrived: list[tuple[int, bytearray]] = []
         self.delay_s = 0.0
         """Seconds until an answer; negative: never."""
         self.in_full = False
         """Whether an answer names every partition."""
+        self.metadata = b""
+        """What clients are told."""
         self.leader: Leader | None = None
         """What asks for larger ISRs, if replicas catch up."""
 
@@ -94,7 +104,7 @@ class Stub:
         if is_control:
             self.arrived.append((now, frame))
         if not is_control or self.delay_s == 0:
-            transport.write(answer(frame, in_full=self.in_full))
+            transport.write(answer(frame, in_full=self.in_full, metadata=self.metadata))
         elif self.delay_s > 0:
             late = answer(frame, in_full=self.in_full)
             asyncio.get_running_loop().call_later(self.delay_s, transport.write, late)
@@ -153,6 +163,8 @@ def _obey(stubs: list[Stub], command: dict[str, Any]) -> object:
             for stub in stubs:
                 stub.in_full = True
             return "done"
+        case {"do": "tell", "partitions": partitions}:
+            return _tell(stubs, partitions)
         case {"do": "catch up", "port": port, "epochs": epochs}:
             return _catch_up(stubs, port, {int(broker): epoch for broker, epoch in epochs.items()})
         case {"do": "save", "path": path}:
@@ -172,11 +184,20 @@ def _catch_up(stubs: list[Stub], port: int, epochs: dict[int, int]) -> str:
     return "done"
 
 
+def _tell(stubs: list[Stub], partitions: int) -> str:
+    body = told.metadata(partitions, {BrokerId(n): stub.port for n, stub in enumerate(stubs, 1)}, LOOPBACK)
+    for stub in stubs:
+        stub.metadata = body
+    return "done"
+
+
 async def _main(number: int) -> None:
     loop = asyncio.get_running_loop()
     stubs = [Stub() for _ in range(number)]
     servers = [await loop.create_server(partial(Connection, stub), LOOPBACK, 0) for stub in stubs]
-    print(json.dumps([server.sockets[0].getsockname()[1] for server in servers]), flush=True)
+    for stub, server in zip(stubs, servers, strict=True):
+        stub.port = server.sockets[0].getsockname()[1]
+    print(json.dumps([stub.port for stub in stubs]), flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         print(json.dumps(_obey(stubs, json.loads(line))), flush=True)
 
@@ -207,6 +228,10 @@ class StubBrokers:
     async def answer_in_full(self) -> None:
         """Let every stub name each partition in its answers from now on."""
         await self._ask(do="answer in full")
+
+    async def tell(self, partitions: int) -> None:
+        """Let every stub tell clients of the prepared cluster of this size from now on."""
+        await self._ask(do="tell", partitions=partitions)
 
     async def catch_up(self, port: int, epochs: Mapping[BrokerId, int]) -> None:
         """Let replicas that are added be in sync at once: leaders tell the controller on this port from now on."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,13 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
+from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import BROKER_IDS, open_cluster
 from controllerd.dev.errors import DevError
 from controllerd.dev.load import LoadResult, ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.errors import StoreUnavailable
+from replay.records import DigestRecord
 from tests.chaos.plan import KEPT, Planner, Step
 from tests.real.operator import DELETE, ELECT, REASSIGN, TIMEOUT, tp
 from tests.real.scene import SMALL_FETCHES, Scene
@@ -44,7 +46,11 @@ REFUSALS: Final = {
 }
 """What the controller may answer to steps that do not fit the moment."""
 EXPIRED: Final = "ZooKeeperClientExpiredException"
-SETTINGS: Final = {"CONTROLLERD__KAFKA__LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS": "20"}
+SETTINGS: Final = {
+    "CONTROLLERD__KAFKA__LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS": "20",
+    # The picture of the controller is compared with the fold of its log (I-30) all along, and not once a minute.
+    "CONTROLLERD__AUDIT__DIGEST_INTERVAL_S": "1",
+}
 
 
 class Run:
@@ -255,7 +261,9 @@ class Run:
         await self.scene.waiting.until(self.scene.missing_audit, "the audit logs fold to ZooKeeper")
         led = await self.scene.who_led(0)
         self.tell(f"led: {', then '.join(led)}")
-        assert await asyncio.to_thread(audit_violations, *await self.scene.audit_logs()) == []
+        logs = await self.scene.audit_logs()
+        assert await asyncio.to_thread(audit_violations, *logs) == []
+        self.tell(f"{await asyncio.to_thread(_digests, logs)} times a controller's own picture was that of its log")
         strays = await self._strays()
         self.tell(f"replicas on disks that nobody assigned: {strays or 'none'}")
         if not any(line.endswith("a broker") for line in led):
@@ -283,6 +291,11 @@ class Run:
         await asyncio.gather(
             *(asyncio.to_thread(load.__exit__, None, None, None) for load in self._loads.values()),
         )
+
+
+def _digests(logs: Sequence[Path]) -> int:
+    """How often the controllers told what they knew, to be compared with what their logs say."""
+    return sum(isinstance(record, DigestRecord) for log in logs for _, record in AuditReader(log))
 
 
 def _folders(directory: Path) -> list[tuple[int, str]]:

@@ -18,11 +18,9 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.daemon.node import Node, open_node
 from controllerd.dev.cluster import DevCluster, open_cluster
 from controllerd.identity import claim_data_dir
-from controllerd.pace import Pace
 from events.cluster import Takeover
 from events.operator import DrainBroker, ThrottleReassignments, ThrottleReply
 from events.reassignments import ApiPartitionReassignment
-from handlers.draining import planned_drain
 from tests.fakes.requester import ALICE
 from tests.real.operator import Operator
 from tests.real.scene import SMALL_FETCHES
@@ -104,12 +102,9 @@ async def throttled_move(node: Node, operator: Operator) -> None:
 
 async def drained(node: Node) -> None:
     """Others lead what broker 1 led, and it follows in sync."""
-    planned = await planned_drain(node.snapshot, BrokerId(1), Pace())
-    assert set(planned.moved) == {T, D}
-
     reply = await node.instance.queue.call(DrainBroker(BrokerId(1), leaders_only=True, reason="a test", by="ann"))
 
-    assert reply == planned
+    assert set(reply.moved) == {T, D}
     await until(lambda: "drain-1" in node.snapshot.pauses)  # the answer comes before the picture of it
     view = node.snapshot.partition(D)
     assert view is not None
