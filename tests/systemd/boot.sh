@@ -60,5 +60,7 @@ make --silent --no-print-directory -C "$project" --assume-old=.venv/.ready insta
 mkdir former
 pivot_root . former
 umount -l /former
+# As nspawn does: credentials of a unit are mounted by a process of its own, and would not be seen otherwise.
+mount --make-rshared /
 exec env -i container=controllerd-test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     /usr/lib/systemd/systemd --system --unit=basic.target --log-target=journal --show-status=0 </dev/null

@@ -122,6 +122,19 @@ async def test_the_admin_socket_is_served_and_outlives_the_daemon(unit: Unit) ->
     )
 
 
+async def test_a_token_from_the_credential_store_opens_it(unit: Unit) -> None:
+    await unit.machine.write(f"/etc/credstore/controllerd.{unit.name}.admin-token", "b" * 64)
+    await unit.configure(more='http.admin_token = "credential:admin-token"')
+    await unit.start()
+    resign = ("/opt/controllerd/venv/bin/controllerctl", "--api", unit.api, "--yes", "resign")
+
+    stranger = await unit.machine.run(*resign)
+    owner = await unit.machine.run("env", f"CONTROLLERCTL_TOKEN={'b' * 64}", *resign)
+
+    assert (stranger.code, "this needs a token" in stranger.err) == (77, True)
+    assert (owner.code, "role given away" in owner.out) == (0, True), owner
+
+
 @pytest.mark.timeout(360)
 async def test_the_nightly_report_is_made_beside_the_running_daemon(unit: Unit, peer: Peer) -> None:
     await unit.machine.must("systemd-sysusers")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controllerd.config.load import load_config
 from tests.systemd.machine import ROOT
 
 UNITS = ROOT / "systemd"
@@ -71,6 +72,12 @@ def test_everything_is_installed(installed: Path) -> None:
     assert (installed / "share" / "man" / "man8" / "controllerd.8").exists()
     assert "controllerctl" in (installed / "share" / "bash-completion" / "completions" / "controllerctl").read_text()
     assert "controllerctl" in (installed / "share" / "zsh" / "site-functions" / "_controllerctl").read_text()
+
+
+def test_the_example_can_be_checked_as_it_is_installed(installed: Path) -> None:
+    config = load_config(installed / "share" / "doc" / "controllerd" / "example.toml", {}, {})
+
+    assert config.node.data_dir == Path("/var/lib/controllerd/prod"), "where the unit of that name keeps its data"
 
 
 def test_units_name_the_virtual_environment_that_was_asked_for(installed: Path) -> None:

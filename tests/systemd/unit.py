@@ -18,6 +18,7 @@ class Unit:
         self.connect = connect
         self.service = f"controllerd@{name}.service"
         self.socket = f"controllerd@{name}.socket"
+        self.api = f"http://127.0.0.1:{http_port}"
         self._ports = kafka_port, http_port
 
     async def configure(self, *, log_level: str = "info", more: str = "") -> None:
