@@ -4,10 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from events.base import Event
 
 
+@lru_cache(maxsize=1_024)
 def iso(epoch_ms: int) -> str:
     """A time as ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -42,5 +42,7 @@ def readable(_logger: WrappedLogger, _method: str, line: EventDict) -> str:
 
 
 def _quoted(value: object) -> str:
+    """What is written plainly is one word that can be seen: nothing ends the line, or steers a terminal."""
     text = str(value)
-    return repr(text) if isinstance(value, str) and (" " in text or not text) else text
+    is_word = text.isprintable() and " " not in text and text != ""
+    return text if is_word or not isinstance(value, str) else repr(text)

@@ -21,6 +21,10 @@ Format = Literal["auto", "console", "json"]
 _PRIORITIES: Final = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 """Syslog priorities, as sd-daemon(3) reads them from the head of a line."""
 
+_NOT_AGAIN_S: Final = 60.0
+_REMEMBERED: Final = 100
+"""So many sentences of libraries are told from new ones."""
+
 _FORMAT_EXCEPTIONS: Final[list[Processor]] = [structlog.processors.format_exc_info]
 
 
@@ -127,9 +131,28 @@ class _Handler(logging.StreamHandler[TextIO]):
             super().emit(record)
 
 
+class _NotAgain(logging.Filter):
+    """Leaves out what a library said in the same words just before: kazoo tries to connect several times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said_at: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is new, or long enough ago; a traceback always is."""
+        words = (record.name, record.getMessage())
+        if not record.exc_info and record.created - self._said_at.get(words, 0.0) < _NOT_AGAIN_S:
+            return False
+        if len(self._said_at) >= _REMEMBERED:
+            self._said_at.clear()
+        self._said_at[words] = record.created
+        return True
+
+
 def _capture_libraries(out: TextIO, rendering: list[Processor], minimum: int) -> None:
     """kazoo and aiohttp log with the standard library: theirs goes the same way, from warnings up."""
     handler = _Handler(out)
+    handler.addFilter(_NotAgain())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_common(), structlog.stdlib.add_logger_name],

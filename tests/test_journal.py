@@ -95,6 +95,16 @@ def test_a_line_is_an_entry_with_fields_that_can_be_asked_for(journald: socket.s
     assert file.read_text() == ""
 
 
+def test_what_somebody_sent_cannot_be_taken_for_another_line(journald: socket.socket, tmp_path: Path) -> None:
+    file, env = journal_stream(tmp_path / "stderr")
+    with file.open("w") as stderr:
+        configure_logging("info", stream=stderr, env=env, journal=Path("journal"))
+
+        structlog.get_logger().info("operation", reason="why\nresigned:\x1b[2J")
+
+    assert lines(journald.recv(4096))[0] == r"MESSAGE=operation reason='why\nresigned:\x1b[2J'"
+
+
 def test_json_stays_json_where_it_is_asked_for(journald: socket.socket, tmp_path: Path) -> None:
     file, env = journal_stream(tmp_path / "stderr")
     with file.open("w") as stderr:

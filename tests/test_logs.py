@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -39,6 +40,21 @@ def test_a_file_gets_json_lines_with_level_time_and_fields() -> None:
     line = json.loads(out.getvalue())
     assert (line["event"], line["level"], line["new"]) == ("brokers changed", "info", [1, 2])
     assert line["timestamp"].endswith("Z")
+
+
+def test_a_library_that_repeats_itself_is_heard_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = StringIO()
+    configure_logging("info", stream=out, env={})
+    kazoo, now = logging.getLogger("kazoo.client"), [1_700_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    for passed in (0.0, 0.3, 0.3, 60.0):
+        now[0] += passed
+        kazoo.warning("Connection dropped: %s", "refused")
+    kazoo.warning("Connection dropped: %s", "no route")
+
+    said = [json.loads(line)["event"] for line in out.getvalue().splitlines()]
+    assert said == ["Connection dropped: refused"] * 2 + ["Connection dropped: no route"]
 
 
 def test_an_exception_is_one_json_line() -> None:

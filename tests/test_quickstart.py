@@ -7,24 +7,45 @@ import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.app import app as controllerctl_app
+from cli.app import application
 from cli.arguments import global_flags_first
+from cli.doctor.cluster import check_all
+from cli.listing import Listing
+from cli.lists.cluster import BROKERS, PARTITIONS
+from cli.lists.work import DELETIONS, QUEUE, REASSIGNMENTS, REQUESTS
 from controllerd.__main__ import app as controllerd_app
 from controllerd.config.load import load_config
 from tests.cli.running import controllerctl
+from tests.cli.test_doctor import FACTS
 from tests.dev.started import PATIENCE_S, command, told_until
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 PAGES = ("README.md", *(f"docs/{name}.md" for name in ("quickstart", "operations", "incidents")))
+SPEAKING = (*PAGES, *(f"docs/{name}.md" for name in ("audit", "http", "kafka-logs", "metrics", "replay", "security")))
+"""These say commands in the middle of a sentence, too."""
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SAID = re.compile(r"`(controllerctl\s[^`]+)`")
+SHOWN = re.compile(r"^\$ controllerctl get (\w+)[^\n]*\n([A-Z].*)$", re.MULTILINE)
+CHECKED = re.compile(r"^(?:ok|warning|critical|unknown) +([\w-]+) ", re.MULTILINE)
+LISTS: dict[str, Listing[Any]] = {
+    "partitions": PARTITIONS,
+    "brokers": BROKERS,
+    "deletions": DELETIONS,
+    "queue": QUEUE,
+    "requests": REQUESTS,
+    "reassignments": REASSIGNMENTS,
+}
 TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-APPS = {"controllerctl": controllerctl_app, "controllerd": controllerd_app}
+CONTROLLERCTL = application()
+APPS = {"controllerctl": CONTROLLERCTL, "controllerd": controllerd_app}
 
 
 def typed(text: str) -> list[list[str]]:
@@ -47,13 +68,45 @@ def test_every_command_that_is_shown_can_be_typed(page: str) -> None:
     commands = list(ours((ROOT / page).read_text("utf-8")))
     refused = []
     for app, arguments in commands:
-        asked = global_flags_first(arguments) if app is controllerctl_app else arguments
+        asked = global_flags_first(arguments) if app is CONTROLLERCTL else arguments
         answer = CliRunner().invoke(app, [*asked, "--help"])
         if answer.exit_code != 0:
             refused.append((arguments, answer.output))
 
     assert commands
     assert refused == []
+
+
+def spoken(said: str) -> list[str]:
+    """The arguments of a command as a sentence writes it: the first of alternatives (``run|at``), and without dots."""
+    return [word.partition("|")[0] for word in shlex.split(said)[1:] if word != "..."]
+
+
+@pytest.mark.parametrize("page", SPEAKING)
+def test_commands_in_the_middle_of_a_sentence_can_be_typed_as_well(page: str) -> None:
+    refused = {}
+    for said in SAID.findall(BLOCK.sub("", (ROOT / page).read_text("utf-8"))):
+        answer = CliRunner().invoke(CONTROLLERCTL, [*global_flags_first(spoken(said)), "--help"])
+        if answer.exit_code != 0:
+            refused[said] = answer.output
+
+    assert refused == {}
+
+
+def test_the_lists_that_are_shown_have_the_headings_that_are_printed() -> None:
+    shown = [found for page in PAGES for found in SHOWN.findall((ROOT / page).read_text("utf-8"))]
+
+    assert len(shown) >= 4
+    for name, heading in shown:
+        printed = " ".join(column.title for column in LISTS[name].columns if not column.wide)
+        assert heading.split() == printed.split(), name
+
+
+def test_the_checks_that_are_shown_are_those_of_the_doctor() -> None:
+    shown = {check for page in PAGES for check in CHECKED.findall((ROOT / page).read_text("utf-8"))}
+
+    assert len(shown) >= 4
+    assert shown <= {finding.check for finding in check_all(FACTS)}
 
 
 def test_the_configurations_of_the_quick_start_are_accepted(tmp_path: Path) -> None:

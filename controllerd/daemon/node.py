@@ -25,6 +25,7 @@ from controllerd.daemon.topic_settings import KeptSettings
 from controllerd.errors import BadZnode
 from controllerd.identity import Identity
 from controllerd.kafkalogs.sink import KafkaLogs
+from controllerd.pace import Turnstile
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
@@ -75,12 +76,14 @@ class Node:
             around.clock.monotonic,
             transport=around.transport,
         )
+        self.turnstile = Turnstile(lambda: self._worker_view().is_brief)
         self.comparing = Comparing(
             self.snapshot,
             lambda: self.zookeeper,
             config.kafka.features,
             config.kafka.inter_broker_listener_name,
             transport=around.transport,
+            turnstile=self.turnstile,
         )
         self._running_loop = asyncio.get_running_loop()
 
@@ -123,6 +126,7 @@ class Node:
             replica_sizes=self.sizes.view,
             measure=self.sizes.measure,
             compare=self.comparing.compare,
+            turnstile=self.turnstile,
             memory=RoleMemory(self.config, self.identity, self.instance.watch, self.instance.take_from_brokers),
             meters=self.instance.meters,
         )

@@ -25,7 +25,7 @@ from controllerd.observer.mirror import Mirror
 from controllerd.observer.observer import Observer
 from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
 from controllerd.observer.stage import Manner
-from controllerd.pace import favour_the_loop
+from controllerd.pace import Turnstile, favour_the_loop
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, Role
 from controllerd.status.metrics.meters import Meters
@@ -108,7 +108,14 @@ class ObservingNode:
         self._refusal: str | None = None
         self._judged_at: float | None = None
         kafka = config.kafka
-        self._comparing = Comparing(self.snapshot, self._zookeeper, kafka.features, kafka.inter_broker_listener_name)
+        self._turnstile = Turnstile()
+        self._comparing = Comparing(
+            self.snapshot,
+            self._zookeeper,
+            kafka.features,
+            kafka.inter_broker_listener_name,
+            turnstile=self._turnstile,
+        )
         self._running_loop = asyncio.get_running_loop()
 
     def end(self, reason: str = "") -> None:
@@ -257,6 +264,7 @@ class ObservingNode:
             observations=self._observations_view,
             config=self.config.effective,
             compare=self._comparing.compare,
+            turnstile=self._turnstile,
             meters=self.meters,
         )
         return StatusServer(sources, self.config.http, metrics=self.config.metrics)

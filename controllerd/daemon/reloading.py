@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from controllerd.config.model import Config
+from controllerd.config.model import Config, Secret
 from controllerd.errors import ConfigError
 from controllerd.identity import ROLE_FILE
 from controllerd.logs import configure_logging
@@ -17,6 +17,7 @@ log = structlog.get_logger(__name__)
 
 RELOADABLE: Final = ("log.level", "log.format")
 """Keys whose new value counts at once. All others need a restart."""
+_OF_SECRETS: Final = "the old one counts until then; what is in a file (file:PATH, credential:NAME) needs no restart"
 _ROLE: Final = "controller.when_broker_holds"
 
 Renewal = Callable[[], object]
@@ -46,8 +47,7 @@ class Reloader:
         changed = changed_keys(self.config, new)
         for key in changed:
             if key not in RELOADABLE:
-                needed = f"restart needed: {key}"
-                log.warning(needed, now=self.config.plain(key), configured=new.plain(key))
+                _warn(key, self.config, new)
         self._renew()
         return self._use(new, [key for key in changed if key in RELOADABLE])
 
@@ -66,6 +66,13 @@ class Reloader:
             except ConfigError as error:
                 for problem in error.problems:
                     log.error("not renewed", problem=problem, next="the old one stays; repair, then reload")
+
+
+def _warn(key: str, old: Config, new: Config) -> None:
+    """A secret does not show, so it is said what the old one is still good for."""
+    is_secret = isinstance(new.value(key), Secret) or isinstance(old.value(key), Secret)
+    needed, more = f"restart needed: {key}", {"next": _OF_SECRETS} if is_secret else {}
+    log.warning(needed, now=old.plain(key), configured=new.plain(key), **more)
 
 
 def changed_keys(old: Config, new: Config) -> list[str]:

@@ -53,7 +53,7 @@ def run_dev(brokers: str, instances: int, directory: Path | None) -> int:
 
     async def serve(home: Path) -> int:
         tell = narrator()
-        ports = USUAL_PORTS if are_free(_all_ports(USUAL_PORTS, instances)) else ANY_PORTS
+        ports = choose_ports(instances, tell)
         servers = partial(EmbeddedZooKeeper, port=ports.zookeeper)
         async with open_cluster(kind, home, tell, instances=instances, servers=servers, ports=ports) as cluster:
             interrupted = _interruption()
@@ -62,6 +62,17 @@ def run_dev(brokers: str, instances: int, directory: Path | None) -> int:
         return 0
 
     return _in_directory(directory, serve)
+
+
+def choose_ports(instances: int, tell: Tell) -> Ports:
+    """The usual ones, or any: then what is written down elsewhere reaches somebody else's cluster, and that is told."""
+    planned = max(instances, 1)  # where none is started, it is to be started by hand
+    taken = [port for port in _all_ports(USUAL_PORTS, planned) if not are_free([port])]
+    if not taken:
+        return USUAL_PORTS
+    tell(f"in use already: {', '.join(f'port {port}' for port in taken)}; this cluster gets other ports, all of them")
+    tell("addresses from the quick start would reach SOMEBODY ELSE'S cluster: use those below")
+    return ANY_PORTS
 
 
 def _all_ports(ports: Ports, instances: int) -> list[int]:
@@ -73,6 +84,8 @@ async def _revive_until(end: asyncio.Event, cluster: DevCluster, tell: Tell) -> 
     """Start again what ends, as a service manager does, but late enough that one can look at the trouble first."""
     async with asyncio.TaskGroup() as group:
         children: list[Child] = [*cluster.brokers.values(), *cluster.controllers]
+        if isinstance(cluster.zookeeper, EmbeddedZooKeeper):
+            children.append(cluster.zookeeper)
         revivals = [group.create_task(_revive(child, tell)) for child in children]
         await end.wait()
         for revival in revivals:
@@ -142,7 +155,9 @@ def narrator() -> Tell:
 
 
 def _tell_addresses(cluster: DevCluster, tell: Tell) -> None:
-    tell(f"ZooKeeper    {cluster.connect}")
+    server = cluster.zookeeper
+    process = f", process {server.process.pid}" if isinstance(server, EmbeddedZooKeeper) else ""
+    tell(f"ZooKeeper    {cluster.connect}{process}")
     for broker_id, broker in cluster.brokers.items():
         tell(f"broker {broker_id}     {LOOPBACK}:{broker.port}, process {broker.process.pid}")
     for controller in cluster.controllers:
@@ -157,7 +172,8 @@ def _next_step(cluster: DevCluster) -> str:
     stop = "Ctrl-C stops everything"
     if not cluster.controllers:
         leads = "one of the brokers leads" if cluster.kind == "kafka" else "nobody leads"
-        return f"no controllerd: {leads}      {stop}"
+        tell_more = f"try: controllerctl --zk {cluster.connect} doctor"
+        return f"no controllerd: {leads}; {tell_more}      {stop}"
     http = cluster.controllers[0].http
     address = "" if http == DEFAULT_HTTP else f" --api http://{http}"
     return f"try: controllerctl{address} status      {stop}"

@@ -84,11 +84,11 @@ async def test_what_is_on_its_way_is_no_difference(world: World) -> None:
 def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) -> None:
     memory = Memory.of(world.snapshot)
     told = metadata(
-        t=[PartitionMetadata(0, 0, 2, 5, (1, 2), (2,), ()), PartitionMetadata(1, 0, 2, 0, (2, 1), (1, 2), ())],
         old=[],
+        t=[PartitionMetadata(0, 0, 2, 5, (1, 2), (2,), ()), PartitionMetadata(1, 0, 2, 0, (2, 1), (1, 2), ())],
     )
 
-    found = [each for each in of_metadata(BrokerId(2), told, memory) if each is not None]
+    found = [each for each in of_metadata(BrokerId(2), told.topics.values(), memory) if each is not None]
 
     assert found == [
         Differing("old", "topic", None, None, "2: exists"),

@@ -79,6 +79,9 @@ async def test_a_secret_that_differs_is_noticed_though_it_is_not_shown(file: Fil
 
     assert lines[0]["event"] == "restart needed: http.admin_token"
     assert lines[0]["configured"] == "<hidden>"
+    assert "the old one counts until then" in lines[0]["next"]
+    assert "0123456789abcdef" not in repr(lines)
+    assert "fedcba9876543210" not in repr(lines)
 
 
 async def test_of_a_file_with_a_problem_nothing_is_used(file: File) -> None:

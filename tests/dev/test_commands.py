@@ -4,12 +4,14 @@ import asyncio
 import os
 import re
 import signal
+import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from controllerd.dev.commands import run_demo, run_dev
-from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.commands import USUAL_PORTS, choose_ports, run_demo, run_dev
+from controllerd.dev.ports import ANY_PORTS, LOOPBACK
 from tests.dev.started import PATIENCE_S, command, told_until
 
 
@@ -24,6 +26,18 @@ def test_a_summary_that_could_not_be_written_is_refused_before_the_story(
 ) -> None:
     assert run_demo("embedded", tmp_path, tmp_path / "nowhere" / "summary.json") == 2
     assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_named_and_none_of_the_usual_ones_is_used() -> None:
+    told: list[str] = []
+    with ExitStack() as stack:
+        with suppress(OSError):  # somebody else has it, which is as good
+            stack.enter_context(socket.create_server((LOOPBACK, USUAL_PORTS.http)))
+        ports = choose_ports(1, told.append)
+
+    assert ports == ANY_PORTS
+    assert f"port {USUAL_PORTS.http}" in told[0]
+    assert "SOMEBODY ELSE'S cluster" in told[1]
 
 
 def left_in(folder: Path) -> list[Path]:
