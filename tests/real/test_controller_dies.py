@@ -35,32 +35,40 @@ _GREETING: Final = struct.Struct(">iiiqi16s")
 
 
 class Tap(TcpProxy):
-    """Before ZooKeeper: it learns id and password of the session that goes through it, from the server's greeting."""
+    """Before ZooKeeper: it learns ids and passwords of the sessions that go through it, from the server's greetings."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
         self.upstream = upstream
-        self.session = 0, b""
-        self._greeted = 0
+        self.passwords: dict[int, bytes] = {}
+        """Of several, when a client gives a session up and another one of its attempts comes through late."""
+        self._greeted = set[int]()
 
     def seen(self, chunk: Chunk) -> None:
         """The first answer of each connection is the greeting; a session that has ended gets no id."""
-        if chunk.from_client or chunk.connection <= self._greeted:
+        if chunk.from_client or chunk.connection in self._greeted:
             return
-        self._greeted = chunk.connection
+        self._greeted.add(chunk.connection)
         _length, _protocol, _timeout, session_id, _size, password = _GREETING.unpack_from(chunk.data)
         if session_id:
-            self.session = session_id, password
+            self.passwords[session_id] = password
 
-    async def expire(self) -> None:
+    async def expire(self, session: int) -> None:
         """End the session as its owner would, from another connection (scenarios.md A13)."""
-        await asyncio.to_thread(self._close_session)
+        await asyncio.to_thread(self._close_session, session)
 
-    def _close_session(self) -> None:
-        thief = KazooClient(self.upstream, timeout=SESSION_S, client_id=self.session)
+    def _close_session(self, session: int) -> None:
+        thief = KazooClient(self.upstream, timeout=SESSION_S, client_id=(session, self.passwords[session]))
         thief.start(timeout=PATIENCE_S)
         thief.stop()
         thief.close()
+
+
+async def session_of(controller: ControllerProcess) -> int | None:
+    """Its ZooKeeper session, by its own account."""
+    status = await controller.status()
+    shown = status["zookeeper"]["session_id"] if status is not None else None
+    return int(shown, 16) if shown is not None else None
 
 
 class Victims(Trial):
@@ -213,12 +221,12 @@ class Victims(Trial):
 
     async def expire_the_session(self) -> None:
         active, _ = await self.pair()
-        epoch, tap = await self.epoch(), self.tap(active)
-        before = tap.session
-        await tap.expire()
+        epoch, before = await self.epoch(), await session_of(active)
+        assert before is not None
+        await self.tap(active).expire(before)
 
         async def missing() -> str | None:
-            moved = await self.epoch() > epoch and tap.session != before
+            moved = await self.epoch() > epoch and await session_of(active) not in {before, None}
             return None if moved else "nobody was elected, or the victim has no new session"
 
         await self.waiting.until(missing, "somebody was elected and the victim is back")
