@@ -183,6 +183,10 @@ def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
     return passing(with_more(good_log(), *event("BrokerChange", *shrunk), *between))
 
 
+AGAIN = ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0)
+"""Broker 1 has answered number one already."""
+
+
 MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-01", epoch_won_twice),
     ("I-01", more(TermRecord("elected", 6, 12, "controllerd", ""))),
@@ -298,6 +302,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-29", more(ResponseRecord(1, 111, "StopReplica", 4, 2, 100, 1, 1.0, 0))),
     ("I-29", more(ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
     ("I-29", more(ResponseRecord(3, 103, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0))),
+    ("I-29", more(*event("BrokerChange", AGAIN))),
     ("I-30", changed(SnapshotEnd, partitions=2)),
     ("I-30", more(DigestRecord("0123456789abcdef", 1, 2))),
     ("I-31", more(DeletionRecord(["a", "a"], ["queued", "queued"], [None, None]))),
@@ -363,6 +368,16 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
 def test_who_cannot_be_led_may_be_without_a_leader(excuse: Record) -> None:
     isr = (2,) if isinstance(excuse, OfflineDirsRecord) else (2, 1)
     assert list(check(unled(excuse, isr=isr))) == []
+
+
+@pytest.mark.parametrize(
+    "records", [(AGAIN, BrokersRecord(gone=[1])), (BrokersRecord(gone=[1]), AGAIN)], ids=["before", "after"]
+)
+def test_a_broker_that_bounced_is_asked_by_a_new_channel_before_the_log_says_that_it_had_gone(
+    records: tuple[Record, ...],
+) -> None:
+    found = check(with_more(good_log(), *event("BrokerChange", *records)))
+    assert [violation for violation in found if violation.id == "I-29"] == []
 
 
 def test_a_partition_that_is_led_within_the_time_is_no_violation() -> None:
