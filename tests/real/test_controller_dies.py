@@ -54,8 +54,15 @@ class Tap(TcpProxy):
             self.passwords[session_id] = password
 
     async def expire(self, session: int) -> None:
-        """End the session as its owner would, from another connection (scenarios.md A13)."""
-        await asyncio.to_thread(self._close_session, session)
+        """End the session as its owner would, from another connection (scenarios.md A13).
+
+        The owner is held off meanwhile, or it takes the session back before it is closed.
+        """
+        self.isolate()
+        try:
+            await asyncio.to_thread(self._close_session, session)
+        finally:
+            self.heal()
 
     def _close_session(self, session: int) -> None:
         thief = KazooClient(self.upstream, timeout=SESSION_S, client_id=(session, self.passwords[session]))
