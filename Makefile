@@ -87,9 +87,9 @@ chaos: $(READY) ## Ten random minutes on three real brokers (CONTROLLERD_CHAOS_S
 bench: $(READY) ## Counts and ratios: the controller, its readers, its audit log, the replay.
 	$(BIN)/python -m bench $(ARGS)
 ifeq ($(strip $(ARGS)),)
-	-$(BIN)/python -m bench.http --times 3
 	$(BIN)/python -m bench.audit --partitions 2000 --pairs 1
 	$(BIN)/python -m bench.replay --engines local
+	$(BIN)/python -m bench.http --times 3
 endif
 
 bench-http: $(READY) ## How long readers wait at 100,000 partitions, and events for readers (two minutes).
