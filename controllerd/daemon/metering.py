@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from controllerd.daemon.tap import Tap
 from controllerd.ports import AuditLog
 from controllerd.status.metrics.meters import Meters
 from replay.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
@@ -13,27 +14,18 @@ LAG_EVERY_S: Final = 0.2
 _TERM_BEGINS: Final = frozenset({"elected", "renewed"})
 
 
-class MeteredAudit:
+class MeteredAudit(Tap):
     """An audit log that times the phases of an election and counts events that failed. Passes everything on."""
 
     def __init__(self, audit: AuditLog, meters: Meters) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._meters = meters
         self._phases: dict[str, float] | None = None
         """Those of the event in work, once it has won an election."""
         self._since = 0.0
 
-    def record(self, *records: Record) -> None:
-        """Look at records and append them."""
-        for record in records:
-            self._look(record)
-        self._audit.record(*records)
-
-    async def accepted(self) -> None:
-        """Wait until the writer took them."""
-        await self._audit.accepted()
-
-    def _look(self, record: Record) -> None:
+    def look(self, record: Record) -> None:
+        """See ``Tap``."""
         match record:
             case EventBegin():
                 self._phases, self._since = None, self._meters.clock()

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from controllerd.daemon.tap import Tap
 from controllerd.ports import AuditLog
 from replay.records import (
     AssignmentRecord,
@@ -53,25 +54,16 @@ class _Seen:
         return bool(self.topics or self.brokers)
 
 
-class EventSummaries:
+class EventSummaries(Tap):
     """An audit log that tells the daemon's log what each event did. Passes everything on."""
 
     def __init__(self, audit: AuditLog) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._epoch = 0
         self._seen = _Seen()
 
-    def record(self, *records: Record) -> None:
-        """Look at records and append them."""
-        for record in records:
-            self._look(record)
-        self._audit.record(*records)
-
-    async def accepted(self) -> None:
-        """Wait until the writer took them."""
-        await self._audit.accepted()
-
-    def _look(self, record: Record) -> None:
+    def look(self, record: Record) -> None:
+        """See ``Tap``."""
         match record:
             case EventBegin():
                 self._seen = _Seen()
