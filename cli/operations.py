@@ -246,11 +246,11 @@ def leave(tasks: "Sequence[Task]") -> None:
 
 
 def ending(task: "Task") -> ExitCode:
-    """The exit code that says how a task ended, or would end by its plan."""
+    """The exit code that says how a task ended, would end by its plan, or goes on with what has failed by now."""
     failed = [item for item in task.items if item.state == "failed"]
-    if task.state in {"running", "done"} or (task.state == "planned" and not failed):
+    if task.state == "done" or (task.state in {"planned", "running"} and not failed):
         return ExitCode.DONE
-    if task.state == "partial" or (task.state == "planned" and len(failed) < task.items_total):
+    if task.state in {"partial", "running"} or (task.state == "planned" and len(failed) < task.items_total):
         return ExitCode.PARTIAL
     if failed and all(item.kafka_error == "UNKNOWN_TOPIC_OR_PARTITION" for item in failed):
         return ExitCode.NOT_FOUND

@@ -19,7 +19,7 @@ from replay.invariants import SUMMARY
 from replay.report.checks import all_invariants, told_by
 from replay.report.files import write_report
 from replay.report.meta import Meta, severity_rank
-from replay.report.parquet import write_parquet
+from replay.report.rows import number
 from replay.report.summary import HARMLESS, verdict
 
 EngineName = Literal["auto", "local", "spark"]
@@ -171,6 +171,8 @@ def _ingested(out: Path) -> tuple[str, ...]:
 
 
 def _write(tables: Mapping[str, Sequence[Row]], meta: Meta, folder: Path) -> list[Path]:
+    from replay.report.parquet import write_parquet  # of the extra: `choose` must be able to say that it is missing
+
     try:
         write_parquet(tables, folder / "tables")
         return write_report(tables, meta, folder)
@@ -187,7 +189,7 @@ def _numbers(rows: Sequence[Row], column: str) -> list[int]:
 
 def _counting(violations: Sequence[Row], fail_on: str) -> int:
     limit = severity_rank(fail_on)
-    return sum(severity_rank(str(row["severity"])) <= limit for row in violations)
+    return sum(number(row, "times") for row in violations if severity_rank(str(row["severity"])) <= limit)
 
 
 def _untold(levels: Sequence[str]) -> Iterator[str]:

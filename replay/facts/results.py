@@ -71,10 +71,12 @@ class _Found:
     def rows(self) -> list[Row]:
         """What was found, and how much was left out."""
         more = [(name, count - MOST) for name, count in self._counts.items() if count > MOST]
-        return self._rows + [_row(self._cluster, name, f"{count} more that are not listed") for name, count in more]
+        return self._rows + [
+            _row(self._cluster, name, f"{count} more that are not listed", count) for name, count in more
+        ]
 
 
-def _row(cluster: str, name: str, evidence: str) -> Row:
+def _row(cluster: str, name: str, evidence: str, times: int = 1) -> Row:
     rule = _RULES[name]
     return {
         "cluster": cluster,
@@ -87,4 +89,5 @@ def _row(cluster: str, name: str, evidence: str) -> Row:
         "seq": 0,
         "ts_ms": None,
         "evidence": evidence,
+        "times": times,
     }

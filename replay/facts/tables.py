@@ -350,6 +350,7 @@ TABLES: Final = (
             "seq:l:0: only the complete log shows it",
             "ts_ms:l:",
             "evidence:s:",
+            "times:l:1; of the row that stands for those beyond the first thousand of an invariant, their number",
         ),
         ("cluster", "id", "node", "boot", "seq", "evidence"),
     ),

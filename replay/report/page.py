@@ -17,7 +17,7 @@ from replay.report.charts.lanes import Bar, Lane, mark_lanes, term_bars
 from replay.report.charts.load import Load, load
 from replay.report.incidents import incidents
 from replay.report.meta import Invariant, Meta, Row, Tables, severity_rank
-from replay.report.rows import clusters, number, of, optional, text, within
+from replay.report.rows import clusters, number, of, optional, text, total, within
 from replay.report.summary import tiles, verdict
 from replay.report.text import at_command, count, unbroken
 from replay.report.views import VIEWS, data
@@ -153,8 +153,12 @@ def checked(tables: Tables, meta: Meta) -> list[Checked]:
     known = {invariant.id: invariant for invariant in meta.invariants}
     for id_, rows in broken.items():
         known.setdefault(id_, _invariant(rows[0]))
-    found = [Checked(each, len(rows := broken.get(id_, [])), _evidence(rows, meta)) for id_, each in known.items()]
+    found = [_checked(each, broken.get(id_, []), meta) for id_, each in known.items()]
     return sorted(found, key=lambda each: (not each.times, severity_rank(each.invariant.severity), each.invariant.id))
+
+
+def _checked(invariant: Invariant, rows: Sequence[Row], meta: Meta) -> Checked:
+    return Checked(invariant, total(rows, "times"), _evidence(rows, meta))
 
 
 def _invariant(row: Row) -> Invariant:

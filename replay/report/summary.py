@@ -112,7 +112,7 @@ def _of_invariants(tables: Tables, meta: Meta) -> str:
     violations = of(tables, "violations")
     if violations:
         ids = {row.get("id") for row in violations}
-        return f"{count(len(ids), 'invariant')} violated ({count(len(violations), 'time')})"
+        return f"{count(len(ids), 'invariant')} violated ({count(total(violations, 'times'), 'time')})"
     return "no invariant violated" if meta.invariants else "invariants were not checked"
 
 

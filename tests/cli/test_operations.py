@@ -113,6 +113,18 @@ def test_whoever_does_not_wait_is_told_that_it_continues(api: str, capsys: pytes
     assert "it continues: controllerctl get tasks shows how far t1 is" in capsys.readouterr().err
 
 
+def test_whoever_does_not_wait_learns_at_once_what_failed_already() -> None:
+    refused = TaskItem(subject="payments-8", state="failed", detail="broker 9 is not registered")
+    daemon = ended("partial")
+    begun = msgspec.structs.replace(TASK, state="running", items=[*ITEMS, refused], items_total=2)
+    daemon.documents["/v1/elections"] = TaskResponse(meta=META, task=begun)
+
+    with answering(daemon) as url, pytest.raises(typer.Exit) as left:
+        run(Settings(api=url, assume_yes=True), ELECTION, wait=False)
+
+    assert left.value.exit_code == ExitCode.PARTIAL
+
+
 def test_another_cluster_is_refused(daemon: Daemon, api: str) -> None:
     with pytest.raises(CliError) as refused:
         run(Settings(api=api, assume_yes=True, expected_cluster_id="other", context="prod"), ELECTION)

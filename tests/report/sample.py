@@ -433,6 +433,7 @@ def _violations() -> list[Row]:
             seq=seq,
             ts_ms=ms,
             evidence=evidence,
+            times=1,
         )
         for id_, ms, seq, evidence in found
     ]

@@ -92,6 +92,7 @@ def test_evidence_is_capped_and_the_rest_is_counted() -> None:
     rows = [row for row in violation_rows("c", log) if row["id"] == "I-03"]
     assert len(rows) == MOST + 1
     assert rows[-1]["evidence"] == "7 more that are not listed"
+    assert sum(int(str(row["times"])) for row in rows) == MOST + 7
 
 
 def test_a_segment_that_is_gone_is_refused_with_the_way_out(tmp_path: Path) -> None:
