@@ -26,6 +26,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SNIFFED: Final = 1024 * 1024
 _SHOWN: Final = 3
+_CLUSTER_ID: Final = re.compile(r"_[A-Za-z0-9_-]{21}")
+"""Ids of clusters are 128 random bits in base64, so one of 64 begins with an underscore."""
 
 
 class Source(NamedTuple):
@@ -128,7 +130,7 @@ def format_of(name: str) -> Format | None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """The files below a folder; what begins with a dot or an underscore is not meant for us."""
+    """The files below a folder; but for ids of clusters, what begins with a dot or an underscore is not for us."""
     seen = set[str]()
     for current, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         real = os.path.realpath(current)
@@ -136,8 +138,12 @@ def _walk(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        yield from (Path(current, name) for name in files if not name.startswith((".", "_")))
+        folders[:] = sorted(name for name in folders if not _is_hidden(name) or _CLUSTER_ID.fullmatch(name))
+        yield from (Path(current, name) for name in files if not _is_hidden(name))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
 
 
 def _refuse(problem: OSError) -> None:

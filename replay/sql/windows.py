@@ -170,6 +170,7 @@ counted AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS number
     FROM edges
+    WHERE lacks = 1 OR lacked = 1
 )
 SELECT cluster, topic, partition, number,
     MAX(CASE WHEN opens = 1 THEN ts_ms END) AS start_ms,
@@ -203,7 +204,6 @@ SELECT cluster, topic, partition, number,
     MAX(CASE WHEN lacks = 0 THEN event END) AS end_event,
     MAX(CASE WHEN lacks = 1 AND will_be_absent THEN next_opening END) AS lost_in
 FROM counted
-WHERE lacks = 1 OR lacked = 1
 GROUP BY cluster, topic, partition, number
 """
 """One row per stretch without a leader: its first fact, and the one that ended it."""
