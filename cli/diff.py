@@ -43,14 +43,13 @@ def diff(
 ) -> None:
     """Compare what ZooKeeper says with what the controller knows and brokers tell; ends with 1 on a difference.
 
-    What differs is looked at again after two seconds, so that what is on its way is no difference. With --at TIME twice
-    no daemon is asked: two moments of audit logs are compared, as `controllerctl replay diff` does.
+    What differs is looked at again after two seconds, so that what is on its way is no difference. Of 100,000
+    partitions it takes some ten seconds, and --timeout says how long to wait. With --at TIME twice no daemon is asked:
+    two moments of audit logs are compared, as `controllerctl replay diff` does.
 
     Examples: controllerctl diff · controllerctl diff --at 2026-01-31T03:00:00Z --at 2026-01-31T04:00:00Z
     /var/lib/controllerd/prod/audit
     """
-    from controllerd.status.schema.work import DifferenceList
-
     if at or logs:
         if not (at and logs):
             message = (
@@ -59,9 +58,10 @@ def diff(
             raise CliError(ExitCode.USAGE, message)
         replay.diff(context, logs, at, topic)
         return
+    from cli.comparing import compared
+
     settings = settings_of(context)
-    note("comparing; of 100,000 partitions it takes some ten seconds")
-    answer = settings.client().get(_DIFFERENCES.path, DifferenceList, {"brokers": "true" if brokers else "false"})
+    answer = compared(settings, _DIFFERENCES.path, brokers=brokers)
     found = answer.content
     print_found(settings, _DIFFERENCES, Found(found.items, answer.body))
     for text in found.notes:

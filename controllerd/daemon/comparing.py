@@ -5,7 +5,7 @@ looked at again some seconds later: only what differs in the same way then is a 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,8 +13,8 @@ from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, Features
 from controllerd.daemon.differences import Memory, of_brokers, of_deletions, of_metadata, of_topic
 from controllerd.pace import Pace, Turnstile
-from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.comparison import Comparison, Differing
+from controllerd.snapshot import ClusterSnapshot, TopicView
+from controllerd.status.comparison import Comparison, Differing, Progress
 from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.pictures import Picture, take_picture
@@ -27,16 +27,38 @@ LOOK_AGAIN_S: Final = 2.0
 """So long what is on its way may take."""
 _ASK_S: Final = 10.0
 
+_READING, _COMPARING, _ASKING = 2.0, 1.0, 2.5
+"""How long each stage takes beside the others, with each broker: about so at 100,000 partitions."""
+_SPARED: Final = 0.1
+"""Of the first look: so much of the way is kept for a second one that only its very end may call for."""
+
 
 @dataclass(slots=True)
 class _Look:
     """What was seen at one time."""
 
+    progress: Progress
+    work: float
+    """Of all its stages, by the brokers that are there when it begins."""
+    again_s: float | None
+    """How long to wait before the look that follows where anything differs; None: that is this one, or is expected."""
+    prefix: str = ""
     found: set[Differing] = field(default_factory=set)
     partitions: int = 0
     brokers: list[BrokerId] = field(default_factory=list)
     untold: dict[int, str] = field(default_factory=dict)
     picture: Picture | None = None
+
+    def enter(self, stage: str, work: float) -> None:
+        """Begin a stage."""
+        self.expect_another()
+        self.progress.enter(self.prefix + stage, work)
+
+    def expect_another(self) -> None:
+        """What differs is looked at again: that is known as soon as anything does."""
+        if self.found and self.again_s is not None:
+            self.progress.expect(self.work * (1 - _SPARED), self.again_s)
+            self.again_s = None
 
 
 class Comparing:
@@ -63,14 +85,15 @@ class Comparing:
         self._again_s = again_s
         self._turn = asyncio.Lock()
 
-    async def compare(self, with_brokers: bool) -> Comparison:
-        """Compare now. :raises StoreUnavailable: ZooKeeper cannot be read."""
+    async def compare(self, with_brokers: bool, progress: Progress) -> Comparison:
+        """Compare now, and tell how far it is. :raises StoreUnavailable: ZooKeeper cannot be read."""
         async with self._turn:
-            look = await self._look(None, with_brokers)
-            if first := look.found:
-                await asyncio.sleep(self._again_s)
-                look = await self._look(look.picture, with_brokers)
-                look.found &= first
+            work = _READING + _COMPARING + _ASKING * len(self._asked(with_brokers))
+            look = _Look(progress, work, self._again_s)
+            progress.expect(work * (1 + _SPARED))
+            await self._look(look, None, with_brokers)
+            if look.found:
+                look = await self._look_again(look, with_brokers)
         return Comparison(
             differences=tuple(
                 sorted(_completed(look.found), key=lambda each: (each.subject, each.field, each.broker or ""))
@@ -80,22 +103,39 @@ class Comparing:
             untold=look.untold,
         )
 
-    async def _look(self, last: Picture | None, with_brokers: bool) -> _Look:
-        pace = await self._turnstile.pace()
-        picture = await take_picture(self._zk(), last, pace)
-        look = _Look(picture=picture)
-        await self._compare_with_zookeeper(picture, look, pace)
-        if with_brokers:
-            for broker in sorted(self._snapshot.brokers.values(), key=lambda each: each.id):
-                await self._compare_with_broker(broker, look, pace)
+    def _asked(self, with_brokers: bool) -> Sequence[Broker]:
+        return sorted(self._snapshot.brokers.values(), key=lambda each: each.id) if with_brokers else ()
+
+    async def _look_again(self, first: _Look, with_brokers: bool) -> _Look:
+        first.expect_another()
+        first.progress.enter("looking again")
+        await asyncio.sleep(self._again_s)
+        first.progress.resume()
+        look = _Look(first.progress, first.work, None, "looking again: ")
+        await self._look(look, first.picture, with_brokers)
+        look.found &= first.found
         return look
+
+    async def _look(self, look: _Look, last: Picture | None, with_brokers: bool) -> None:
+        pace = await self._turnstile.pace()
+        look.enter("reading ZooKeeper", _READING)
+        expected = _znodes(self._snapshot)
+        look.picture = await take_picture(self._zk(), last, pace, lambda read: look.progress.advance(read / expected))
+        look.enter("comparing with ZooKeeper", _COMPARING)
+        await self._compare_with_zookeeper(look.picture, look, pace)
+        asked = self._asked(with_brokers)
+        for number, broker in enumerate(asked, 1):
+            look.enter(f"asking broker {broker.id} ({number} of {len(asked)})", _ASKING)
+            await self._compare_with_broker(broker, look, pace)
 
     async def _compare_with_zookeeper(self, picture: Picture, look: _Look, pace: Pace) -> None:
         memory = Memory.of(self._snapshot)
         look.found.update(of_brokers(picture, memory))
         look.found.update(of_deletions(picture, memory))
-        look.partitions = sum(len(topic.partitions) for topic in memory.topics.values())
-        for name in sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics}):
+        look.partitions = _partitions(memory.topics)
+        names = sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics})
+        for number, name in enumerate(names):
+            look.progress.advance(number / len(names))
             await _take(of_topic(name, picture, memory, self._features), look, pace)
 
     async def _compare_with_broker(self, broker: Broker, look: _Look, pace: Pace) -> None:
@@ -105,7 +145,8 @@ class Comparing:
             return
         try:
             body = await self._ask(endpoint.host, endpoint.port)
-            await _take(of_metadata(broker.id, walk_topics(body), Memory.of(self._snapshot)), look, pace)
+            told = of_metadata(broker.id, walk_topics(body), Memory.of(self._snapshot))
+            await _take(told, look, pace, expected=2 * look.partitions)
         except (OSError, WireError) as error:
             look.untold[broker.id] = (
                 f"it did not tell in {_ASK_S:g} s" if isinstance(error, TimeoutError) else str(error)
@@ -119,11 +160,24 @@ class Comparing:
         )
 
 
-async def _take(differing: Iterator[Differing | None], look: _Look, pace: Pace) -> None:
-    for each in differing:
+async def _take(differing: Iterator[Differing | None], look: _Look, pace: Pace, expected: int = 0) -> None:
+    """``expected``: about so many steps are the whole of this stage; 0: they are told of elsewhere."""
+    for number, each in enumerate(differing, 1):
         if each is not None:
             look.found.add(each)
-        await pace.breathe()
+        if pace.is_due:
+            if expected:
+                look.progress.advance(number / expected)
+            await pace.breathe()
+
+
+def _znodes(snapshot: ClusterSnapshot) -> int:
+    """How many znodes there are to be read, as far as we know: of each topic two, and the states."""
+    return max(1, 2 * len(snapshot.topics) + _partitions(snapshot.topics))
+
+
+def _partitions(topics: Mapping[str, TopicView]) -> int:
+    return sum(len(topic.partitions) for topic in topics.values())
 
 
 def _completed(found: set[Differing]) -> Iterator[Differing]:

@@ -1,12 +1,18 @@
 """What a comparison of the cluster's three pictures found: in ZooKeeper, in our memory, and in brokers' metadata.
 
-The types between the daemon, which compares, and ``/v1/diff``, which shows it.
+The types between the daemon, which compares, and ``/v1/diff``, which shows it and how far it has come.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from controllerd.pace import loop_time
+
+WAITING: Final = "waiting for its turn"
+_SLOWLY_S: Final = 1.0
+"""What took less says nothing of the speed."""
 
 
 class Differing(NamedTuple):
@@ -34,5 +40,66 @@ class Comparison:
     """The brokers that did not tell, each with the reason."""
 
 
-Compare = Callable[[bool], Awaitable[Comparison]]
-"""Compares now; whether brokers are asked, too. :raises StoreUnavailable: ZooKeeper cannot be read."""
+class Progress:
+    """How far one comparison has come: whoever compares tells it, whoever asks sees it.
+
+    Work is told in units of any size. More of it may turn up on the way: the percentage never goes back for it, but
+    shares what is left of the way among all that is to be done.
+    """
+
+    def __init__(self, clock: Callable[[], float] = loop_time) -> None:
+        """``clock`` gives seconds that never go back."""
+        self.stage = WAITING
+        """What is done now, in words."""
+        self._clock = clock
+        self._began: float | None = None
+        self._pause_s = 0.0
+        self._known = self._passed = self._work = self._part = 0.0
+        self._share_from = (0.0, 0.0)
+
+    def expect(self, work: float, pause_s: float = 0.0) -> None:
+        """So much more is to be done than was known, and a pause made; with the first of it the work begins."""
+        if self._began is None:
+            self._began = self._clock()
+        self._share_from = (self.percent or 0.0, self._done)
+        self._known += work
+        self._pause_s += pause_s
+
+    def enter(self, stage: str, work: float = 0.0) -> None:
+        """The stage before is over; this one is so much of the work that is expected."""
+        self._passed += self._work
+        self.stage, self._work, self._part = stage, work, 0.0
+
+    def advance(self, part: float) -> None:
+        """So much of this stage is done, from 0 to 1; less than before is passed over."""
+        self._part = max(self._part, min(part, 1.0))
+
+    def resume(self) -> None:
+        """The pause is over; it was no work, and says nothing of the speed."""
+        if self._began is not None:
+            self._began += self._pause_s
+        self._pause_s = 0.0
+
+    @property
+    def percent(self) -> float | None:
+        """Of all that is known to be needed; None before it is its turn."""
+        if not self._known:
+            return None
+        share, done = self._share_from
+        left = max(self._known, self._done) - done  # there may have been more to do than anybody expected
+        return share + (100.0 - share) * (self._done - done) / left if left else share
+
+    @property
+    def eta_s(self) -> float | None:
+        """What is left at the speed so far, and the pause that is still to come; None while that says nothing."""
+        if self._began is None or not self._done or (took := self._clock() - self._began) < _SLOWLY_S:
+            return None
+        return took * max(0.0, self._known - self._done) / self._done + self._pause_s
+
+    @property
+    def _done(self) -> float:
+        return self._passed + self._work * self._part
+
+
+Compare = Callable[[bool, Progress], Awaitable[Comparison]]
+"""Compares now, with brokers or not, and tells how far it is. :raises StoreUnavailable: ZooKeeper does not answer."""

@@ -51,13 +51,14 @@ class StatusServer:
         self.entrance: Final = Entrance(http, environment, limits)
         self._served = Served(sources.meters)
         self._verbs = VerbsApi(sources, require_reason=http.require_reason, timeout_s=admin_timeout_s)
+        self._diff = DiffApi(sources)
         reads = ReadApi(sources)
         self._apis: list[Api] = [
             HealthApi(sources, stuck_after_s),
             reads,
             DashboardApi(sources, reads),
             FeedApi(sources),
-            DiffApi(sources),
+            self._diff,
             MetricsApi(reads.reading, metrics),
             DocumentationApi(self.routes),
             self._verbs,
@@ -73,6 +74,7 @@ class StatusServer:
     async def close(self) -> None:
         """Stop listening and end what is in work. Harmless when nothing was started."""
         await self.entrance.close()
+        await self._diff.close()
         await self._verbs.close()
 
     def routes(self) -> list[Route]:

@@ -4,7 +4,7 @@ Nothing is watched. ZooKeeper gives no picture of many znodes at one moment, so 
 (who is registered, who is the controller) are read again at the end: if they moved, the picture is taken anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +30,12 @@ _FOLDERS: Final = (paths.BROKER_IDS, paths.BROKER_TOPICS, paths.DELETE_TOPICS)
 """Znodes whose children are read too."""
 
 _StatePaths = Mapping[str, tuple[str, ...]]
+Tell = Callable[[int], None]
+"""Is told how many znodes were read so far; of a picture that is taken anew it begins at none."""
+
+
+def nobody(_read: int) -> None:
+    """Does not want to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,18 @@ class Picture:
             return NO_EPOCH
 
 
-async def take_picture(zk: ZooKeeper, last: Picture | None = None, pace: Pace | None = None) -> Picture:
+async def take_picture(
+    zk: ZooKeeper, last: Picture | None = None, pace: Pace | None = None, tell: Tell = nobody
+) -> Picture:
     """Read everything; ``last``, if there is one, saves decoding the topics that have not changed since.
 
     :raises StoreUnavailable: the session is lost.
     """
     for _ in range(ATTEMPTS - 1):
-        last = await _Taking(zk, last, pace).picture()
+        last = await _Taking(zk, last, pace, tell).picture()
         if not await _has_moved(zk, last):
             return last
-    picture = await _Taking(zk, last, pace).picture()
+    picture = await _Taking(zk, last, pace, tell).picture()
     is_torn = await _has_moved(zk, picture)
     return Picture(picture.nodes, picture.children, is_torn, picture.state_paths)
 
@@ -86,10 +94,12 @@ async def _has_moved(zk: ZooKeeper, picture: Picture) -> bool:
 class _Taking:
     """One picture while it is being taken."""
 
-    def __init__(self, zk: ZooKeeper, last: Picture | None, pace: Pace | None) -> None:
+    def __init__(self, zk: ZooKeeper, last: Picture | None, pace: Pace | None, tell: Tell) -> None:
         self._zk = zk
         self._last = last
         self._pace = pace or Pace()
+        self._tell = tell
+        self._count = 0
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, tuple[str, ...]] = {}
 
@@ -124,6 +134,8 @@ class _Taking:
             if node is not None:  # the same object for what stayed as it was: pictures are kept for a while
                 last = known.get(path)
                 self._nodes[path] = last if last == node and last is not None else node
+        self._count += len(part)
+        self._tell(self._count)
 
     async def _states_of(self, topic: str) -> tuple[str, ...]:
         """Where the states of a topic are; none for a topic whose znode cannot be understood."""

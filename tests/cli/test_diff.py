@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from controllerd.status.comparison import Comparison, Differing
+from controllerd.status.comparison import Comparison, Differing, Progress
 from controllerd.status.schema.work import Difference, DifferenceList
 from tests.cli.documents import META, Daemon, answering, run
 from tests.cli.running import controllerctl
@@ -73,7 +73,7 @@ def test_two_moments_are_compared_by_files(tmp_path_factory: pytest.TempPathFact
     assert outcome.code == 66
 
 
-async def found(_with_brokers: bool) -> Comparison:
+async def found(_with_brokers: bool, _progress: Progress) -> Comparison:
     """A comparison that found something."""
     return Comparison(
         differences=(Differing("t-0", "leader", "2", "1"),), partitions=3, brokers=(1,), untold={2: "gone"}

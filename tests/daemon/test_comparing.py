@@ -8,7 +8,7 @@ import pytest
 from controllerd.core.model import BrokerId, Features
 from controllerd.daemon.comparing import Comparing
 from controllerd.daemon.differences import Memory, of_metadata
-from controllerd.status.comparison import Comparison, Differing
+from controllerd.status.comparison import Comparison, Differing, Progress
 from tests.fakes.world import World
 from tests.scenarios.worlds import world_of
 from wire.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
@@ -27,7 +27,7 @@ async def compared(world: World, *, meanwhile: Callable[[], None] = lambda: None
     """A comparison without brokers; ``meanwhile`` is called between its looks."""
     comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "PLAINTEXT", again_s=0.01)
     asyncio.get_running_loop().call_later(0.005, meanwhile)
-    return await comparing.compare(with_brokers=False)
+    return await comparing.compare(False, Progress())
 
 
 def brief(comparison: Comparison) -> list[tuple[str, str, str | None, str | None]]:
@@ -102,10 +102,61 @@ def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) ->
 async def test_a_broker_that_does_not_tell_is_named(world: World) -> None:
     comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER", again_s=0.01)
 
-    comparison = await comparing.compare(with_brokers=True)
+    comparison = await comparing.compare(True, Progress())
 
     assert comparison.brokers == ()
     assert comparison.untold == dict.fromkeys((1, 2, 3), "it has no plaintext listener OTHER")
+
+
+class Told(Progress):
+    """Keeps everything that was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[str] = []
+        self.percents: list[float] = []
+
+    def enter(self, stage: str, work: float = 0.0) -> None:
+        super().enter(stage, work)
+        self.stages.append(stage)
+        self.percents.append(self.percent or 0.0)
+
+    def advance(self, part: float) -> None:
+        super().advance(part)
+        self.percents.append(self.percent or 0.0)
+
+
+async def test_how_far_it_is_is_told_stage_by_stage(world: World) -> None:
+    told = Told()
+
+    await Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER").compare(True, told)
+
+    brokers = [f"asking broker {broker} ({broker} of 3)" for broker in (1, 2, 3)]
+    assert told.stages == ["reading ZooKeeper", "comparing with ZooKeeper", *brokers]
+    assert told.percents == sorted(told.percents)
+    assert 0 < told.percents[-1] < 100  # a second look might have followed
+
+
+async def test_what_is_looked_at_again_goes_on_from_where_it_was(world: World) -> None:
+    edit(world, "/brokers/topics/t/partitions/0/state", b'"leader":1', b'"leader":2')
+    told = Told()
+
+    await Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER", again_s=0.01).compare(False, told)
+
+    looks = ["reading ZooKeeper", "comparing with ZooKeeper"]
+    assert told.stages == [*looks, "looking again", *(f"looking again: {stage}" for stage in looks)]
+    assert told.percents == sorted(told.percents)
+    assert 80 < told.percents[-1] <= 100
+
+
+async def test_who_comes_second_waits_for_its_turn(world: World) -> None:
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER")
+    first, second = Told(), Told()
+    second.stages = first.stages  # of both, in the order of time
+
+    await asyncio.gather(comparing.compare(False, first), comparing.compare(False, second))
+
+    assert first.stages == ["reading ZooKeeper", "comparing with ZooKeeper"] * 2
 
 
 def metadata(**topics: list[PartitionMetadata]) -> ClusterMetadata:

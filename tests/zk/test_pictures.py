@@ -143,3 +143,12 @@ async def test_a_zookeeper_without_kafka_gives_an_empty_picture() -> None:
     picture = await take_picture(FakeZooKeeper())
 
     assert (picture.nodes, picture.children) == ({}, {})
+
+
+async def test_how_many_znodes_were_read_is_told_meanwhile(store: FakeStore) -> None:
+    told: list[int] = []
+
+    picture = await take_picture(store.zk, tell=told.append)
+
+    assert told == sorted(told)
+    assert told[-1] >= len(picture.nodes)

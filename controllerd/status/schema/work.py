@@ -203,7 +203,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DifferenceList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """``GET /v1/diff``."""
+    """``GET /v1/diff`` and ``GET /v1/diff/{id}``, once it was compared."""
 
     api_version: str = "v1"
     kind: str = "DifferenceList"
@@ -215,3 +215,20 @@ class DifferenceList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_ver
     """The brokers whose metadata was compared."""
     notes: list[str] = []
     """What could not be compared, and why."""
+
+
+class Comparing(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """``GET /v1/diff`` and ``GET /v1/diff/{id}`` with 202, while it is compared: how far that has come."""
+
+    api_version: str = "v1"
+    kind: str = "Comparing"
+    meta: Meta
+    id: str
+    stage: str
+    """What is done now, such as ``asking broker 3 (2 of 5)``."""
+    percent: float | None
+    """Never goes back; null while it waits for its turn. Where nothing differs it ends before 100."""
+    elapsed_s: float
+    """Since it was asked for."""
+    eta_seconds: float | None
+    """What is left at the speed so far, of all that is known to be needed; null while nobody can say."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
 from controllerd.recent import Recent
-from controllerd.status.comparison import Comparison, Differing
+from controllerd.status.comparison import Comparison, Differing, Progress
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, StatusSources
 from events.cluster import Takeover
@@ -134,7 +134,7 @@ async def _staged() -> _Staged:
 
 
 def _sources(staged: _Staged, differing: tuple[Differing, ...]) -> StatusSources:
-    async def compare(_with_brokers: bool) -> Comparison:
+    async def compare(_with_brokers: bool, _progress: Progress) -> Comparison:
         return Comparison(differences=differing, partitions=8, brokers=(1, 2))
 
     channels: Mapping[BrokerId, ChannelView] = {
