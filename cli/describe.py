@@ -175,8 +175,9 @@ def partition_facts(detail: "PartitionDetail") -> Iterator[tuple[str, str]]:
     found = detail.partition
     yield "partition", f"{found.topic}-{found.partition}"
     since = f" since {found.since}" if found.since else ""
-    event = f", event {found.last_event}" if found.last_event else ""
-    yield "state", f"{found.state}{since}{event}"
+    yield "state", f"{found.state}{since}"
+    if found.last_event:
+        yield "last change", f"event {found.last_event}"
     yield "leader", f"{dash(found.leader)}, preferred {dash(found.preferred)}, leader epoch {dash(found.leader_epoch)}"
     minimum = f", min.insync.replicas {found.min_isr}" if found.min_isr is not None else ""
     yield "isr", f"{ids(found.isr)}{minimum}"

@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from controllerd.config.load import load_config
-from controllerd.daemon.run import EXIT_CONFIG
-from controllerd.daemon.run import run as run_daemon
 from controllerd.errors import ConfigError
 
 app = typer.Typer(
@@ -58,6 +56,9 @@ def run(
     Example: controllerd run --zookeeper 127.0.0.1:2181/kafka --node-id 2000000000
     --listener PLAINTEXT://127.0.0.1:9095 --data-dir ./controllerd-data --when-broker-holds takeover
     """
+    from controllerd.daemon.run import EXIT_CONFIG
+    from controllerd.daemon.run import run as run_daemon
+
     flags: dict[str, object] = {
         "zookeeper.connect": zookeeper,
         "node.id": node_id,

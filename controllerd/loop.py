@@ -5,14 +5,16 @@ answered, and the context never goes on differing from ZooKeeper.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, fields, is_dataclass
 from itertools import islice
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import TopicPartition
 from controllerd.errors import (
     CallFailed,
@@ -49,6 +51,9 @@ from replay.records import (
     SessionRecord,
     ZkWriteRecord,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 log = structlog.get_logger(__name__)
 
@@ -252,17 +257,32 @@ class EventLoop:
 
 
 def summary_of(reply: object) -> str:
-    """A reply for the audit log; of what is large only its size, because it may have 100,000 rows."""
-    if is_dataclass(reply) and not isinstance(reply, type):
-        parts = (f"{field.name}={_short(getattr(reply, field.name))}" for field in fields(reply))
-        return f"{type(reply).__name__}({', '.join(parts)})"[:_SUMMARY_LENGTH]
-    return _short(reply)
+    """A reply as a person reads it; of what is large only its size, because it may have 100,000 rows."""
+    return "done" if reply is None else _said(reply)[:_SUMMARY_LENGTH]
 
 
-def _short(value: object) -> str:
-    if isinstance(value, Collection) and not isinstance(value, str) and len(value) > _DETAIL_FIELDS:
+def _said(value: object) -> str:
+    if isinstance(value, KafkaError):
+        return value.name
+    if isinstance(value, Refusal):
+        return f"{value.error.name} ({value.text})" if value.text else value.error.name
+    if is_dataclass(value) and not isinstance(value, type):
+        return ", ".join(_said_of_fields(value)) or "ok"
+    if not isinstance(value, Collection) or isinstance(value, str | bytes | TopicPartition):
+        return str(value)
+    if len(value) > _DETAIL_FIELDS:
         return f"<{len(value)}>"
-    return str(value)[:_SUMMARY_LENGTH]
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {_said(each)}" for key, each in value.items())
+    return ",".join(map(_said, sorted(value) if isinstance(value, AbstractSet) else value))
+
+
+def _said_of_fields(value: "DataclassInstance") -> Iterator[str]:
+    """Those that are not as they are by default."""
+    for field in fields(value):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if (own := getattr(value, field.name)) != default:
+            yield f"{field.name} {_said(own)}"
 
 
 def detail_of(event: Event) -> dict[str, object]:

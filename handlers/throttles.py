@@ -169,7 +169,7 @@ async def _lift(c: Controller) -> None:
     except BadZnode as bad:
         quarantine(c, [bad])
         return
-    intents.throttle = None
+    intents.throttle, intents.lift_not_before = None, 0.0
     log.info("throttle of reassignments taken away")
 
 

@@ -57,7 +57,7 @@ def _survey(settings: "Settings", hosts: str | None) -> "tuple[Survey | None, st
         async with opened(hosts, settings.timeout_s) as client:
             return await take_survey(client)
 
-    note(f"reading ZooKeeper at {hosts}")
+    note(f"reading ZooKeeper at {hosts} (for {settings.timeout_s:g} s if no server answers)")
     try:
         return asyncio.run(take()), ""
     except StoreUnavailable as error:

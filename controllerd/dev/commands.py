@@ -189,12 +189,12 @@ def _interruption() -> asyncio.Event:
 
 
 def _in_directory(directory: Path | None, work: Callable[[Path], Coroutine[None, None, int]]) -> int:
-    """Run ``work`` in a directory, a temporary one unless given; a temporary one is kept when it failed."""
+    """Run ``work`` in a directory, a temporary one unless given; of a failure that one keeps what was in it."""
     configure_logging("warning")
     home = directory.absolute() if directory is not None else Path(tempfile.mkdtemp(prefix="controllerd-"))
     home.mkdir(parents=True, exist_ok=True)
     status = _run(work, home)
-    if directory is None and status != EXIT_FAILED:
+    if directory is None and (status != EXIT_FAILED or not any(home.iterdir())):
         shutil.rmtree(home)
     return status
 

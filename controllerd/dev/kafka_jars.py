@@ -24,7 +24,7 @@ def class_path(progress: Callable[[str], None] = _silent) -> str:
     """The class path that runs `kafka.Kafka` and Kafka's tools.
 
     The answer of Maven is kept in the cache folder and used again while all its jars exist. The first run may download
-    about 100 MB; `progress` is told in one sentence.
+    about 70 MB; `progress` is told in one sentence.
 
     Raises:
         DevError: the jars cannot be had here; the message says what is missing and how to get it.
@@ -36,7 +36,7 @@ def class_path(progress: Callable[[str], None] = _silent) -> str:
     known = _still_valid(cached)
     if known is not None:
         return known
-    progress("resolving the published jars of Apache Kafka 3.9.1 by Maven (once)")
+    progress("resolving the published jars of Apache Kafka 3.9.1 by Maven (once, about 70 MB)")
     return _resolve(cached)
 
 

@@ -69,7 +69,7 @@ class Waiting:
         """No partition is led by ``dead`` or by nobody."""
         view = await self._cluster.view()
         left = [str(tp) for tp, state in view.leaderships.items() if state.leader in {dead, -1}]
-        return f"{', '.join(left[:3])} have no live leader" if left else None
+        return f"no live leader for {', '.join(left[:3])}" if left else None
 
     async def missing_isr(self) -> str | None:
         """Every partition has a leader and all its replicas in the ISR."""

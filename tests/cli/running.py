@@ -26,11 +26,13 @@ class Outcome(NamedTuple):
         return msgspec.json.decode(self.out, type=dict[str, object])
 
 
-async def start(*arguments: str, stdin: int = DEVNULL, env: Mapping[str, str] | None = None) -> Process:
+async def start(
+    *arguments: str, stdin: int = DEVNULL, env: Mapping[str, str] | None = None, program: str = PROGRAM
+) -> Process:
     """The command, begun; ``env`` is added to the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CONTROLLERCTL_")}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, *arguments, stdin=stdin, stdout=PIPE, stderr=PIPE, env=kept | dict(env or {})
+        sys.executable, "-c", program, *arguments, stdin=stdin, stdout=PIPE, stderr=PIPE, env=kept | dict(env or {})
     )
 
 

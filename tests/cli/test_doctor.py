@@ -330,3 +330,10 @@ async def test_a_daemon_alone_is_examined() -> None:
 
 def test_neither_daemon_nor_zookeeper_is_unreachable() -> None:
     assert run("doctor", "--api", "http://127.0.0.1:1").code == 69
+
+
+def test_how_long_it_waits_for_a_zookeeper_that_is_away_is_said_before() -> None:
+    outcome = run("doctor", "--zk", "127.0.0.1:1", "--timeout", "0.2")
+
+    assert outcome.err.splitlines()[0] == "reading ZooKeeper at 127.0.0.1:1 (for 0.2 s if no server answers)"
+    assert outcome.code == 69

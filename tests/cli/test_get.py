@@ -227,7 +227,8 @@ def test_why_of_nothing_is_not_found(api: str) -> None:
 def test_a_description_shows_what_happened_and_what_waits(api: str) -> None:
     outcome = run("describe", "partition", "payments-7", "--api", api)
 
-    assert "state        OfflinePartition since 2026-01-31T03:14:00.000Z, event 88121" in outcome.out
+    assert "state        OfflinePartition since 2026-01-31T03:14:00.000Z\n" in outcome.out
+    assert "last change  event 88121\n" in outcome.out
     assert "88121 BrokerChange" in outcome.out
     assert "LeaderAndIsr" in outcome.out
 

@@ -10,7 +10,7 @@ import pytest
 
 from replay.invariants import LEFT_OUT_OF_SUMMARIES, SUMMARY, TITLES
 from replay.records import SnapshotBegin, ZkWriteRecord
-from tests.cli.running import Outcome, controllerctl, outcome_of, start
+from tests.cli.running import PROGRAM, Outcome, controllerctl, outcome_of, start
 from tests.replay.busy import busy_log
 from tests.replay.command.lives import written
 from tests.replay.logs import Log, good_log, log_of
@@ -97,6 +97,16 @@ async def test_a_violated_invariant_ends_with_1(tmp_path: Path) -> None:
 
     assert outcome.code == 1
     assert "1 invariant violated" in outcome.out
+
+
+@pytest.mark.parametrize("command", ["run", "ingest"])
+async def test_without_the_extra_it_is_said_what_to_install(command: str, log: Path, tmp_path: Path) -> None:
+    without = f"import sys; sys.modules.update(pyarrow=None, duckdb=None); {PROGRAM}"
+    arguments = ["replay", command, str(log), "--out", str(tmp_path / "report")]
+    outcome = await outcome_of(await start(*arguments, program=without))
+    assert outcome.code == 66
+    needed = "the local engine needs pyarrow and duckdb: install controllerd with the extra `replay`"
+    assert outcome.err == f"controllerctl: {needed}\n"
 
 
 async def test_records_that_are_missing_end_with_65(log: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The command line of ``controllerd``: where a flag ends up, and what a wrong configuration is answered with."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,20 @@ from controllerd.__main__ import app
 from tests.daemon.daemons import controllerd
 
 CONFIG = 78
+INTERRUPTED = 130
+WHILE_IT_IS_LOADED = """
+import signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, CtrlC())
+from controllerd.__main__ import app
+app(sys.argv[2:])
+"""
 
 
 def problems_of(*arguments: str) -> list[str]:
@@ -54,6 +70,18 @@ def test_without_a_command_the_commands_are_listed() -> None:
     result = CliRunner().invoke(app, [])
 
     assert all(command in result.output for command in ("run", "dev", "demo"))
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [("run", "controllerd.daemon.run"), ("dev", "controllerd.dev.commands"), ("demo", "controllerd.dev.commands")],
+)
+def test_ctrl_c_while_a_command_is_still_loaded_ends_it_without_a_traceback(command: str, module: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WHILE_IT_IS_LOADED, module, command], capture_output=True, text=True, check=False
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (INTERRUPTED, "", "")
 
 
 async def test_every_problem_of_every_source_is_told_at_once_with_a_suggestion(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ async def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, mo
 
         assert "set JAVA_HOME" in told
         assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 1
+    assert left_in(tmp_path) == []
 
 
 @pytest.mark.zookeeper

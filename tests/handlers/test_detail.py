@@ -1,9 +1,17 @@
 """The audit log says of long fields of an event only how long they are."""
 
-from controllerd.core.kafka_error import KafkaError
+from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.loop import detail_of, summary_of
-from events.admin import ControlledShutdownReply, DeleteTopics, Requester, UpdateFeatures
+from events.admin import (
+    ControlledShutdownReply,
+    DeleteTopics,
+    MutationReply,
+    ProducerIdBlock,
+    Requester,
+    TopicOutcome,
+    UpdateFeatures,
+)
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment
 from events.responses import LeaderAndIsrResponseReceived
@@ -37,15 +45,29 @@ def test_who_asks_for_elections_reassignments_and_features_is_written_out() -> N
     assert [detail_of(event)["by"] for event in asked] == [who, who, who]
 
 
-def test_a_small_reply_is_given_as_it_is() -> None:
-    assert summary_of({"a": KafkaError.NONE}) == "{'a': <KafkaError.NONE: 0>}"
-    assert summary_of(None) == "None"
+def test_a_small_reply_is_said_in_words() -> None:
+    assert summary_of({"a": KafkaError.NONE, "b": KafkaError.REQUEST_TIMED_OUT}) == "a: NONE; b: REQUEST_TIMED_OUT"
+    assert summary_of(None) == "done"
+
+
+def test_a_reply_says_what_is_not_as_always() -> None:
+    refused = TopicOutcome(Refusal(KafkaError.TOPIC_ALREADY_EXISTS, "it is there"))
+    created = TopicOutcome(None, "Ab1", frozenset({1, 0}), 2)
+
+    said = summary_of(MutationReply({"orders": created, "payments": refused, "gone": TopicOutcome()}))
+
+    assert said == (
+        "outcomes orders: topic_id Ab1, partitions 0,1, replication_factor 2; "
+        "payments: refusal TOPIC_ALREADY_EXISTS (it is there); gone: ok"
+    )
+
+
+def test_a_block_of_producer_ids_is_found_in_what_is_said() -> None:
+    assert summary_of(ProducerIdBlock(KafkaError.NONE, 3000, 1000)) == "error NONE, start 3000, length 1000"
 
 
 def test_of_a_large_reply_only_the_size_is_given() -> None:
     many = frozenset(TopicPartition("orders", number) for number in range(100_000))
 
     assert summary_of(dict.fromkeys(many, KafkaError.NONE)) == "<100000>"
-    assert summary_of(ControlledShutdownReply(KafkaError.NONE, many)) == (
-        "ControlledShutdownReply(error=0, remaining=<100000>)"
-    )
+    assert summary_of(ControlledShutdownReply(KafkaError.NONE, many)) == "error NONE, remaining <100000>"

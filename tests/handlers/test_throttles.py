@@ -108,6 +108,20 @@ async def test_it_goes_when_the_reassignment_has_completed(moving: World) -> Non
     assert notified(moving)[-4:] == ["brokers/1", "brokers/2", "brokers/3", "topics/t"]
 
 
+async def test_the_next_throttle_goes_as_soon_as_its_reassignment_is_over(moving: World) -> None:
+    await moving.call(throttle())
+    await reassign(moving, {tp("t"): [1, 3]})
+    await finish(moving)
+
+    await moving.call(ThrottleReassignments(1000, {tp("t"): ids(1, 2)}, "ann", False))
+    await reassign(moving, {tp("t"): [1, 2]})
+    await reassign(moving, {tp("t"): None})
+    await tick(moving)
+
+    assert moving.snapshot.throttle is None
+    assert PATH not in moving.tree.nodes
+
+
 async def test_it_goes_when_the_reassignment_is_cancelled(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})

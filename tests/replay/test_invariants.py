@@ -172,7 +172,7 @@ def handed_out(start: int, version: int) -> list[Record]:
     return [
         EventBegin(9, name, 0, 0.1),
         ZkWriteRecord(12, 5000 + version, 1.0, ["setData"], [path], [version - 1], ["ok"], [version]),
-        ReplyRecord(9, name, f"ProducerIdBlock(error=0, start={start}, length=1000)"),
+        ReplyRecord(9, name, f"error NONE, start {start}, length 1000"),
         EventEnd(9, name, "done", 1.0),
     ]
 

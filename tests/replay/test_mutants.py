@@ -221,10 +221,10 @@ def block_from(shift: int) -> Edit:
     """A block that follows another one of the same log begins elsewhere."""
 
     def edit(place: Place, record: ReplyRecord) -> Record | None:
-        if record.name != "AllocateProducerIds" or "error=0, start=" not in record.summary:
+        if record.name != "AllocateProducerIds" or "error NONE, start " not in record.summary:
             return None
-        start = int(record.summary.split("start=")[1].split(",")[0])
-        summary = record.summary.replace(f"start={start}", f"start={start + shift}")
+        start = int(record.summary.split("start ")[1].split(",")[0])
+        summary = record.summary.replace(f"start {start}", f"start {start + shift}")
         return replace(record, summary=summary) if start else None
 
     return edited(ReplyRecord, edit)

@@ -28,6 +28,13 @@ def test_a_folder_gives_its_segments_and_nothing_else(tmp_path: Path) -> None:
     assert names_of(tmp_path) == [("boot-00000001.jsonl", "audit"), ("boot-00000002.jsonl.zst", "audit")]
 
 
+def test_a_cluster_whose_id_begins_with_an_underscore_is_no_hidden_folder(tmp_path: Path) -> None:
+    segment(tmp_path / "_v5AJ76IRMC40iZJUBVaJQ" / "2000000000")
+    segment(tmp_path / "_temporary" / "0")
+    segment(tmp_path / ".trash")
+    assert names_of(tmp_path) == [("boot-00000001.jsonl", "audit")]
+
+
 def test_a_partitioned_tree_is_a_folder_like_others(tmp_path: Path) -> None:
     for date in ("date=2026-01-30", "date=2026-01-31"):
         segment(tmp_path / "cluster=a" / date)
