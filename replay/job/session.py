@@ -31,6 +31,8 @@ _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
+    # What memory does not hold goes to disk in pieces: Java keeps a buffer as large as a piece outside of the heap.
+    "spark.buffer.write.chunkSize": "1m",
     # A sort goes to disk long before the heap is full, so that its memory does not grow with the log.
     "spark.shuffle.spill.maxRecordsSizeForSpillThreshold": "32m",
     # Nothing is put there, but Spark makes the folder: by default wherever the operator stands.
@@ -38,7 +40,7 @@ _LOCAL: Final = {
 }
 # The whole heap from the beginning, so that a session takes the same memory for any size of log; the collector that
 # needs none beside it.
-_HEAP: Final = "-XX:+UseSerialGC -Xms640m -XX:+AlwaysPreTouch"
+_HEAP: Final = "-XX:+UseSerialGC -Xms640m -XX:+AlwaysPreTouch -Djdk.nio.maxCachedBufferSize=1048576"
 # Java's second compiler works longer on Spark's start than Spark on a million records, and takes memory with every
 # query. With the first alone Java sets too little aside for what it compiles.
 _CODE: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m"
