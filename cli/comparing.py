@@ -18,6 +18,9 @@ from controllerd.status.schema.work import Comparing, DifferenceList
 POLL_S: Final = 0.25
 _CONTINUES: Final = "the comparison goes on in the daemon, and changes nothing: controllerctl diff joins it"
 
+_JOINED_S: Final = 1.0
+"""A comparison that is so old at the first answer was begun for somebody else."""
+
 Tell = Callable[[Comparing], None]
 
 
@@ -35,12 +38,20 @@ def compared(settings: Settings, path: str, *, brokers: bool) -> Answer[Differen
     timeout, client = _TimeOut(settings.timeout_s), settings.client()
     answer = client.get(path, _Kind, {"brokers": "true" if brokers else "false"})
     if answer.content.kind == "Comparing":
+        _tell_of_joining(msgspec.json.decode(answer.body, type=Comparing))
         try:
             with _telling(settings) as tell:
                 answer = _follow(client, path, answer, tell, timeout)
         except KeyboardInterrupt as stop:
             raise CliError(ExitCode.INTERRUPTED, f"interrupted; {_CONTINUES}") from stop
     return Answer(answer.body, msgspec.json.decode(answer.body, type=DifferenceList))
+
+
+def _tell_of_joining(first: Comparing) -> None:
+    """What was mended since it began may still be called a difference."""
+    if first.elapsed_s > _JOINED_S:
+        began = human_duration(first.elapsed_s)
+        note(f"joining a comparison that began {began} ago: repeat it for what has changed since")
 
 
 def _follow(client: Client, path: str, answer: Answer[_Kind], tell: Tell, timeout: "_TimeOut") -> Answer[_Kind]:
@@ -59,7 +70,10 @@ def _ask_again(client: Client, path: str) -> Answer[_Kind]:
     except CliError as error:
         if error.code is not ExitCode.NOT_FOUND:
             raise
-        message = "the daemon was started again meanwhile, and the comparison ended with it: repeat it"
+        message = (
+            "the daemon does not know the comparison any more: it was started again, another one answers, "
+            "or it is long ago; repeat it"
+        )
         raise CliError(ExitCode.UNREACHABLE, message) from error
 
 

@@ -4,12 +4,13 @@ This is one of the two supervisors where a broad ``except`` is allowed: whatever
 answered, and the context never goes on differing from ZooKeeper.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, fields, is_dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
@@ -62,6 +63,8 @@ FAILURES_UNTIL_GIVING_UP: Final = 3
 _FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord, AdminRecord)
 _DETAIL_FIELDS: Final = 8
 _SUMMARY_LENGTH: Final = 400
+_word: Final = re.compile(r"[\w./:-]+").fullmatch
+"""What needs no quotes."""
 _FULL_LENGTH: Final = 100_000
 
 
@@ -262,19 +265,17 @@ def summary_of(reply: object) -> str:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, str):
+        return value if _word(value) else repr(value)
     if isinstance(value, KafkaError):
         return value.name
     if isinstance(value, Refusal):
         return f"{value.error.name} ({value.text})" if value.text else value.error.name
     if is_dataclass(value) and not isinstance(value, type):
         return ", ".join(_said_of_fields(value)) or "ok"
-    if not isinstance(value, Collection) or isinstance(value, str | bytes | TopicPartition):
-        return str(value)
-    if len(value) > _DETAIL_FIELDS:
-        return f"<{len(value)}>"
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_said(each)}" for key, each in value.items())
-    return ",".join(map(_said, sorted(value) if isinstance(value, AbstractSet) else value))
+    if not isinstance(value, Collection) or isinstance(value, bytes | TopicPartition):
+        return "none" if value is None else str(value)
+    return _said_of_many(value)
 
 
 def _said_of_fields(value: "DataclassInstance") -> Iterator[str]:
@@ -283,6 +284,18 @@ def _said_of_fields(value: "DataclassInstance") -> Iterator[str]:
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if (own := getattr(value, field.name)) != default:
             yield f"{field.name} {_said(own)}"
+
+
+def _said_of_many(values: Collection[Any]) -> str:
+    if isinstance(values, tuple) and isinstance(defaults := getattr(values, "_field_defaults", None), dict):
+        named = zip(values._fields, values, strict=True)  # type: ignore[attr-defined]  # it is a named tuple
+        return ", ".join(f"{name} {_said(each)}" for name, each in named if each != defaults.get(name, MISSING))
+    if len(values) > _DETAIL_FIELDS:
+        return f"<{len(values)}>"
+    if isinstance(values, Mapping):  # by what it is about: nothing said of it is good
+        parts = (f"{_said(key)}: {'ok' if each is None else _said(each)}" for key, each in values.items())
+        return "; ".join(parts) or "none"
+    return ",".join(map(_said, sorted(values) if isinstance(values, AbstractSet) else values)) or "none"
 
 
 def detail_of(event: Event) -> dict[str, object]:

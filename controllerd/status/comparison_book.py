@@ -5,23 +5,26 @@ the server.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Hashable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
 
 import structlog
 
-from controllerd.errors import ControllerdError
+from controllerd.errors import ControllerdError, NotController
 from controllerd.pace import loop_time
 from controllerd.status.comparison import Progress
-from controllerd.status.problems import Refused
+from controllerd.status.problems import Refused, problem_of
+from controllerd.status.schema.common import Problem
 from controllerd.status.schema.work import DifferenceList
 
 log = structlog.get_logger(__name__)
 
 KEPT_S: Final = 600.0
 MAX_KEPT: Final = 4
+ROLE_LOST: Final = "the role was lost while it was compared, so what was found means nothing: ask again"
 
 Work = Callable[[bool, Progress], Coroutine[Any, Any, DifferenceList]]
 """Compares, with brokers or without, and tells how far it is."""
@@ -30,15 +33,22 @@ Work = Callable[[bool, Progress], Coroutine[Any, Any, DifferenceList]]
 class LiveComparison:
     """One comparison; it goes on whether anybody waits for it or not."""
 
-    def __init__(self, work: Work, clock: Callable[[], float], *, with_brokers: bool) -> None:
+    def __init__(self, work: Work, clock: Callable[[], float], *, with_brokers: bool, term: Hashable) -> None:
+        """``term`` tells whose memory is compared."""
         self.id: Final = uuid4().hex[:16]
-        self.with_brokers: Final = with_brokers
+        self.kind: Final = (with_brokers, term)
         self.progress: Final = Progress(clock)
         self.ended: float | None = None
         """When, by the clock; None while it is under way."""
+        self.found: DifferenceList | None = None
+        self.problem: Problem | None = None
+        """Why it found nothing."""
         self._clock = clock
         self._began = clock()
-        self._task = asyncio.create_task(work(with_brokers, self.progress), name=f"comparison {self.id}")
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[DifferenceList] | None = asyncio.create_task(
+            work(with_brokers, self.progress), name=f"comparison {self.id}"
+        )
         self._task.add_done_callback(self._end)
 
     @property
@@ -46,37 +56,41 @@ class LiveComparison:
         """Since it was asked for."""
         return (self._clock() if self.ended is None else self.ended) - self._began
 
-    @property
-    def result(self) -> DifferenceList | None:
-        """What was found; None while it is under way.
-
-        :raises ControllerdError: why it could not be compared. :raises Refused: it failed by a defect.
-        """
-        if not self._task.done():
-            return None
-        error = self._task.exception()
-        if error is None:
-            return self._task.result()
-        if isinstance(error, ControllerdError):
-            raise error
-        detail = f"the comparison failed: {type(error).__name__}"
-        hint = "the cause is in the log of the daemon"
-        raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", detail, hint) from error
-
     async def wait(self, at_most_s: float) -> None:
         """Until its end, but not for longer than this."""
-        await asyncio.wait({self._task}, timeout=at_most_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), at_most_s)
+
+    def give_up(self) -> None:
+        """End it soon, because nobody can use what it finds. Harmless when it has ended."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def close(self) -> None:
         """End it, and wait until it has ended."""
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        self.give_up()
+        await self._over.wait()
 
     def _end(self, task: "asyncio.Task[DifferenceList]") -> None:
-        self.ended = self._clock()
-        defect = None if task.cancelled() else task.exception()
-        if defect is not None and not isinstance(defect, ControllerdError):
-            log.error("comparison failed", comparison=self.id, exc_info=defect)
+        """Only what is answered is kept: an error would keep all that was read until then."""
+        self.ended, self._task = self._clock(), None
+        if task.cancelled():
+            self.problem = problem_of(NotController(ROLE_LOST))
+        elif (error := task.exception()) is not None:
+            self.problem = _problem(error, self.id)
+        else:
+            self.found = task.result()
+        self._over.set()
+
+
+def _problem(error: BaseException, comparison: str) -> Problem:
+    if isinstance(error, Refused):
+        return error.problem
+    named = error if isinstance(error, ControllerdError) else ControllerdError(f"it failed: {type(error).__name__}")
+    problem = problem_of(named)
+    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("comparison failed", comparison=comparison, exc_info=error)
+    return problem
 
 
 class ComparisonBook:
@@ -88,13 +102,16 @@ class ComparisonBook:
         self._clock = clock
         self._known: dict[str, LiveComparison] = {}
 
-    def begin(self, *, with_brokers: bool) -> LiveComparison:
-        """A new one, or the one of this kind that is under way or waits."""
+    def begin(self, *, with_brokers: bool, term: Hashable = None) -> LiveComparison:
+        """A new one, or the one of this kind that is under way or waits. One of another term is given up."""
         self._sweep()
-        for known in self._known.values():
-            if known.ended is None and known.with_brokers == with_brokers:
+        live = [known for known in self._known.values() if known.ended is None]
+        for known in live:
+            if known.kind == (with_brokers, term):
                 return known
-        new = LiveComparison(self._work, self._clock, with_brokers=with_brokers)
+            if known.kind[1] != term:
+                known.give_up()
+        new = LiveComparison(self._work, self._clock, with_brokers=with_brokers, term=term)
         self._known[new.id] = new
         return new
 
@@ -106,7 +123,8 @@ class ComparisonBook:
     async def close(self) -> None:
         """End what is under way. Harmless when nothing is."""
         for known in self._known.values():
-            await known.close()
+            if known.ended is None:
+                await known.close()
 
     def _sweep(self) -> None:
         """Forget what ended long ago, and the oldest of too many."""

@@ -16,8 +16,8 @@ from controllerd.errors import NotController
 from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.comparison import Compare, Comparison, Progress
-from controllerd.status.comparison_book import KEPT_S, MAX_KEPT, ComparisonBook, LiveComparison
-from controllerd.status.problems import Refused
+from controllerd.status.comparison_book import KEPT_S, MAX_KEPT, ROLE_LOST, ComparisonBook, LiveComparison
+from controllerd.status.problems import Refused, respond
 from controllerd.status.queries import Query, asked, parameters
 from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.work import Comparing, Difference, DifferenceList
@@ -78,7 +78,7 @@ class DiffApi:
         :raises NotController: this instance does not know the cluster.
         """
         self._refuse_unknowing()
-        comparison = self._book.begin(with_brokers=asked(request, DiffQuery).brokers)
+        comparison = self._book.begin(with_brokers=asked(request, DiffQuery).brokers, term=self._term)
         await comparison.wait(AT_ONCE_S)
         return self._answer(comparison)
 
@@ -94,9 +94,10 @@ class DiffApi:
 
     def _answer(self, comparison: LiveComparison) -> web.Response:
         """What was found, once it is; else how far it is, and where to ask again."""
-        found = comparison.result
-        if found is not None:
-            return answer(found)
+        if comparison.problem is not None:
+            return respond(comparison.problem)
+        if comparison.found is not None:
+            return answer(comparison.found)
         response = answer(self._comparing(comparison), HTTPStatus.ACCEPTED)
         response.headers.update({"Location": f"/v1/diff/{comparison.id}", "Retry-After": "1"})
         return response
@@ -118,7 +119,7 @@ class DiffApi:
         compared = await compare(with_brokers, progress)
         self._refuse_unknowing()
         if self._term != term:
-            raise NotController("the role was lost while it was compared, so what was found means nothing: ask again")
+            raise NotController(ROLE_LOST)
         return DifferenceList(
             meta=view_meta(self._sources),
             items=[Difference(**each._asdict()) for each in compared.differences[:SHOWN]],

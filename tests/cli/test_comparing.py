@@ -19,7 +19,7 @@ from tests.cli.running import Outcome, outcome_of, start
 from tests.status.fake_controller import FakeController, serving
 
 FOUND = DifferenceList(meta=META, items=[], compared=100_000, brokers=[1, 2])
-NOW = Comparing(meta=META, id="c1", stage="asking broker 3 (2 of 5)", percent=42.0, elapsed_s=3.7, eta_seconds=5.1)
+NOW = Comparing(meta=META, id="c1", stage="asking broker 3 (2 of 5)", percent=42.0, elapsed_s=0.2, eta_seconds=5.1)
 WAITS = msgspec.structs.replace(NOW, stage="waiting for its turn", percent=None, eta_seconds=None)
 FORGOTTEN = Problem(title="Not Found", status=404, detail="there is no comparison 'c1'", code="unknown_comparison")
 
@@ -64,6 +64,14 @@ def test_it_is_followed_to_its_end_and_told_in_a_line_where_there_is_no_terminal
 
 def test_the_document_is_the_outcome_and_never_how_far_it_is(api: str) -> None:
     assert msgspec.json.decode(run("diff", "--api", api, "-o", "json").out, type=DifferenceList) == FOUND
+
+
+def test_who_joins_what_others_began_is_told(daemon: Comparer, api: str) -> None:
+    daemon.steps = [msgspec.structs.replace(NOW, elapsed_s=3.7), FOUND]
+
+    outcome = run("diff", "--api", api)
+
+    assert "joining a comparison that began 3.7 s ago: repeat it for what has changed since" in outcome.err
 
 
 def test_quiet_is_quiet(api: str) -> None:
@@ -115,7 +123,7 @@ def test_a_daemon_that_was_started_again_knows_nothing_of_it(daemon: Comparer, a
     outcome = run("diff", "--api", api)
 
     assert (outcome.code, outcome.out) == (69, "")
-    assert "the daemon was started again meanwhile" in outcome.err
+    assert "the daemon does not know the comparison any more" in outcome.err
 
 
 class Endless:

@@ -1,7 +1,7 @@
 """The audit log says of long fields of an event only how long they are."""
 
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.loop import detail_of, summary_of
 from events.admin import (
     ControlledShutdownReply,
@@ -14,6 +14,7 @@ from events.admin import (
 )
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment
+from events.replicas import AlterPartitionReply
 from events.responses import LeaderAndIsrResponseReceived
 from tests.fakes.requester import ALICE
 
@@ -60,6 +61,28 @@ def test_a_reply_says_what_is_not_as_always() -> None:
         "outcomes orders: topic_id Ab1, partitions 0,1, replication_factor 2; "
         "payments: refusal TOPIC_ALREADY_EXISTS (it is there); gone: ok"
     )
+
+
+def test_a_partition_is_told_by_the_names_of_its_fields() -> None:
+    state = LeaderAndIsr(BrokerId(1), 0, (BrokerId(1), BrokerId(2)), 5, 2)
+
+    assert summary_of(AlterPartitionReply(KafkaError.NONE, {TopicPartition("t", 0): state}, {})) == (
+        "error NONE, partitions t-0: leader 1, leader_epoch 0, isr 1,2, controller_epoch 5, partition_epoch 2, "
+        "unknown_ids none"
+    )
+
+
+def test_what_is_empty_or_refuses_nothing_is_said() -> None:
+    assert summary_of({"alice": None, "bob": Refusal(KafkaError.UNSUPPORTED_VERSION)}) == (
+        "alice: ok; bob: UNSUPPORTED_VERSION"
+    )
+    assert summary_of(ControlledShutdownReply(KafkaError.NONE, frozenset())) == "error NONE, remaining none"
+
+
+def test_a_name_cannot_pass_for_the_outcome_of_another() -> None:
+    said = summary_of({"x: ok; payments": KafkaError.INVALID_TOPIC_EXCEPTION})
+
+    assert said == "'x: ok; payments': INVALID_TOPIC_EXCEPTION"
 
 
 def test_a_block_of_producer_ids_is_found_in_what_is_said() -> None:

@@ -166,13 +166,13 @@ def passing(log: Log) -> Log:
     return log
 
 
-def handed_out(start: int, version: int) -> list[Record]:
+def handed_out(start: int, version: int, said: str = "error NONE, start {start}, length 1000") -> list[Record]:
     """A block of producer ids is written and given away."""
     name, path = "AllocateProducerIds", "/latest_producer_id_block"
     return [
         EventBegin(9, name, 0, 0.1),
         ZkWriteRecord(12, 5000 + version, 1.0, ["setData"], [path], [version - 1], ["ok"], [version]),
-        ReplyRecord(9, name, f"error NONE, start {start}, length 1000"),
+        ReplyRecord(9, name, said.format(start=start)),
         EventEnd(9, name, "done", 1.0),
     ]
 
@@ -185,6 +185,12 @@ def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
 
 AGAIN = ResponseRecord(1, 111, "LeaderAndIsr", 7, 1, 100, 1, 1.0, 0)
 """Broker 1 has answered number one already."""
+
+
+OF_OLD: Final = "ProducerIdBlock(error=0, start={start}, length=1000)"
+"""As logs have it that were written by 0.1.0 before replies were said in words."""
+IN_FULL: Final = "{{'error': 0, 'start': {start}, 'length': 1000}}"
+"""As level ``full`` has it."""
 
 
 MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
@@ -333,6 +339,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-38", more(*event("BrokerChange", *in_doubt(), told([2], live=[1, 2], partition_epoch=10)))),
     ("I-39", more(*handed_out(1000, 2), *handed_out(1500, 3))),
     ("I-39", more(*handed_out(1000, 3), *handed_out(2000, 2))),
+    ("I-39", more(*handed_out(1000, 2, OF_OLD), *handed_out(1500, 3, IN_FULL))),
     ("I-39", more(EventBegin(9, "X", 0, 0.1), handed_out(1000, 2)[2])),
     ("I-40", lost_line),
     ("I-40", clock_that_goes_back),

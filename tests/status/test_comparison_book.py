@@ -1,9 +1,12 @@
 """Comparisons are shared by those who ask meanwhile, kept for a while, and end with the server."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
+from controllerd.errors import StoreUnavailable
 from controllerd.status.comparison import Progress
 from controllerd.status.comparison_book import KEPT_S, MAX_KEPT, ComparisonBook, LiveComparison
 from controllerd.status.schema.work import DifferenceList
@@ -48,7 +51,7 @@ async def test_what_has_ended_is_not_joined() -> None:
 
     second = await ended(book)
 
-    assert (second is first, first.result, second.result) == (False, FOUND, FOUND)
+    assert (second is first, first.found, second.found) == (False, FOUND, FOUND)
 
 
 async def test_only_the_last_few_are_kept() -> None:
@@ -98,6 +101,36 @@ async def test_what_is_under_way_ends_when_the_book_is_closed() -> None:
 
     await book.close()
 
-    assert was_told.is_set()
-    with pytest.raises(asyncio.CancelledError):
-        _ = comparison.result
+    assert (was_told.is_set(), comparison.found) == (True, None)
+
+
+async def test_one_of_another_term_is_given_up_and_not_joined() -> None:
+    book = ComparisonBook(never)
+    try:
+        stale = book.begin(with_brokers=True, term=3)
+        other = book.begin(with_brokers=True, term=5)
+        await stale.wait(10.0)
+
+        assert (other is stale, other.ended, stale.problem and stale.problem.code) == (False, None, "not_controller")
+    finally:
+        await book.close()
+
+
+class Seen:
+    """What a comparison has read."""
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("no session"), KeyError("t-0")])
+async def test_of_an_error_nothing_is_kept_that_was_read_until_then(error: Exception) -> None:
+    kept: list[weakref.ref[Seen]] = []
+
+    async def fails(_with_brokers: bool, _progress: Progress) -> DifferenceList:
+        seen = Seen()
+        kept.append(weakref.ref(seen))
+        await asyncio.sleep(0)
+        raise type(error)(*error.args)
+
+    comparison = await ended(ComparisonBook(fails))
+    gc.collect()
+
+    assert (comparison.problem is not None, [seen() for seen in kept]) == (True, [None])

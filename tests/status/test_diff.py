@@ -206,6 +206,19 @@ async def test_what_was_compared_over_two_terms_means_nothing(
     assert "the role was lost while it was compared" in problem.detail
 
 
+async def test_who_asks_in_a_new_term_gets_a_comparison_of_that_term(
+    controller: FakeController, comparer: Comparer, caller: Caller
+) -> None:
+    stale = await caller.begin()
+    controller.lead(5)
+
+    path = await caller.begin()
+    comparer.goes_on.set()
+
+    assert (await caller.outcome(path)).status == HTTPStatus.OK
+    assert (await caller.outcome(stale)).content(Problem).code == "not_controller"
+
+
 async def test_an_observer_compares_across_the_terms_of_others(
     controller: FakeController, comparer: Comparer, caller: Caller
 ) -> None:
