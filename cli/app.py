@@ -2,15 +2,15 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import Final
 
 import typer
+from typer.core import TyperGroup
 
 from cli.arguments import flags_apart
+from cli.commands import COMMANDS, ListedCommands, add
 from cli.contexts import choose_context
 from cli.exit_codes import CliError, ExitCode
 from cli.flags import (
@@ -32,41 +32,19 @@ from cli.flags import (
 from cli.output import be_quiet
 from cli.settings import DEFAULT_API, OutputFormat, Settings, wants_color
 
-_COMMANDS: Final[Mapping[str, str]] = {
-    "status": "cli.status:status",
-    "why": "cli.why:why",
-    "doctor": "cli.doctor.command:doctor",
-    "diff": "cli.diff:diff",
-    "get": "cli.get:app",
-    "describe": "cli.describe:app",
-    "events": "cli.events:app",
-    "observations": "cli.observations:observations",
-    "takeover": "cli.role:takeover",
-    "resign": "cli.role:resign",
-    "reassign": "cli.reassign:app",
-    "elect": "cli.elect:app",
-    "topics": "cli.topics:app",
-    "drain": "cli.holding:drain_app",
-    "pause": "cli.holding:pause",
-    "resume": "cli.holding:resume",
-    "resync": "cli.holding:resync",
-    "audit": "cli.audit_contents:app",
-    "config": "cli.config:app",
-    "brokers": "cli.brokers:app",
-    "replay": "cli.replay:app",
-    "completion": "cli.completion:completion",
-    "exit-codes": "cli.info:exit_codes",
-    "version": "cli.info:version",
-}
-"""Where each is, in the order of the help."""
+
+def application() -> typer.Typer:
+    """All commands, imported: for who walks them, such as the man pages."""
+    app = program(TyperGroup)
+    for name in COMMANDS:
+        add(app, name)
+    return app
 
 
-def application(only: str | None = None) -> typer.Typer:
-    """All commands, or ``only`` one of them: to import them all takes as long as most commands take.
-
-    What is no command brings them all, for the help and for the advice on what was meant.
-    """
+def program(group: type[TyperGroup] = ListedCommands) -> typer.Typer:
+    """What is run: the global flags before commands that are imported when they are called."""
     app = typer.Typer(
+        cls=group,
         name="controllerctl",
         help="Look at and steer controllerd, the controller of a ZooKeeper-mode Kafka cluster.",
         epilog="Global flags may stand before or after the command. Exit codes: controllerctl exit-codes.",
@@ -76,18 +54,7 @@ def application(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(global_flags)
-    for name in _COMMANDS if only is None or only not in _COMMANDS else (only,):
-        _add(app, name)
     return app
-
-
-def _add(app: typer.Typer, name: str) -> None:
-    module, _, attribute = _COMMANDS[name].partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
-    else:
-        app.command(name)(found)
 
 
 def global_flags(
@@ -154,14 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CliError as error:
         typer.echo(f"controllerctl: {error}", err=True)
         return error.code
-    except KeyboardInterrupt:  # while a command is loaded; once it runs, typer sees to it
-        return ExitCode.INTERRUPTED
 
 
 def _run(arguments: Sequence[str]) -> int:
     flags, rest = flags_apart(arguments)
     try:
-        application(*rest[:1])(args=[*flags, *rest], prog_name="controllerctl")
+        program()(args=[*flags, *rest], prog_name="controllerctl")
     except UnicodeEncodeError as error:
         raise CliError(ExitCode.USAGE, f"an argument is no UTF-8 text: {error.object!a}") from error
     return ExitCode.DONE

@@ -43,11 +43,11 @@ def completion(
     Examples: controllerctl completion bash > /etc/bash_completion.d/controllerctl ·
     source <(controllerctl completion zsh)
     """
-    from cli.app import application
+    from cli.app import program
 
     os.environ[_VARIABLE] = f"source_{shell.value}"  # as the shell itself would ask
     try:
-        application()(args=[], prog_name="controllerctl")
+        program()(args=[], prog_name="controllerctl")
     finally:
         del os.environ[_VARIABLE]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
@@ -9,7 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 
-PROGRAM = "import sys; from cli.app import main; sys.exit(main())"
+PROGRAM = "import sys; from cli.launch import main; sys.exit(main())"
+_AND_MODULES = """
+import contextlib, sys
+from cli.launch import main
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
+    main()
+print(*sys.modules)
+"""
 ENDS_S = 60.0
 """The longest that a command may take on a machine that is busy with other things."""
 
@@ -58,3 +66,10 @@ async def answering(typed: bytes, *arguments: str) -> Outcome:
     finally:
         os.close(ours)
         os.close(terminal)
+
+
+def modules_after(*arguments: str, **variables: str) -> set[str]:
+    """What a process of controllerctl has loaded when its command has ended."""
+    command = [sys.executable, "-c", _AND_MODULES, *arguments]
+    ended = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+    return set(ended.stdout.split())

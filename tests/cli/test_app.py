@@ -12,7 +12,7 @@ from cli.arguments import global_flags_first
 from cli.exit_codes import MEANINGS, ExitCode
 from cli.settings import parse_duration
 from tests.cli.documents import Daemon, answering, run
-from tests.cli.running import PROGRAM, controllerctl
+from tests.cli.running import PROGRAM, controllerctl, modules_after
 
 
 def leaves(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -82,39 +82,16 @@ async def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert (await controllerctl(*arguments)).code == ExitCode.USAGE
 
 
-def modules_after(*arguments: str) -> set[str]:
-    """What a process of controllerctl has loaded when its command has ended."""
-    script = (
-        "import contextlib, sys\n"
-        "from cli.app import main\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):\n"
-        f"    main({list(arguments)!r})\n"
-        "print(*sys.modules)"
-    )
-    return set(
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    )
-
-
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     slow = {"aiohttp", "asyncio", "http.client", "kazoo", "msgspec", "pyspark", "rich", "structlog"}
 
     assert slow & modules_after("--help") == set()
 
 
-def test_a_command_loads_itself_alone() -> None:
-    loaded = modules_after("status", "--api", "http://127.0.0.1:1")
+def test_a_command_that_asks_the_daemon_needs_little_more() -> None:
+    slow = {"aiohttp", "asyncio", "kazoo", "pydantic", "rich", "structlog"}
 
-    assert "cli.status" in loaded
-    assert {
-        "cli.replay",
-        "cli.reassign",
-        "cli.get",
-        "cli.doctor.command",
-        "pydantic",
-        "kazoo",
-        "asyncio",
-    } & loaded == set()
+    assert slow & modules_after("status", "--api", "http://127.0.0.1:1") == set()
 
 
 async def test_a_reason_that_is_called_like_a_command_is_a_reason() -> None:
