@@ -1,7 +1,13 @@
 """What computes the tables of an analysis: the plain engine or Spark, one behind the same few calls. Pure."""
 
-from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, Protocol, Self, overload
+
+import msgspec
+
+CHUNK: Final = 1_000
+"""Rows that are encoded together."""
 
 
 class ReplayError(Exception):
@@ -13,14 +19,58 @@ Row = dict[str, Value]
 """One row of a table of ``replay.facts.tables``, by the names of its columns."""
 
 
-class Rows(list[Row]):
-    """The rows of a table; so many more were left out, see ``Table.keeps``."""
+class Rows(Sequence[Row]):
+    """The rows of a table; so many more were left out, see ``Table.keeps``.
 
-    left_out: int
+    They are kept encoded, and made when they are looked at: a table of 50,000 rows would take 70 MB as dicts.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # equal to a list of such rows
 
     def __init__(self, rows: Iterable[Row] = (), left_out: int = 0) -> None:
-        super().__init__(rows)
+        """All ``rows`` have the same columns, in the same order."""
         self.left_out = left_out
+        self._names: tuple[str, ...] = ()
+        self.encoded: Final[list[bytes]] = []
+        self._count = 0
+        rows = iter(rows)
+        while chunk := list(islice(rows, CHUNK)):
+            self._names = tuple(chunk[0])
+            self._add([tuple(row.values()) for row in chunk])
+
+    @classmethod
+    def of(cls, names: Sequence[str], chunks: Iterable[Sequence[tuple[Value, ...]]]) -> Self:
+        """Rows by their values, at most ``CHUNK`` at a time."""
+        rows = cls()
+        rows._names = tuple(names)
+        for chunk in chunks:
+            rows._add(chunk)
+        return rows
+
+    def _add(self, chunk: Sequence[tuple[Value, ...]]) -> None:
+        self.encoded.append(msgspec.msgpack.encode(chunk))
+        self._count += len(chunk)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Row]:
+        for chunk in self.encoded:
+            for values in msgspec.msgpack.decode(chunk):
+                yield dict(zip(self._names, values, strict=True))
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        return list(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return f"Rows({list(self)!r}, left_out={self.left_out})"
 
 
 class Inputs(NamedTuple):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Row, Rows, silent
+from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Rows, silent
 from replay.facts.order import in_order
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.job.checking import violations
@@ -60,7 +60,7 @@ class SparkEngine:
             finally:
                 queries.forget()
 
-    def partitions_at(self, out: str, moment: Moment, progress: OnProgress = silent) -> list[Row]:
+    def partitions_at(self, out: str, moment: Moment, progress: OnProgress = silent) -> Rows:
         """The table ``partitions`` as it was at a moment. :raises ReplayError: as ``tables``"""
         with refusals():
             frame = partitions(facts_of(self.spark, out), self._buckets, moment)

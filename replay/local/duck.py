@@ -4,7 +4,7 @@ import glob
 import re
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -12,13 +12,15 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from replay.facts.engine import OnProgress, Progress, ReplayError, Rows, silent
+from replay.facts.engine import CHUNK, OnProgress, Progress, ReplayError, Rows, silent
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.sql.queries import QUERIES, needed, readers
 
 MEMORY_MB: Final = 512
 _AT_FIRST_MB: Final = 96
 """Nearly every query does with so little, however long the log is: it goes to disk early and evenly."""
+_FILE_MB: Final = 0.064
+"""About so much it takes beside that, while a query lasts, for each file that the query reads."""
 _MACROS: Final = (
     "CREATE MACRO get_json_object(document, path) AS json_extract_string(document, path)",
     "CREATE MACRO array_join(texts, separator) AS array_to_string(texts, separator)",
@@ -27,7 +29,6 @@ _MACROS: Final = (
 )
 _LAST_KNOWN: Final = re.compile(r"(LAST_VALUE\((?:[^()]|\([^()]*\))*)\) IGNORE NULLS")
 _INTERRUPTED: Final = "Query interrupted"
-_ROWS_AT_ONCE: Final = 10_000
 _GLOB: Final = "cluster=*/date=*/*.parquet"
 _MANY_FILES: Final = 200
 """From so many on, opening them for every query takes longer than a copy; a log rotated by the hour has them."""
@@ -43,10 +44,10 @@ class Duck:
         :raises ReplayError: the folder cannot be written
         """
         self._memory_mb = memory_mb
+        self._threads = threads
+        self._files = 0
         with _refusals("scratch"):
             self._db = duckdb.connect(scratch / "tables.duckdb")
-        self._limit(_AT_FIRST_MB)
-        self._db.execute(f"SET threads = {threads}")
         self._db.execute("SET temp_directory = $folder", {"folder": str(scratch / "spill")})
         self._db.execute("SET preserve_insertion_order = false")
         self._db.execute("SET enable_progress_bar = false")  # drawn where Python takes itself to be interactive
@@ -64,6 +65,7 @@ class Duck:
         # A cluster may be named like a number or a day, so nothing is guessed from the names of folders.
         # All files have the same columns: comparing them would keep every one of them open.
         options = "hive_partitioning = true, hive_types_autocast = false"
+        self._files = some % _MANY_FILES
         files = f"{glob.escape(str(facts))}/{_GLOB}".replace("'", "''")
         with _refusals("facts"):
             kind = "TABLE" if some == _MANY_FILES else "VIEW"
@@ -108,27 +110,33 @@ class Duck:
         if table.keeps:
             source = f"(SELECT {chosen} FROM {table.name} ORDER BY {_order(table, table.keeps)} LIMIT {most})"  # noqa: S608
         cursor = self._execute(f"SELECT {chosen} FROM {source} ORDER BY {_order(table)}")  # noqa: S608 - ours
-        rows = Rows()
-        while some := cursor.fetchmany(_ROWS_AT_ONCE):
-            rows += [dict(zip(columns, row, strict=True)) for row in some]
+        rows = Rows.of(columns, iter(lambda: cursor.fetchmany(CHUNK), []))
         if table.keeps:
             (count,) = self._db.execute(f"SELECT COUNT(*) FROM {table.name}").fetchone() or (0,)  # noqa: S608 - ours
             rows.left_out = count - len(rows)
         return rows
 
     def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
-        """Run a query; one that cannot do with so little memory gets twice as much, until that is all there may be."""
-        while True:
-            try:
-                return self._db.execute(text)
-            except duckdb.OutOfMemoryException:
-                if self._now_mb == self._memory_mb:
-                    raise
-                self._limit(2 * self._now_mb)
+        """Run a query; one that cannot do with so little memory is run by one thread, and then gets twice as much."""
+        *cheaper, last = self._ways()
+        for way in cheaper:
+            with suppress(duckdb.OutOfMemoryException):
+                return self._run(text, *way)
+        return self._run(text, *last)
 
-    def _limit(self, memory_mb: int) -> None:
-        self._now_mb = min(memory_mb, self._memory_mb)
-        self._db.execute(f"SET memory_limit = '{self._now_mb}MB'")
+    def _ways(self) -> Iterator[tuple[int, float]]:
+        """Threads and megabytes, the cheapest first. What files take counts, so that many of them need no more."""
+        memory_mb = min(_AT_FIRST_MB - self._files * _FILE_MB, self._memory_mb)
+        yield self._threads, memory_mb
+        while memory_mb < self._memory_mb:
+            yield 1, memory_mb
+            memory_mb = min(2 * memory_mb, self._memory_mb)
+        yield 1, memory_mb
+
+    def _run(self, text: str, threads: int, memory_mb: float) -> duckdb.DuckDBPyConnection:
+        self._db.execute(f"SET threads = {threads}")
+        self._db.execute(f"SET memory_limit = '{memory_mb:.0f}MB'")
+        return self._db.execute(text)
 
     def close(self) -> None:
         """Give memory and files back."""

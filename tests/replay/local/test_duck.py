@@ -121,10 +121,11 @@ def test_too_little_memory_says_what_to_do() -> None:
             opened.tables(CALCULATED)
 
 
-def test_a_query_that_needs_more_memory_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_query_that_needs_more_memory_gets_it(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replay.local.duck._AT_FIRST_MB", 2)
     facts = pa.concat_tables([book(f"c{number}").table() for number in range(200)])
-    with duck(threads=1) as opened:
+    with duck(threads=threads) as opened:
         opened.take(facts)
         assert len(opened.tables(CALCULATED)["windows"]) == 200 * len(answer(book("c").table(), "windows"))
 

@@ -115,7 +115,7 @@ def answer(facts: Book | pa.Table, name: str) -> list[Row]:
     """One table of these facts."""
     with duck() as opened:
         opened.take(facts.table() if isinstance(facts, Book) else facts)
-        return opened.tables([name])[name]
+        return list(opened.tables([name])[name])
 
 
 def columns(rows: Sequence[Row], *names: str) -> list[tuple[Value, ...]]:

@@ -1,5 +1,6 @@
 """What whole controllers write down, as tables: they agree with ZooKeeper and with what was done to the cluster."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -43,7 +44,7 @@ def tables(*worlds: World) -> dict[str, Rows]:
         return opened.tables(["windows", "elections", "churn", "reassignments", "deletions", "terms", "quality"])
 
 
-def told(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
+def told(rows: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
     return [tuple(row[name] for name in names) for row in rows]
 
 
