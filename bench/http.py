@@ -27,10 +27,10 @@ HOLD_MS: Final = 20.0
 _QUIET_S: Final = 3.0
 _TOPIC: Final = layout.name(layout.OLD, 0)
 _QUERIES: Final[Mapping[str, Sequence[str]]] = {
-    "/v1/partitions": ("limit=5000", "offline=true", "non_preferred=true", "under_replicated=true", "on=3"),
-    "/v1/topics": ("limit=5000",),
-    "/v1/events": ("limit=5000",),
-    "/v1/replicas": ("limit=5000",),
+    "/v1/partitions": ("limit=2000", "offline=true", "non_preferred=true", "under_replicated=true", "on=3"),
+    "/v1/topics": ("limit=2000",),
+    "/v1/events": ("limit=2000",),
+    "/v1/replicas": ("limit=2000",),
 }
 """Besides the plain path."""
 
@@ -120,7 +120,7 @@ async def all_pages(session: aiohttp.ClientSession, server: Server, path: str) -
     cursor: str | None = ""
     status = 200
     while cursor is not None and status == 200:
-        took, status, body = await ask(session, f"{path}?limit=5000" + (f"&cursor={cursor}" if cursor else ""))
+        took, status, body = await ask(session, f"{path}?limit=2000" + (f"&cursor={cursor}" if cursor else ""))
         answers.append(took)
         cursor = json.loads(body).get("page", {}).get("next_cursor") or json.loads(body).get("next_cursor")
     return Seen(f"{path}: {len(answers)} pages", answers, status, await server.since())

@@ -3,7 +3,8 @@
 Small events come all the time: notifications of ISR changes, a few every second. How long each of them waited, and how
 long the death of a broker took, is read from the audit log of the daemon. The same is measured without readers, with
 one and with four, and while ``/v1/diff`` compares everything: that is asked after until it has ended, and each of the
-answers is measured, and the whole.
+answers is measured, and the whole. An event is delayed by as much as the slowest one took longer, from when it came
+until it had ended, than the slowest of those that came while nobody read.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import cycle
@@ -36,7 +37,7 @@ from controllerd.zk.connection import KazooZooKeeper
 from replay.records import EventBegin, EventEnd
 
 ANSWER_MS: Final = 300.0
-WAIT_MS: Final = 20.0
+DELAY_MS: Final = 20.0
 _EVENT_EVERY_S: Final = 0.05
 _QUIET_S: Final = 4.0
 _ROUNDS: Final = 3
@@ -45,17 +46,17 @@ _TOPIC: Final = layout.name(layout.OLD, 7)
 PATHS: Final = (
     "/v1/status",
     "/v1/brokers",
-    "/v1/topics?limit=5000",
+    "/v1/topics?limit=2000",
     "/v1/partitions",
-    "/v1/partitions?limit=5000",
+    "/v1/partitions?limit=2000",
     "/v1/partitions?under_replicated=true",
     "/v1/partitions?on=3",
     f"/v1/partitions/{_TOPIC}/51",
     f"/v1/partitions/{_TOPIC}/51/why",
     f"/v1/topics/{_TOPIC}/why",
-    "/v1/replicas?limit=5000",
+    "/v1/replicas?limit=2000",
     "/v1/elections",
-    "/v1/events?limit=5000",
+    "/v1/events?limit=2000",
     "/v1/queue",
     "/v1/requests",
     "/metrics",
@@ -65,6 +66,12 @@ PATHS: Final = (
 _DIFF: Final = ("/v1/diff?brokers=false", "/v1/diff")
 _ASK_AGAIN_S: Final = 0.25
 """So often ``controllerctl diff`` asks how far it is."""
+
+
+_HEADS: Final = (
+    *("whole ms", "answers", "p50 ms", "p95", "max", "slowest", "events", "wait p50", "p99", "max"),
+    *("take p50", "p99", "max", "away ms", "cpu s", "reads", "death ms", "delay ms"),
+)
 
 
 class Span(NamedTuple):
@@ -95,7 +102,9 @@ class Waits(NamedTuple):
     """How long each waited that found nothing in work: the loop kept it waiting, and no other event."""
     notified: list[float]
     """How long each of the small events was worked on."""
-    death: float | None
+    ended: list[float]
+    """The same with what it had waited for before."""
+    death: float | None = None
     """How long the death of a broker was worked on."""
 
 
@@ -188,18 +197,22 @@ class Live:
 
     def waits(self, span: Span, log: Path) -> Waits:
         """What the audit log says of the events of a span."""
-        idle, notified, death, free_ns = [], [], None, 0
+        waits, free_ns, waited = Waits([], [], []), 0, 0.0
         for envelope, record in AuditReader(log):
-            if isinstance(record, EventBegin) and span.holds(envelope.mono_ns):
-                if envelope.mono_ns - record.queued_ms * 1e6 > free_ns:
-                    idle.append(record.queued_ms)
+            if isinstance(record, EventBegin):
+                waited = record.queued_ms
+                if span.holds(envelope.mono_ns) and envelope.mono_ns - waited * 1e6 > free_ns:
+                    waits.idle.append(waited)
             elif isinstance(record, EventEnd):
                 free_ns = envelope.mono_ns
                 if span.holds(free_ns) and record.name == "IsrChangeNotification":
-                    notified.append(record.took_ms)
+                    waits.notified.append(record.took_ms)
+                    waits.ended.append(waited + record.took_ms)
                 elif span.holds(free_ns) and record.name == "BrokerChange":
-                    death = max(death or 0.0, record.took_ms)
-        return Waits(sorted(idle), sorted(notified), death)
+                    waits = waits._replace(death=max(waits.death or 0.0, record.took_ms))
+        for column in (waits.idle, waits.notified, waits.ended):
+            column.sort()
+        return waits
 
 
 @asynccontextmanager
@@ -255,50 +268,38 @@ async def _watch(live: Live, readers: int, console: Console) -> None:
             await live.measure(f"readers: {number}", partial(live.read, number))
         for address in _DIFF:
             await live.measure(address, partial(live.compare, address))
+        await live.measure("nobody reads", live.rest)
     console.print(f"[3/3] a broker dies while {readers} read", style="dim", markup=False)
     await live.measure(f"a broker dies, readers: {readers}", lambda: live.bury(readers))
 
 
 def show(console: Console, live: Live, log: Path) -> bool:
     """A line for each span; whether nobody waited for too long. What ZooKeeper or a death takes is only shown."""
-    heads = (
-        "whole ms",
-        "answers",
-        "p50 ms",
-        "p95",
-        "max",
-        "slowest",
-        "events",
-        "wait p50",
-        "p99",
-        "max",
-        "take p50",
-        "p99",
-        "max",
-    )
-    table = Table("", *heads, "away ms", "cpu s", "reads", "death ms")
+    table = Table("", *_HEADS)
+    waits = [live.waits(span, log) for span in live.spans]
+    alone = max(max(each.ended, default=0.0) for span, each in zip(live.spans, waits, strict=True) if not span.answers)
     missed = []
-    for span in live.spans:
-        waits, took = live.waits(span, log), sorted(span.answers)
-        answers = [took_ms for took_ms, _ in took]
-        columns = (*_shown(answers, 95), took[-1][1] if took else "", str(len(waits.idle)))
-        away = worst_ms(live.rig.probe.asked, span.began_ns, span.ended_ns)
-        rest = (
-            f"{away:.0f}",
-            f"{span.cpu_s:.2f}",
-            str(span.zk_reads),
-            "" if waits.death is None else f"{waits.death:.0f}",
-        )
-        table.add_row(
-            span.name, span.whole, str(len(took)), *columns, *_shown(waits.idle, 99), *_shown(waits.notified, 99), *rest
-        )
-        is_late = waits.death is None and max(answers, default=0.0) > ANSWER_MS
-        if is_late or max(waits.idle, default=0.0) > WAIT_MS:
+    for span, each in zip(live.spans, waits, strict=True):
+        delay = max(0.0, max(each.ended, default=0.0) - alone)
+        table.add_row(*_row(live, span, each), f"{delay:.1f}")
+        is_late = each.death is None and max((took_ms for took_ms, _ in span.answers), default=0.0) > ANSWER_MS
+        if is_late or max(*each.idle, delay) > DELAY_MS:
             missed.append(span.name)
     console.print(table)
     for name in missed:
         console.print(f"MISSED {name}", markup=False)
     return not missed
+
+
+def _row(live: Live, span: Span, waits: Waits) -> Iterator[str]:
+    """The columns but for the last."""
+    took = sorted(span.answers)
+    yield from (span.name, span.whole, str(len(took)), *_shown([took_ms for took_ms, _ in took], 95))
+    yield from (took[-1][1] if took else "", str(len(waits.idle)))
+    yield from (*_shown(waits.idle, 99), *_shown(waits.notified, 99))
+    yield f"{worst_ms(live.rig.probe.asked, span.began_ns, span.ended_ns):.0f}"
+    yield from (f"{span.cpu_s:.2f}", str(span.zk_reads))
+    yield "" if waits.death is None else f"{waits.death:.0f}"
 
 
 def _shown(values: Sequence[float], percent: int) -> tuple[str, str, str]:

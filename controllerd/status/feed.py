@@ -17,7 +17,7 @@ from controllerd.clock import iso
 from controllerd.recent import Entry, Recent
 from controllerd.status.answers import answer
 from controllerd.status.problems import Refused, as_text
-from controllerd.status.queries import Query, TopicGlob, asked, parameters
+from controllerd.status.queries import MAX_LIMIT, Query, TopicGlob, asked, parameters
 from controllerd.status.reads.filters import glob
 from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.history import Gap, Happening, HappeningList
@@ -51,7 +51,7 @@ class FeedQuery(Query, frozen=True, kw_only=True):
     since: Duration = ""
     kind: Annotated[str, Meta(max_length=1_000, description="Only these kinds of records, separated by commas.")] = ""
     topic: TopicGlob = ""
-    limit: Annotated[int, Meta(ge=1, le=5_000, description="How many of the newest; a stream does not end.")] = 500
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="How many of the newest; a stream does not end.")] = 500
 
 
 class Sieve:

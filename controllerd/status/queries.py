@@ -16,7 +16,8 @@ from controllerd.status.routing import Access, Parameter, route_of
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 
-MAX_LIMIT: Final = 5_000
+MAX_LIMIT: Final = 2_000
+"""A longer page takes so long beside others that its readers notice; events go before them all."""
 DEFAULT_LIMIT: Final = 500
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT, description="How many items at most.")]

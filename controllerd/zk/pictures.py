@@ -16,8 +16,8 @@ from controllerd.zk.access import Node, ZooKeeper
 from controllerd.zk.reading import read_in_slices
 
 ATTEMPTS: Final = 3
-_SLICE: Final = 1_000
-"""Znodes in one read."""
+_SLICE: Final = 250
+"""Znodes in one read, and no more is under way: a controller's own requests stand behind it in ZooKeeper's queue."""
 _SINGLE: Final = (
     paths.CONTROLLER,
     paths.CONTROLLER_EPOCH,
@@ -122,7 +122,7 @@ class _Taking:
         return [f"{folder}/{name}" for name in self._children.get(folder, ())]
 
     async def _read(self, wanted: Sequence[str]) -> None:
-        await read_in_slices(wanted, _SLICE, self._read_slice, self._take)
+        await read_in_slices(wanted, _SLICE, self._read_slice, self._take, in_flight=1)
 
     async def _read_slice(self, part: Sequence[str]) -> list[Node | None]:
         await self._pace.breathe()

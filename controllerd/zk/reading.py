@@ -21,8 +21,9 @@ async def read_in_slices(
     size: int,
     read: Callable[[Sequence[T]], Awaitable[list[Node | None]]],
     take: Callable[[Sequence[T], list[Node | None]], None],
+    in_flight: int = IN_FLIGHT,
 ) -> None:
-    """``read`` the items in slices of ``size``, a few slices at a time, and give each slice to ``take`` at once.
+    """``read`` the items in slices of ``size``, ``in_flight`` at a time, and give each slice to ``take`` at once.
 
     A failed read ends it, once the others under way have failed or were taken.
     """
@@ -35,7 +36,7 @@ async def read_in_slices(
     if len(items) <= size:
         await work()
         return
-    for outcome in await asyncio.gather(*(work() for _ in range(IN_FLIGHT)), return_exceptions=True):
+    for outcome in await asyncio.gather(*(work() for _ in range(in_flight)), return_exceptions=True):
         if outcome is not None:
             raise outcome
 

@@ -72,7 +72,7 @@ def test_every_part_of_a_path_is_described(server: StatusServer) -> None:
 def test_a_parameter_is_described_with_what_it_may_be(document: Json) -> None:
     parameters = {each["name"]: each for each in document["paths"]["/v1/partitions"]["get"]["parameters"]}
 
-    assert parameters["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 5000}
+    assert parameters["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 2000}
     assert parameters["offline"]["schema"] == {"type": "boolean"}
     assert "-isr" in parameters["sort"]["schema"]["enum"]
     assert parameters["If-None-Match"]["in"] == "header"

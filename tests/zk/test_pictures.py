@@ -1,5 +1,6 @@
 """A picture has everything that a controller reads, and says when it may never have been so."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -26,6 +27,22 @@ class Moving(FakeZooKeeper):
     async def read(self, paths: Sequence[str]) -> list[Node | None]:
         self.reads += 1
         self.at_read.pop(self.reads, lambda: None)()
+        return await super().read(paths)
+
+
+class Queueing(FakeZooKeeper):
+    """A session that remembers how many znodes were asked for at once, in one read or in several."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree, 9)
+        self.most = 0
+        self._asked = 0
+
+    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        self._asked += len(paths)
+        self.most = max(self.most, self._asked)
+        await asyncio.sleep(0)
+        self._asked -= len(paths)
         return await super().read(paths)
 
 
@@ -74,6 +91,15 @@ async def test_nothing_is_written_and_nothing_is_watched(store: FakeStore) -> No
 
     assert store.zk.transactions == []
     assert store.events == []
+
+
+async def test_what_a_controller_asks_for_meanwhile_waits_for_a_few_znodes_only(store: FakeStore) -> None:
+    store.add_topic("wide", {number: [1, 2] for number in range(3_000)})
+    zk = Queueing(store.tree)
+
+    await take_picture(zk)
+
+    assert 100 <= zk.most <= 250
 
 
 async def test_a_topic_that_cannot_be_understood_has_no_states(store: FakeStore) -> None:

@@ -6,8 +6,11 @@ from controllerd.status.schema.common import Meta
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus
 
 
-class PartitionItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition; state names are Kafka's own."""
+class PartitionItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One partition; state names are Kafka's own.
+
+    Pages have thousands of them, and nothing in one can refer back to it: the garbage collector need not see them.
+    """
 
     topic: str
     partition: int
@@ -15,11 +18,11 @@ class PartitionItem(msgspec.Struct, frozen=True, kw_only=True):
     leader: int | None
     """-1: nobody leads. Null: it has no state znode yet."""
     leader_epoch: int | None
-    isr: list[int]
-    replicas: list[int]
-    adding: list[int]
-    removing: list[int]
-    offline: list[int]
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    offline: tuple[int, ...]
     """Replicas on brokers that are not alive, or on a failed log directory."""
     zk_version: int | None
     preferred: int | None

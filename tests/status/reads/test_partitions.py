@@ -204,7 +204,7 @@ async def test_one_partition_is_shown_with_what_happened_to_it(client: Client, c
     answer = await client.get("/v1/partitions/orders/2", PartitionDetail)
 
     item = answer.partition
-    assert (item.state, item.leader, item.isr, item.preferred) == ("OfflinePartition", -1, [3], 1)
+    assert (item.state, item.leader, item.isr, item.preferred) == ("OfflinePartition", -1, (3,), 1)
     assert [(each.event_id, each.event) for each in answer.transitions] == [(8, "BrokerChange")]
 
 
