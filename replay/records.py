@@ -329,7 +329,8 @@ class RequestRecord(Record):
     StopReplica has no ``leaders`` and ``partition_epochs``; ``delete`` is StopReplica's, ``is_new`` LeaderAndIsr's.
     A request of more than ``MAX_ROWS`` partitions is several records; ``continues`` marks all but the first.
     ``unnamed``: so many partitions that are not in the columns. Below the level ``full`` LeaderAndIsr and
-    UpdateMetadata name none: what they say of a partition stands in the records of its leadership.
+    UpdateMetadata name none: what they say of a partition stands in the records of its leadership. ``led``: of
+    LeaderAndIsr's that are not in the columns, how many each of ``brokers`` leads.
     """
 
     kind: ClassVar[str] = "request"
@@ -347,6 +348,7 @@ class RequestRecord(Record):
     is_new: list[bool] = field(default_factory=list)
     continues: bool = False
     unnamed: int = 0
+    led: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

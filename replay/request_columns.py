@@ -1,5 +1,6 @@
 """Control requests as records of the audit log: brokers that get an equal body share one record. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -96,7 +97,14 @@ def _unnamed(shared: _Shared, request: LeaderAndIsrRequest | UpdateMetadataReque
     body = request if isinstance(request, LeaderAndIsrRequest) else request.body
     live = _live(request) if isinstance(request, UpdateMetadataRequest) else []
     record = _request(shared, (), ([], [], []), live_brokers=live, continues=False)
-    return replace(record, unnamed=len(body.partitions))
+    led = _led(shared.brokers, request) if isinstance(request, LeaderAndIsrRequest) else []
+    return replace(record, unnamed=len(body.partitions), led=led)
+
+
+def _led(brokers: Sequence[BrokerId], request: LeaderAndIsrRequest) -> list[int]:
+    """How many of the partitions each broker leads, with next to no work for each of them."""
+    leaders = Counter([state[0] for state, _, _ in request.partitions.values()])
+    return [leaders[broker] for broker in brokers]
 
 
 def _live(request: UpdateMetadataRequest) -> list[int]:

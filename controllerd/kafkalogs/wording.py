@@ -316,11 +316,11 @@ class Wording:
             brokers = scala_set(record.brokers)
             yield self._state(f"Sending UpdateMetadata request to brokers {brokers} for {count} partitions")
             return
-        for broker in record.brokers:
+        for place, broker in enumerate(record.brokers):
             if record.api == "StopReplica":
                 yield self._state(f"Sending StopReplica request for {count} replicas to broker {broker}")
                 continue
-            leads = record.leaders.count(broker)
+            leads = record.led[place] if record.led else record.leaders.count(broker)
             yield self._state(
                 f"Sending LeaderAndIsr request to broker {broker} with {leads} become-leader and {count - leads} "
                 "become-follower partitions"

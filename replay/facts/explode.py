@@ -256,6 +256,7 @@ def _request(record: RequestRecord) -> Exploded:
         is_new=record.is_new,
         continues=record.continues,
         unnamed=record.unnamed,
+        led=record.led,
     )
     return 1, {"name": (record.api,), "data": data}
 

@@ -5,11 +5,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controllerd.core.requests import LeaderAndIsrPartition, LeaderAndIsrRequest
 from controllerd.kafkalogs.files import formatted
 from controllerd.kafkalogs.wording import Wording
 from replay.facts.engine import Row
 from replay.ingest.kafka.reader import read_logs
 from replay.records import PartitionStateRecord
+from replay.request_columns import request_records
 from tests.replay.logs import Log
 from tests.replay.true_logs import true_log
 
@@ -78,3 +81,21 @@ def test_the_windows_are_those_of_the_audit_log(seed: int, tmp_path: Path) -> No
     log = true_log(seed)
     told, true = windows(told_states(facts(log, tmp_path))), windows(true_states(log))
     assert sorted(told) == sorted(true)
+
+
+@pytest.mark.parametrize("names_partitions", [True, False])
+def test_a_request_says_how_many_partitions_a_broker_leads_and_follows(*, names_partitions: bool) -> None:
+    states = [LeaderAndIsr(BrokerId(leader), 4, (BrokerId(1), BrokerId(2)), 7, 9) for leader in (1, 2, 2)]
+    rows = {
+        TopicPartition("t", number): LeaderAndIsrPartition(state, ReplicaAssignment((BrokerId(1), BrokerId(2))), False)
+        for number, state in enumerate(states)
+    }
+    requests = [(BrokerId(id_), LeaderAndIsrRequest(7, 7, 100 + id_, rows, {}, ())) for id_ in (1, 2)]
+    wording = Wording(7)
+
+    records = request_records(requests, names_partitions=names_partitions)
+
+    assert [line.text.partition(" to ")[2] for record in records for line in wording.lines(record)] == [
+        "broker 1 with 1 become-leader and 2 become-follower partitions",
+        "broker 2 with 2 become-leader and 1 become-follower partitions",
+    ]

@@ -183,6 +183,12 @@ def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
     assert [len(next(records).topics) for _ in range(3)] == [MAX_ROWS] * 3  # type: ignore[attr-defined]  # all are requests
 
 
+def test_below_the_level_full_a_request_says_how_many_partitions_each_broker_is_to_lead() -> None:
+    (orders,) = request_records([(ONE, leader_and_isr(101, 3)), (TWO, leader_and_isr(102, 3))], names_partitions=False)
+    assert isinstance(orders, RequestRecord)
+    assert (orders.brokers, orders.led) == ([ONE, TWO], [3, 0])
+
+
 def test_below_the_level_full_a_request_says_to_whom_it_went_and_how_many_partitions_it_has() -> None:
     requests: list[tuple[BrokerId, ControlRequest]] = [
         (ONE, leader_and_isr(101, 3 * MAX_ROWS)),
@@ -193,7 +199,7 @@ def test_below_the_level_full_a_request_says_to_whom_it_went_and_how_many_partit
     assert isinstance(orders, RequestRecord)
     assert isinstance(metadata, RequestRecord)
     assert (orders.unnamed, orders.topics, orders.brokers) == (3 * MAX_ROWS, [], [ONE])
-    assert (metadata.unnamed, metadata.topics) == (2, [])
+    assert (metadata.unnamed, metadata.topics, metadata.led) == (2, [], [])
     assert metadata.live_brokers == [broker.id for broker in metadata_body(2).live_brokers]
     assert stops == next(request_records(requests[2:]))
 
