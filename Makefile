@@ -25,10 +25,10 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man
+.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man wheel
 
 help: ## Show the targets.
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Set up .venv from the lock (every other target does it by itself).
 
@@ -109,6 +109,12 @@ man: $(READY) ## Renew the man pages and the configuration reference from the co
 	$(BIN)/python docs/man_pages.py
 	$(BIN)/python docs/configuration.py
 
+# setuptools keeps what it built before: a module that is gone since then would be packed again.
+wheel: $(READY) ## Build a wheel of controllerd into dist/.
+	@rm -rf build
+	@$(BIN)/python -m pip wheel $(QUIET) --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
 install: install-venv install-files ## Install for systemd: VENV=/opt/controllerd/venv, PREFIX=/usr/local, DESTDIR= for packages.
 
 # A virtual environment knows its own path, so it is made where it will be used, and never below DESTDIR.
@@ -120,6 +126,7 @@ ifeq ($(strip $(DESTDIR)),)
 	@$(VENV_PIP) install $(QUIET) --require-hashes -r requirements-build.lock
 	@$(VENV_PIP) install $(QUIET) --require-hashes --no-build-isolation -r requirements.lock
 	@echo "[3/3] controllerd itself"
+	@rm -rf build
 	@$(VENV_PIP) install $(QUIET) --no-deps --no-build-isolation --force-reinstall .
 else
 	@echo "make: DESTDIR is set: no virtual environment; make it on the machine that it is for: make install-venv" >&2

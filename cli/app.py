@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
@@ -119,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _written():
             return _run(sys.argv[1:] if arguments is None else arguments)
     except CliError as error:
-        typer.echo(f"controllerctl: {error}", err=True)
+        with suppress(OSError):  # standard error takes nothing: then the code has to tell it
+            typer.echo(f"controllerctl: {error}", err=True)
         return error.code
 
 

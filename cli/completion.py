@@ -25,6 +25,21 @@ FRESH_S: Final = 10.0
 """Names are kept on disk for so long: who presses tab once does so again."""
 _OFFERED: Final = 200
 _VARIABLE: Final = "_CONTROLLERCTL_COMPLETE"
+_BASH: Final = r"""
+_controllerctl_completion() {
+    local IFS=$'\n' rest=$COMP_LINE word words=()
+    # As they were typed: bash splits addresses at their colons, which are pieces without a blank before them.
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#words[@]} -gt 0 && $rest == [![:space:]]* ]]; then words[-1]+=$word; else words+=("$word"); fi
+        rest=${rest#*"$word"}
+    done
+    COMPREPLY=( $( COMP_WORDS="${words[*]}" COMP_CWORD=$(( ${#words[@]} - 1 )) \
+                   _CONTROLLERCTL_COMPLETE=complete_bash "$1" ) )
+}
+
+complete -o default -F _controllerctl_completion controllerctl
+"""
+"""Of our own, because the one that comes with typer loses the command behind ``--api http://...``."""
 
 
 class Shell(Enum):
@@ -45,6 +60,9 @@ def completion(
     """
     from cli.app import program
 
+    if shell is Shell.BASH:
+        typer.echo(_BASH.strip())
+        return
     os.environ[_VARIABLE] = f"source_{shell.value}"  # as the shell itself would ask
     try:
         program()(args=[], prog_name="controllerctl")
@@ -63,6 +81,11 @@ def topics(context: typer.Context, incomplete: str) -> list[str]:
 def partitions(context: typer.Context, incomplete: str) -> list[str]:
     """The partitions whose topics begin like this, or that begin like this themselves."""
     return _offer(context, "partitions", incomplete, _ask_partitions)
+
+
+def topics_or_partitions(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics; where none begins like this, as behind the dash after a whole name, partitions."""
+    return topics(context, incomplete) or partitions(context, incomplete)
 
 
 def brokers(context: typer.Context, incomplete: str) -> list[str]:

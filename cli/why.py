@@ -23,7 +23,9 @@ def why(
     context: typer.Context,
     subject: Annotated[
         str,
-        typer.Argument(metavar="TOPIC[-PARTITION]", autocompletion=completion.topics, help="payments, or payments-7."),
+        typer.Argument(
+            metavar="TOPIC[-PARTITION]", autocompletion=completion.topics_or_partitions, help="payments, or payments-7."
+        ),
     ],
 ) -> None:
     """Say what is the matter with a topic or partition, why, and what helps. Ends with 3 if there is none.

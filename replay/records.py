@@ -328,9 +328,10 @@ class RequestRecord(Record):
 
     StopReplica has no ``leaders`` and ``partition_epochs``; ``delete`` is StopReplica's, ``is_new`` LeaderAndIsr's.
     A request of more than ``MAX_ROWS`` partitions is several records; ``continues`` marks all but the first.
-    ``unnamed``: so many partitions that are not in the columns. Below the level ``full`` LeaderAndIsr and
-    UpdateMetadata name none: what they say of a partition stands in the records of its leadership. ``led``: of
-    LeaderAndIsr's that are not in the columns, how many each of ``brokers`` leads.
+    ``unnamed``: so many partitions of the request that are not in the columns. Below the level ``full`` LeaderAndIsr
+    and UpdateMetadata name none: what they say of a partition stands in the records of its leadership. The first of
+    several records counts those of the others so. ``led``: of LeaderAndIsr's unnamed ones, how many each of
+    ``brokers`` leads.
     """
 
     kind: ClassVar[str] = "request"

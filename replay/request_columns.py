@@ -94,17 +94,24 @@ def _same_body(one: ControlRequest, other: ControlRequest) -> bool:
 
 
 def _unnamed(shared: _Shared, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Record:
-    body = request if isinstance(request, LeaderAndIsrRequest) else request.body
     live = _live(request) if isinstance(request, UpdateMetadataRequest) else []
     record = _request(shared, (), ([], [], []), live_brokers=live, continues=False)
-    led = _led(shared.brokers, request) if isinstance(request, LeaderAndIsrRequest) else []
-    return replace(record, unnamed=len(body.partitions), led=led)
+    return _with_unnamed(record, request, 0)
 
 
-def _led(brokers: Sequence[BrokerId], request: LeaderAndIsrRequest) -> list[int]:
-    """How many of the partitions each broker leads, with next to no work for each of them."""
-    leaders = Counter([state[0] for state, _, _ in request.partitions.values()])
-    return [leaders[broker] for broker in brokers]
+def _with_unnamed(record: RequestRecord, request: ControlRequest, named: int) -> RequestRecord:
+    """A record that names the first partitions of a request and counts the others."""
+    body = request.body if isinstance(request, UpdateMetadataRequest) else request
+    if len(body.partitions) <= named:
+        return record
+    led = _led(record.brokers, request, named) if isinstance(request, LeaderAndIsrRequest) else []
+    return replace(record, unnamed=len(body.partitions) - named, led=led)
+
+
+def _led(brokers: Sequence[int], request: LeaderAndIsrRequest, named: int) -> list[int]:
+    """How many of the partitions after the first each broker leads, with next to no work for each of them."""
+    leaders = Counter([state[0] for state, _, _ in islice(request.partitions.values(), named, None)])
+    return [leaders[BrokerId(broker)] for broker in brokers]
 
 
 def _live(request: UpdateMetadataRequest) -> list[int]:
@@ -114,20 +121,23 @@ def _live(request: UpdateMetadataRequest) -> list[int]:
 def _leader_and_isr(shared: _Shared, request: LeaderAndIsrRequest) -> Iterator[Record]:
     for continues, partitions, entries in _parts(request.partitions):
         states, _, is_new = _columns(entries, 3)
-        yield _request(shared, partitions, _epochs(states), is_new=list(is_new), continues=continues)
+        record = _request(shared, partitions, _epochs(states), is_new=list(is_new), continues=continues)
+        yield record if continues else _with_unnamed(record, request, MAX_ROWS)
 
 
 def _update_metadata(shared: _Shared, request: UpdateMetadataRequest) -> Iterator[Record]:
     live = _live(request)
     for continues, partitions, entries in _parts(request.body.partitions):
         states, _, _ = _columns(entries, 3)
-        yield _request(shared, partitions, _epochs(states), live_brokers=live, continues=continues)
+        record = _request(shared, partitions, _epochs(states), live_brokers=live, continues=continues)
+        yield record if continues else _with_unnamed(record, request, MAX_ROWS)
 
 
 def _stop_replica(shared: _Shared, request: StopReplicaRequest) -> Iterator[Record]:
     for continues, partitions, entries in _parts(request.partitions):
         epochs, delete = _columns(entries, 2)
-        yield _request(shared, partitions, ([], list(epochs), []), delete=list(delete), continues=continues)
+        record = _request(shared, partitions, ([], list(epochs), []), delete=list(delete), continues=continues)
+        yield record if continues else _with_unnamed(record, request, MAX_ROWS)
 
 
 def _parts(partitions: Mapping[TopicPartition, T]) -> Iterator[tuple[bool, Sequence[TopicPartition], Sequence[T]]]:

@@ -5,14 +5,17 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 from controllerd.dev.errors import DevError
 from controllerd.dev.java import find_java
 
 _POM = Path(__file__).with_name("pom.xml")
 _MAVEN_TIMEOUT_S = 900.0
+_TELL_EVERY_S = 3.0
 _HOW_TO = "install Maven (mvn), or unpack Apache Kafka 3.9.1 for Scala 2.13 and set KAFKA_HOME to its folder"
 
 
@@ -24,7 +27,7 @@ def class_path(progress: Callable[[str], None] = _silent) -> str:
     """The class path that runs `kafka.Kafka` and Kafka's tools.
 
     The answer of Maven is kept in the cache folder and used again while all its jars exist. The first run may download
-    about 70 MB; `progress` is told in one sentence.
+    about 70 MB; `progress` is told what is done, and every few seconds how far it is.
 
     Raises:
         DevError: the jars cannot be had here; the message says what is missing and how to get it.
@@ -37,7 +40,7 @@ def class_path(progress: Callable[[str], None] = _silent) -> str:
     if known is not None:
         return known
     progress("resolving the published jars of Apache Kafka 3.9.1 by Maven (once, about 70 MB)")
-    return _resolve(cached)
+    return _resolve(cached, progress)
 
 
 def kafka_available() -> str | None:
@@ -74,14 +77,14 @@ def _still_valid(cached: Path) -> str | None:
     return known if known and all(Path(jar).is_file() for jar in known.split(":")) else None
 
 
-def _resolve(cached: Path) -> str:
+def _resolve(cached: Path, progress: Callable[[str], None]) -> str:
     maven = shutil.which("mvn")
     if maven is None:
         raise DevError(f"no jars of Apache Kafka found and no Maven to fetch them: {_HOW_TO}")
     cached.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
         answer = Path(folder) / "class-path.txt"
-        _run_maven(maven, answer)
+        _run_maven(maven, answer, progress)
         # Renamed into place: another process never reads half a class path.
         answer.replace(cached)
     known = _still_valid(cached)
@@ -90,24 +93,38 @@ def _resolve(cached: Path) -> str:
     return known
 
 
-def _run_maven(maven: str, answer: Path) -> None:
+def _run_maven(maven: str, answer: Path, progress: Callable[[str], None]) -> None:
     # Run on a copy: Maven writes beside the file that it reads, and the package may be installed read-only.
     pom = answer.with_name("pom.xml")
     shutil.copyfile(_POM, pom)
     goal = ("dependency:build-classpath", f"-Dmdep.outputFile={answer}", "-Dmdep.pathSeparator=:")
-    try:
-        done = subprocess.run(
-            [maven, "-B", "-q", "-f", str(pom), *goal],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_MAVEN_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DevError(f"Maven did not finish within {_MAVEN_TIMEOUT_S:g} s: is its repository reachable?") from error
-    if done.returncode != 0:
-        raise DevError(f"Maven could not resolve Apache Kafka 3.9.1: {_first_error(done.stdout + done.stderr)}")
+    command = [maven, "-B", "-f", str(pom), *goal]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        limit = Timer(_MAVEN_TIMEOUT_S, process.kill)
+        limit.start()
+        try:
+            output = _heard(process, progress)
+        finally:
+            limit.cancel()
+    if process.returncode < 0:
+        raise DevError(f"Maven was killed, as it is after {_MAVEN_TIMEOUT_S:g} s: is its repository reachable?")
+    if process.returncode != 0:
+        raise DevError(f"Maven could not resolve Apache Kafka 3.9.1: {_first_error(output)}")
+
+
+def _heard(process: subprocess.Popen[bytes], progress: Callable[[str], None]) -> str:
+    """All that Maven prints. How far it is is told when it says something, every few seconds."""
+    assert process.stdout is not None
+    lines, fetched, told = [], 0, time.monotonic()
+    for line in process.stdout:
+        lines.append(line.decode(errors="replace"))
+        fetched += b"Downloaded from" in line
+        if time.monotonic() - told > _TELL_EVERY_S:
+            progress(f"Maven has fetched {fetched} files")
+            told = time.monotonic()
+    return "".join(lines)
 
 
 def _first_error(output: str) -> str:

@@ -320,7 +320,7 @@ class Wording:
             if record.api == "StopReplica":
                 yield self._state(f"Sending StopReplica request for {count} replicas to broker {broker}")
                 continue
-            leads = record.led[place] if record.led else record.leaders.count(broker)
+            leads = record.leaders.count(broker) + (record.led[place] if record.led else 0)
             yield self._state(
                 f"Sending LeaderAndIsr request to broker {broker} with {leads} become-leader and {count - leads} "
                 "become-follower partitions"

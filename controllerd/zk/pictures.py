@@ -13,11 +13,13 @@ from controllerd.errors import BadZnode
 from controllerd.pace import Pace
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node, ZooKeeper
-from controllerd.zk.reading import read_in_slices
+from controllerd.zk.reading import IN_FLIGHT, read_in_slices
 
 ATTEMPTS: Final = 3
-_SLICE: Final = 250
-"""Znodes in one read, and no more is under way: a controller's own requests stand behind it in ZooKeeper's queue."""
+_SLICE: Final = 1_000
+"""Znodes in one read."""
+_SLICE_BESIDE_EVENTS: Final = 250
+"""The same where a controller's own requests stand behind it in the queue of the session: then no more is under way."""
 _SINGLE: Final = (
     paths.CONTROLLER,
     paths.CONTROLLER_EPOCH,
@@ -71,6 +73,8 @@ async def take_picture(
 ) -> Picture:
     """Read everything; ``last``, if there is one, saves decoding the topics that have not changed since.
 
+    :param pace: that of a reader beside a controller, on its session: little is asked for at a time. None: nobody
+        else uses the session, which may lead far away, so that much is under way at a time
     :raises StoreUnavailable: the session is lost.
     """
     for _ in range(ATTEMPTS - 1):
@@ -98,6 +102,7 @@ class _Taking:
         self._zk = zk
         self._last = last
         self._pace = pace or Pace()
+        self._slice, self._in_flight = (_SLICE, IN_FLIGHT) if pace is None else (_SLICE_BESIDE_EVENTS, 1)
         self._tell = tell
         self._count = 0
         self._nodes: dict[str, Node] = {}
@@ -122,7 +127,7 @@ class _Taking:
         return [f"{folder}/{name}" for name in self._children.get(folder, ())]
 
     async def _read(self, wanted: Sequence[str]) -> None:
-        await read_in_slices(wanted, _SLICE, self._read_slice, self._take, in_flight=1)
+        await read_in_slices(wanted, self._slice, self._read_slice, self._take, self._in_flight)
 
     async def _read_slice(self, part: Sequence[str]) -> list[Node | None]:
         await self._pace.breathe()

@@ -29,6 +29,7 @@ _MACROS: Final = (
 )
 _LAST_KNOWN: Final = re.compile(r"(LAST_VALUE\((?:[^()]|\([^()]*\))*)\) IGNORE NULLS")
 _INTERRUPTED: Final = "Query interrupted"
+_NO_MEMORY: Final = re.compile(r"failed to (pin|allocate)|could not allocate")
 _GLOB: Final = "cluster=*/date=*/*.parquet"
 _MANY_FILES: Final = 200
 """From so many on, opening them for every query takes longer than a copy; a log rotated by the hour has them."""
@@ -118,25 +119,21 @@ class Duck:
 
     def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
         """Run a query; one that cannot do with so little memory is run by one thread, and then gets twice as much."""
-        *cheaper, last = self._ways()
+        *cheaper, last = ways(self._threads, self._memory_mb, self._files)
         for way in cheaper:
             with suppress(duckdb.OutOfMemoryException):
                 return self._run(text, *way)
         return self._run(text, *last)
 
-    def _ways(self) -> Iterator[tuple[int, float]]:
-        """Threads and megabytes, the cheapest first. What files take counts, so that many of them need no more."""
-        memory_mb = min(_AT_FIRST_MB - self._files * _FILE_MB, self._memory_mb)
-        yield self._threads, memory_mb
-        while memory_mb < self._memory_mb:
-            yield 1, memory_mb
-            memory_mb = min(2 * memory_mb, self._memory_mb)
-        yield 1, memory_mb
-
     def _run(self, text: str, threads: int, memory_mb: float) -> duckdb.DuckDBPyConnection:
         self._db.execute(f"SET threads = {threads}")
         self._db.execute(f"SET memory_limit = '{memory_mb:.0f}MB'")
-        return self._db.execute(text)
+        try:
+            return self._db.execute(text)
+        except duckdb.TransactionException as problem:
+            if not _NO_MEMORY.search(str(problem)):
+                raise
+            raise duckdb.OutOfMemoryException(str(problem)) from None  # which it does not say of a table's last rows
 
     def close(self) -> None:
         """Give memory and files back."""
@@ -154,6 +151,19 @@ def duck(folder: Path | None = None, *, memory_mb: int = MEMORY_MB, threads: int
             yield opened
         finally:
             opened.close()
+
+
+def ways(threads: int, most_mb: int, files: int = 0) -> list[tuple[int, float]]:
+    """Threads and megabytes to run a query with, each once, the cheapest first.
+
+    What the files take that it reads counts, so that many of them need no more.
+    """
+    memory_mb = min(_AT_FIRST_MB - files * _FILE_MB, most_mb)
+    found = [(threads, memory_mb), (1, memory_mb)]
+    while memory_mb < most_mb:
+        memory_mb = min(2 * memory_mb, most_mb)
+        found.append((1, memory_mb))
+    return list(dict.fromkeys(found))
 
 
 def _order(table: Table, first: tuple[str, ...] = ()) -> str:

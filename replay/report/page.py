@@ -17,7 +17,7 @@ from replay.report.charts.lanes import Bar, Lane, mark_lanes, term_bars
 from replay.report.charts.load import Load, load
 from replay.report.incidents import incidents
 from replay.report.meta import Invariant, Meta, Row, Tables, severity_rank
-from replay.report.rows import clusters, number, of, optional, text, total, within
+from replay.report.rows import by_cluster, clusters, number, of, optional, text, total
 from replay.report.summary import tiles, verdict
 from replay.report.text import at_command, count, unbroken
 from replay.report.views import VIEWS, data
@@ -132,16 +132,17 @@ def _timelines(tables: Tables, meta: Meta, ids: Sequence[str]) -> list[Timeline]
     if meta.first_ms is None or meta.last_ms is None:
         return []
     axis = Axis.over(meta.first_ms, meta.last_ms, margin=0.01)
-    return [_timeline(tables, cluster, axis) for cluster in ids]
+    own = by_cluster(tables, "windows", "terms", "timeline", "violations")
+    return [_timeline(own[cluster], cluster, axis) for cluster in ids]
 
 
-def _timeline(tables: Tables, cluster: str, axis: Axis) -> Timeline:
-    windows, terms = within(of(tables, "windows"), cluster), within(of(tables, "terms"), cluster)
-    return Timeline(cluster, axis, load(windows, axis), term_bars(terms, axis), mark_lanes(tables, cluster, axis))
+def _timeline(own: Tables, cluster: str, axis: Axis) -> Timeline:
+    return Timeline(cluster, axis, load(own["windows"], axis), term_bars(own["terms"], axis), mark_lanes(own, axis))
 
 
 def _heat_maps(tables: Tables, ids: Sequence[str]) -> list[HeatMap]:
-    maps = [(cluster, heat(within(of(tables, "heat"), cluster))) for cluster in ids]
+    own = by_cluster(tables, "heat")
+    maps = [(cluster, heat(own[cluster]["heat"])) for cluster in ids]
     return [HeatMap(cluster, found) for cluster, found in maps if found is not None]
 
 

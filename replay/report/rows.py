@@ -1,6 +1,7 @@
 """Typed access to rows whose values are only known to be what ``replay.facts.tables`` says."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from replay.facts.tables import Table
 from replay.report.meta import Row, Tables
@@ -46,9 +47,13 @@ def clusters(tables: Tables) -> list[str]:
     return sorted({text(row, "cluster") for rows in tables.values() for row in rows if row.get("cluster") is not None})
 
 
-def within(rows: Iterable[Row], cluster: str) -> list[Row]:
-    """The rows of one cluster."""
-    return [row for row in rows if text(row, "cluster") == cluster]
+def by_cluster(tables: Tables, *names: str) -> Mapping[str, Tables]:
+    """These tables as each cluster has them, empty where it has no rows; from one pass over all rows."""
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {name: [] for name in names})
+    for name in names:
+        for row in of(tables, name):
+            found[text(row, "cluster")][name].append(row)
+    return found
 
 
 def rows_of(table: Table, tables: Tables) -> list[dict[str, object]]:

@@ -17,7 +17,7 @@ _FINDINGS: Final = {
     "missing": ("record is missing", "records are missing"),
     "duplicate": ("duplicate", "duplicates"),
     "chain": ("break of the hash chain", "breaks of the hash chain"),
-    "clock skew": ("clock is off", "clocks are off"),
+    "clock skew": ("clock may be off", "clocks may be off"),
     "damaged": ("line is damaged", "lines are damaged"),
     "torn tail": ("torn tail", "torn tails"),
     "newer schema": ("record of a newer schema", "records of a newer schema"),
@@ -89,9 +89,9 @@ def verdict(tables: Tables, meta: Meta) -> Verdict:
     """The report in one sentence."""
     if not meta.records:
         return Verdict("There is nothing to judge: the logs hold no record.", "warn")
-    lost, level = leaderless(tables, meta), _level(tables, meta)
+    lost = leaderless(tables, meta)
     text = "; ".join([_of_leaders(lost, tables), _of_invariants(tables, meta), _of_log(tables, meta)])
-    return Verdict(f"{text[0].upper()}{text[1:]}.", level)
+    return Verdict(f"{text[0].upper()}{text[1:]}.", _level(lost, tables))
 
 
 def _of_leaders(lost: Leaderless, tables: Tables) -> str:
@@ -144,8 +144,7 @@ def flawed(tables: Tables) -> bool:
     return any(row.get("what") not in HARMLESS for row in of(tables, "quality"))
 
 
-def _level(tables: Tables, meta: Meta) -> Level:
-    lost = leaderless(tables, meta)
+def _level(lost: Leaderless, tables: Tables) -> Level:
     if of(tables, "violations") or lost.open:
         return "bad"
     return "warn" if lost.windows or flawed(tables) else "good"

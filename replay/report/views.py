@@ -309,6 +309,9 @@ def data(view: View, tables: Tables, meta: Meta, *, many_clusters: bool) -> Data
     rows = of(tables, view.name)
     shown = _first(rows, view)
     columns = (_CLUSTER, *view.columns) if many_clusters else view.columns
+    values = _by_column(shown, _keys((*columns, *view.details), view))
+    if view.name == "windows":
+        values["sign"] = list(map(sign, values["start_bound"], values["end_bound"]))
     payload: dict[str, object] = {
         "columns": [column._asdict() for column in columns],
         "details": [column._asdict() for column in view.details],
@@ -318,21 +321,18 @@ def data(view: View, tables: Tables, meta: Meta, *, many_clusters: bool) -> Data
         "when": view.when,
         "logs": meta.logs,
         "length": len(shown),
-        "values": {key: _encoded([row.get(key) for row in shown]) for key in _keys((*columns, *view.details), view)},
+        "values": {key: _encoded(column) for key, column in values.items()},
     }
-    if view.name == "windows":
-        payload["values"] = {**_values(payload), "sign": _encoded([_sign(row) for row in shown])}
     return Data(view, len(shown), len(rows) - len(shown) + meta.left_out.get(view.name, 0), payload)
 
 
-def _values(payload: Mapping[str, object]) -> Mapping[str, object]:
-    values = payload["values"]
-    assert isinstance(values, dict)
-    return values
-
-
-def _sign(row: Row) -> str:
-    return sign(row.get("start_bound"), row.get("end_bound"))
+def _by_column(rows: Iterable[Row], keys: Iterable[str]) -> dict[str, list[object]]:
+    """The values of each column, from one pass over the rows: an engine may make them anew for every pass."""
+    columns: dict[str, list[object]] = {key: [] for key in keys}
+    for row in rows:
+        for key, column in columns.items():
+            column.append(row.get(key))
+    return columns
 
 
 def _first(rows: Sequence[Row], view: View) -> Sequence[Row]:

@@ -158,7 +158,7 @@ class NewcomersGetEverything(Rule):
     def _see_request(self, record: RequestRecord) -> None:
         targets = zip(record.brokers, record.broker_epochs, strict=True)
         for broker in [broker for broker, epoch in targets if self._joined.get(broker) == epoch]:
-            if record.unnamed:  # nobody can say of which partitions it was told
+            if record.unnamed and not record.topics:  # nobody can say of which partitions it was told
                 del self._joined[broker]
                 continue
             rows = zip(record.topics, record.partitions, strict=True)

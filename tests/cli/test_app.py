@@ -160,6 +160,20 @@ def test_an_answer_that_cannot_be_written_ends_with_74_and_says_why(redirection:
     assert "Exception ignored" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("why t-0 --api http://127.0.0.1:1", ExitCode.UNREACHABLE),
+        ("stauts", ExitCode.UNWRITTEN),
+        ("", ExitCode.UNWRITTEN),
+    ],
+)
+def test_where_standard_error_takes_nothing_the_exit_code_still_tells(arguments: str, code: int) -> None:
+    shell = f'exec "$0" -c "{PROGRAM}" {arguments} 2>/dev/full'
+
+    assert subprocess.run(["sh", "-c", shell, sys.executable], check=False).returncode == code
+
+
 def test_an_argument_that_is_no_text_is_wrong_usage() -> None:
     arguments = [b"--api", b"http://127.0.0.1:1", b"why", b"\xfc-1"]
 

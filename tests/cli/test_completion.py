@@ -1,6 +1,8 @@
 """Completion in real shells: commands, flags, names from the cluster; and nothing when that is not possible."""
 
 import os
+import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,7 +18,7 @@ from tests.cli.running import PROGRAM
 needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="COMPLETION IN ZSH NOT TESTED: there is no zsh")
 BASH = """
 source {script}
-COMP_WORDS=({words} "{last}"); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+COMP_LINE={line}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _controllerctl_completion controllerctl
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
@@ -65,9 +67,9 @@ def script_for(shell: str, folder: Path) -> Path:
 
 
 def in_bash(typed: str, environment: dict[str, str], folder: Path) -> list[str]:
-    """What bash offers for this line."""
-    *words, last = typed.split(" ")
-    text = BASH.format(script=script_for("bash", folder), words=" ".join(words), last=last)
+    """What bash offers for this line, which it splits at colons and equal signs, too."""
+    words = re.findall(r"[:=]+|'[^']*'|[^ :=']+", typed) + [""] * typed.endswith(" ")
+    text = BASH.format(script=script_for("bash", folder), line=shlex.quote(typed), words=shlex.join(words))
     done = subprocess.run(
         ["bash", "--norc", "-c", text], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
@@ -96,13 +98,24 @@ def test_another_shell_is_wrong_usage() -> None:
         ("controllerctl describe partition payments-", ["payments-7"]),
         ("controllerctl describe broker ", ["3", "5"]),
         ("controllerctl why pay", ["payments"]),
+        ("controllerctl why payments-", ["payments-7"]),
         ("controllerctl why nothing", []),
+        ("controllerctl --timeout=5 describe broker ", ["3", "5"]),
+        ("controllerctl --reason 'a b' describe topic p", ["payments"]),
     ],
 )
 def test_bash_offers_commands_and_names(
     environment: dict[str, str], tmp_path: Path, typed: str, offered: list[str]
 ) -> None:
     assert in_bash(typed, environment, tmp_path) == offered
+
+
+def test_bash_finds_the_command_behind_an_address(environment: dict[str, str], tmp_path: Path) -> None:
+    gone = environment | {"CONTROLLERCTL_API": "http://127.0.0.1:1"}
+    api = environment["CONTROLLERCTL_API"]
+
+    assert in_bash(f"controllerctl --api {api} why pay", gone, tmp_path) == ["payments"]
+    assert in_bash(f"controllerctl --api={api} describe broker ", gone, tmp_path) == ["3", "5"]
 
 
 @needs_zsh

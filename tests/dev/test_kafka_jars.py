@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from controllerd.dev import kafka_jars
 from controllerd.dev.errors import DevError
 from controllerd.dev.kafka_jars import class_path, kafka_available
 
@@ -19,6 +20,13 @@ class FakeMaven:
     def answers(self, *jars: Path) -> None:
         named = ":".join(map(str, jars))
         self._write(f'for a; do case $a in -Dmdep.outputFile=*) printf %s "{named}" > "${{a#*=}}"; esac; done')
+
+    def fetches(self, jar: Path, files: int) -> None:
+        """It answers, and says file by file what it fetched."""
+        self.answers(jar)
+        script = self._folder / "mvn"
+        said = "printf '[INFO] Downloaded from central: a.jar\\n'\n" * files
+        script.write_text(script.read_text(encoding="utf-8") + said, encoding="utf-8")
 
     def fails(self, error: str) -> None:
         self._write(f"echo '{error}'; exit 1")
@@ -75,6 +83,16 @@ def test_progress_is_told_before_maven_runs(maven: FakeMaven, jar: Path) -> None
     told: list[str] = []
     class_path(told.append)
     assert "Maven" in told[0]
+
+
+def test_how_far_a_download_is_is_told_while_it_goes_on(
+    maven: FakeMaven, jar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_jars, "_TELL_EVERY_S", 0.0)
+    maven.fetches(jar, files=3)
+    told: list[str] = []
+    class_path(told.append)
+    assert told[1:] == [f"Maven has fetched {files} files" for files in (1, 2, 3)]
 
 
 def test_maven_is_asked_again_when_a_jar_is_gone(maven: FakeMaven, jar: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from controllerd.kafkalogs.files import formatted
 from controllerd.kafkalogs.wording import Wording
 from replay.facts.engine import Row
 from replay.ingest.kafka.reader import read_logs
-from replay.records import PartitionStateRecord
+from replay.records import MAX_ROWS, PartitionStateRecord
 from replay.request_columns import request_records
 from tests.replay.logs import Log
 from tests.replay.true_logs import true_log
@@ -83,9 +83,11 @@ def test_the_windows_are_those_of_the_audit_log(seed: int, tmp_path: Path) -> No
     assert sorted(told) == sorted(true)
 
 
+@pytest.mark.parametrize("times", [1, MAX_ROWS])
 @pytest.mark.parametrize("names_partitions", [True, False])
-def test_a_request_says_how_many_partitions_a_broker_leads_and_follows(*, names_partitions: bool) -> None:
-    states = [LeaderAndIsr(BrokerId(leader), 4, (BrokerId(1), BrokerId(2)), 7, 9) for leader in (1, 2, 2)]
+def test_a_request_says_how_many_partitions_a_broker_leads_and_follows(*, names_partitions: bool, times: int) -> None:
+    leaders = (1, 2, 2) * times
+    states = [LeaderAndIsr(BrokerId(leader), 4, (BrokerId(1), BrokerId(2)), 7, 9) for leader in leaders]
     rows = {
         TopicPartition("t", number): LeaderAndIsrPartition(state, ReplicaAssignment((BrokerId(1), BrokerId(2))), False)
         for number, state in enumerate(states)
@@ -96,6 +98,6 @@ def test_a_request_says_how_many_partitions_a_broker_leads_and_follows(*, names_
     records = request_records(requests, names_partitions=names_partitions)
 
     assert [line.text.partition(" to ")[2] for record in records for line in wording.lines(record)] == [
-        "broker 1 with 1 become-leader and 2 become-follower partitions",
-        "broker 2 with 2 become-leader and 1 become-follower partitions",
+        f"broker 1 with {times} become-leader and {2 * times} become-follower partitions",
+        f"broker 2 with {2 * times} become-leader and {times} become-follower partitions",
     ]

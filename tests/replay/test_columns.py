@@ -177,6 +177,15 @@ def test_a_large_request_is_continued_in_the_next_record() -> None:
     assert [record.continues for record in records if isinstance(record, RequestRecord)] == [False, True]
 
 
+def test_the_first_record_of_a_large_request_counts_what_the_others_name() -> None:
+    orders = [(ONE, leader_and_isr(101, 2 * MAX_ROWS + 1)), (TWO, leader_and_isr(102, 2 * MAX_ROWS + 1))]
+    metadata = [(ONE, update_metadata(101, metadata_body(MAX_ROWS + 2)))]
+    records = [*request_records(orders), *request_records(metadata)]
+    assert [(record.unnamed, record.led) for record in records if isinstance(record, RequestRecord)] == [
+        (MAX_ROWS + 1, [MAX_ROWS + 1, 0]), (0, []), (0, []), (2, []), (0, [])
+    ]  # fmt: skip
+
+
 def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
     records = request_records([(ONE, leader_and_isr(101, 3 * MAX_ROWS))])
 

@@ -289,6 +289,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-24", changed(RequestRecord, 2, live_brokers=[1, 2])),
     ("I-25", replaced(RequestRecord, 5)),
     ("I-25", changed(RequestRecord, 4, topics=[], partitions=[], leaders=[], leader_epochs=[], partition_epochs=[])),
+    ("I-25", changed(RequestRecord, 4, topics=["b"], leaders=[-2], partition_epochs=[-1], unnamed=1)),  # first of two
     (
         "I-25",
         more(

@@ -8,7 +8,7 @@ from replay.report.charts.axis import MOST_TICKS, Axis
 from replay.report.charts.heat import CLASSES, heat
 from replay.report.charts.lanes import mark_lanes, term_bars
 from replay.report.charts.load import load
-from tests.report.sample import BEGIN_MS, CLUSTER, END_MS, Row, row, sample
+from tests.report.sample import BEGIN_MS, END_MS, Row, row, sample
 
 HOUR = 3_600_000
 
@@ -76,7 +76,7 @@ def test_things_at_about_the_same_moment_share_a_mark_that_counts_them() -> None
         ]
     }
 
-    (lane,) = mark_lanes(tables, CLUSTER, Axis(BEGIN_MS, END_MS))
+    (lane,) = mark_lanes(tables, Axis(BEGIN_MS, END_MS))
     (mark,) = lane.marks
 
     assert (lane.label, lane.total, mark.times) == ("Brokers", 5, 5)
@@ -87,7 +87,7 @@ def test_every_kind_of_the_timeline_has_a_lane() -> None:
     tables = sample()
     tables["timeline"].append(row("timeline", kind="config", ts_ms=BEGIN_MS + 1, text="configuration in effect", seq=1))
 
-    lanes = {lane.label: lane.total for lane in mark_lanes(tables, CLUSTER, Axis(BEGIN_MS, END_MS))}
+    lanes = {lane.label: lane.total for lane in mark_lanes(tables, Axis(BEGIN_MS, END_MS))}
 
     assert lanes == {"Brokers": 3, "Sessions": 1, "Alarms": 1, "Log and znodes": 2, "Other": 1, "Invariants": 3}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
+from controllerd.pace import Pace
 from controllerd.zk import paths
 from controllerd.zk.access import Node
 from controllerd.zk.pictures import ATTEMPTS, take_picture
@@ -93,13 +94,16 @@ async def test_nothing_is_written_and_nothing_is_watched(store: FakeStore) -> No
     assert store.events == []
 
 
-async def test_what_a_controller_asks_for_meanwhile_waits_for_a_few_znodes_only(store: FakeStore) -> None:
-    store.add_topic("wide", {number: [1, 2] for number in range(3_000)})
+@pytest.mark.parametrize(("pace", "at_once"), [(Pace(clock=lambda: 0.0), range(100, 251)), (None, range(2_000, 4_001))])
+async def test_beside_a_controller_a_few_znodes_are_asked_for_at_a_time_and_alone_many(
+    store: FakeStore, pace: Pace | None, at_once: range
+) -> None:
+    store.add_topic("wide", {number: [1, 2] for number in range(5_000)})
     zk = Queueing(store.tree)
 
-    await take_picture(zk)
+    await take_picture(zk, pace=pace)
 
-    assert 100 <= zk.most <= 250
+    assert zk.most in at_once
 
 
 async def test_a_topic_that_cannot_be_understood_has_no_states(store: FakeStore) -> None:

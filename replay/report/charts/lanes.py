@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from replay.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.meta import Row, Tables
-from replay.report.rows import number, of, optional, text, within
+from replay.report.rows import number, of, optional, text
 
 SLOTS: Final = 120
 MOST_TERMS: Final = 400
@@ -74,14 +74,14 @@ def _term(row: Row, axis: Axis, next_ms: int, *, odd: bool) -> Bar:
     return Bar(x, width, round(until_ready, 2), label, f"{name}: {how}. {text(row, 'reason')}".strip(), odd)
 
 
-def mark_lanes(tables: Tables, cluster: str, axis: Axis) -> list[Lane]:
-    """A lane for each group of kinds of the timeline that has something, then one for violated invariants."""
+def mark_lanes(tables: Tables, axis: Axis) -> list[Lane]:
+    """Of one cluster a lane for each group of kinds of the timeline that has something, and one for violations."""
     by_kind: dict[str, list[Row]] = defaultdict(list)
-    for row in within(of(tables, "timeline"), cluster):
+    for row in of(tables, "timeline"):
         by_kind[text(row, "kind")].append(row)
     known = {kind for _, kinds, _ in LANES for kind in kinds} | OWN_LANE
     others = ("Other", tuple(sorted(by_kind.keys() - known)), "square")
-    violations = within(of(tables, "violations"), cluster)
+    violations = of(tables, "violations")
     found = [_lane(label, shape, [row for k in kinds for row in by_kind[k]], axis) for label, kinds, shape in LANES]
     found.append(_lane(others[0], others[2], [row for kind in others[1] for row in by_kind[kind]], axis))
     found.append(_lane("Invariants", "diamond", [{**row, "text": _violated(row)} for row in violations], axis))

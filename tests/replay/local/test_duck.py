@@ -12,7 +12,7 @@ import pytest
 from replay.facts.engine import Progress, ReplayError
 from replay.facts.tables import BY_NAME
 from replay.ingest.parquet import FactFiles
-from replay.local.duck import duck, in_duckdb
+from replay.local.duck import duck, in_duckdb, ways
 from replay.sql.queries import QUERIES
 from tests.replay.sql.book import Book, answer, columns
 
@@ -57,6 +57,27 @@ def test_many_files_are_read_once(tmp_path: Path) -> None:
         opened.read(tmp_path / "facts")
         shutil.rmtree(tmp_path / "facts")
         assert len(opened.tables(["windows"])["windows"]) == 200
+
+
+def test_one_thread_is_tried_before_more_memory_and_nothing_is_tried_twice() -> None:
+    assert ways(2, 512) == [(2, 96), (1, 96), (1, 192), (1, 384), (1, 512)]
+    assert ways(1, 200, files=100) == [(1, 89.6), (1, 179.2), (1, 200)]
+    assert ways(1, 64) == [(1, 64)]
+
+
+def test_a_copy_of_files_whose_last_rows_need_more_memory_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replay.local.duck._AT_FIRST_MB", 16)
+    log = Book()
+    for number in range(200):
+        log.leads(f"t-{number}", 1, 1)
+    facts = log.table()
+    for number in range(200):
+        write(tmp_path, facts, f"log {number}")
+    with duck(threads=1) as opened:
+        opened.read(tmp_path / "facts")
+        assert columns(opened.tables(["sources"])["sources"], "cluster") == [("c",)]
 
 
 @pytest.mark.parametrize("cluster", ["42", "2024-01-31", "true", "a b/c=d%&'", None])

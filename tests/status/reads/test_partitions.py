@@ -152,7 +152,15 @@ async def test_what_is_no_cursor_of_this_list_is_refused(client: Client, cursor:
 
 @pytest.mark.parametrize(
     "query",
-    [{"limit": "0"}, {"limit": "5001"}, {"limit": "x"}, {"offline": "maybe"}, {"sort": "name"}, {"leader": "-2"}],
+    [
+        {"limit": "0"},
+        {"limit": "-1"},
+        {"limit": "2001"},
+        {"limit": "x"},
+        {"offline": "maybe"},
+        {"sort": "name"},
+        {"leader": "-2"},
+    ],
 )
 async def test_values_that_make_no_sense_are_refused(client: Client, query: dict[str, str]) -> None:
     problem = await client.refused("/v1/partitions", **query)
