@@ -11,6 +11,7 @@ import typer
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note, print_data, print_facts, print_table
 from cli.settings import OutputFormat, Settings, settings_of
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.audit.chain import RawLine
@@ -268,25 +269,21 @@ def _facts(
     report: "Report", directory: Path, heads: "Sequence[ExportedHead]", key: Path | None
 ) -> Iterator[tuple[str, str]]:
     yield "log", str(directory)
-    yield "verdict", "whole" if report.is_intact else f"{_counted(len(report.findings), 'harm')} found"
+    yield "verdict", "whole" if report.is_intact else f"{counted(len(report.findings), 'harm')} found"
     yield "lines", str(report.lines)
     if report.head is not None:
         yield "head", f"seq {report.head.seq} of boot {report.head.boot}, {report.head.hash}"
     signed = " with good signatures" if key is not None else ", signatures not checked: no --key"
-    against = f"against {_counted(len(heads), 'exported head')}{signed}"
+    against = f"against {counted(len(heads), 'exported head')}{signed}"
     yield "checked", against if heads else "the chain only: no exported head"
     for gap in report.gaps:
         yield "declared lost", f"seq {gap.first_seq}..{gap.last_seq}: {gap.reason}"
     for torn in report.torn_tails:
         yield "torn tail", f"{torn.bytes} bytes at {torn.segment} line {torn.line}, as a crash leaves them"
     for kind, number in report.unknown_kinds.items():
-        yield "unknown kind", f"{kind}: {_counted(number, 'line')}, of a newer version or damaged inside"
+        yield "unknown kind", f"{kind}: {counted(number, 'line')}, of a newer version or damaged inside"
     for text in report.notes:
         yield "note", text
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _row(finding: "Finding") -> tuple[str, str, str, str]:

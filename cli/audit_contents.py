@@ -12,7 +12,8 @@ from cli.exit_codes import CliError, ExitCode
 from cli.listing import Column, print_columns
 from cli.output import note, print_facts, print_value
 from cli.settings import OutputFormat, settings_of
-from cli.units import counted, human_bytes
+from cli.units import human_bytes
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ from cli.naming import LARGEST_ID
 from cli.output import print_data
 from cli.settings import OutputFormat, settings_of
 from cli.units import human_duration
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.status import StatusResponse
@@ -70,10 +71,10 @@ def forget(
         typer.echo(str(broker))
         return
     done = answer.content
-    topics = f"{len(done.topics)} topic{'s' * (len(done.topics) != 1)}"
+    topics, replicas = counted(len(done.topics), "topic"), counted(done.replicas, "replica")
     typer.echo(
         f"broker {broker} forgotten in {human_duration(done.took_s)}: the deletion of {topics} goes on without it, "
-        f"{done.replicas} replicas are to be deleted should it return"
+        f"{replicas} to be deleted should it return"
     )
 
 

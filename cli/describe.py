@@ -13,7 +13,8 @@ from cli.lists.work import TRANSITIONS
 from cli.naming import LARGEST_ID, parse_partition, topic_path
 from cli.output import print_data, print_facts
 from cli.settings import OutputFormat, Settings, settings_of
-from cli.units import counted, dash, human_duration, ids
+from cli.units import dash, human_duration, ids
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from cli.client import Answer, Client

@@ -10,7 +10,8 @@ from cli.exit_codes import CliError, ExitCode
 from cli.listing import Column, Found, Listing, print_found
 from cli.output import note
 from cli.settings import settings_of
-from cli.units import counted, dash, ids
+from cli.units import dash, ids
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.work import Difference

@@ -8,7 +8,7 @@ from cli import completion
 from cli.exit_codes import CliError, ExitCode
 from cli.operations import Operation, run
 from cli.settings import settings_of
-from cli.units import counted
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.verbs import PartitionName

@@ -19,7 +19,8 @@ from cli.listing import print_columns
 from cli.lists.work import TASK_ITEMS, TASKS
 from cli.output import note, print_data
 from cli.settings import OutputFormat, Settings, parse_duration
-from cli.units import counted, human_duration
+from cli.units import human_duration
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     import msgspec

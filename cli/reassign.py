@@ -18,7 +18,8 @@ from cli.output import note
 from cli.parts import in_parts, refuse_without_wait, run_parts
 from cli.plan_files import read_plan, rollback_of, write_plan
 from cli.settings import Settings, settings_of
-from cli.units import counted, human_bytes, human_duration, human_rate, ids, parse_bytes
+from cli.units import human_bytes, human_duration, human_rate, ids, parse_bytes
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from cli.client import Answer, Client, Query

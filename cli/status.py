@@ -10,6 +10,7 @@ from cli.listing import pictures
 from cli.output import print_data, print_facts, print_table
 from cli.settings import OutputFormat, Settings, parse_duration, settings_of
 from cli.units import human_duration
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.common import Meta
@@ -111,7 +112,7 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     if len(status.deletions) > _SHOWN:
         yield "", f"and {len(status.deletions) - _SHOWN} more topics"
     for debt in status.debts:
-        yield "owed", f"broker {debt.broker} is to delete {debt.replicas} replicas that nobody assigns to it"
+        yield "owed", f"broker {debt.broker} is to delete {counted(debt.replicas, 'replica')} that nobody assigns to it"
     for listener in status.uncovered:
         yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
     for broken in status.quarantined:
@@ -135,7 +136,7 @@ def record(status: "Status") -> Iterator[tuple[str, str]]:
     if status.observed is not None:
         yield "observed", observed_line(status.observed)
     trouble = f", in trouble: {status.audit.trouble}" if status.audit.trouble else ""
-    yield "audit log", f"{status.audit.records_written} records, {status.audit.records_lost} lost{trouble}"
+    yield "audit log", f"{counted(status.audit.records_written, 'record')}, {status.audit.records_lost} lost{trouble}"
 
 
 def deletion_line(deletion: "DeletionStatus") -> str:
@@ -171,7 +172,7 @@ def partitions_line(status: "Status") -> str:
     if status.role not in {"active", "observer"}:
         return "loaded by the active controller only"
     counts = status.counts
-    total = f"{counts.partitions} of {counts.topics} topics"
+    total = f"{counts.partitions} of {counted(counts.topics, 'topic')}"
     attention = {
         "offline": counts.offline,
         "under-replicated": counts.under_replicated,

@@ -46,11 +46,6 @@ def parse_bytes(text: str) -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
-def counted(number: int, thing: str) -> str:
-    """``1 topic``, ``2 topics``."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def ids(numbers: Sequence[int]) -> str:
     """``1,2,3``, or a dash for none."""
     return ",".join(map(str, numbers)) or "-"

@@ -6,7 +6,7 @@ from typing import Final
 from cli.doctor.facts import ZOOKEEPER_IS_AWAY, Facts, Sight, View
 from cli.doctor.verdicts import critical, listed, ok, unknown, warning
 from cli.settings import DEFAULT_API
-from cli.units import counted
+from controllerd.core.counted import counted
 from controllerd.errors import BadZnode
 from controllerd.status.schema.why import Finding
 from controllerd.zk import codecs, paths
@@ -150,7 +150,7 @@ def brokers(view: View) -> Finding:
 def offline_partitions(view: View) -> Finding:
     """Whether every partition has a leader."""
     if not view.offline_total:
-        return ok("offline-partitions", f"each of {view.status.counts.partitions} partitions has a leader")
+        return ok("offline-partitions", f"each of {counted(view.status.counts.partitions, 'partition')} has a leader")
     names = [f"{one.topic}-{one.partition}" for one in view.offline]
     hint = f"controllerctl why {names[0]}" if names else "controllerctl get partitions --offline"
     have = "has" if view.offline_total == 1 else "have"
@@ -183,7 +183,7 @@ def quarantine(view: View) -> Finding:
     found = view.status.quarantined
     if not found:
         return ok("quarantine", "every znode can be understood")
-    detail = f"{len(found)} znodes are left alone: {listed([f'{one.path} ({one.reason})' for one in found])}"
+    detail = f"{counted(len(found), 'znode')} left alone: {listed([f'{one.path} ({one.reason})' for one in found])}"
     return critical("quarantine", detail, "compare them with those of a sound topic; zookeeper-shell can repair them")
 
 
@@ -191,7 +191,7 @@ def deletions(view: View) -> Finding:
     """Whether deletions of topics go on."""
     held = [f"{one.topic} ({one.held_up_by})" for one in view.status.deletions if one.held_up_by]
     if not held:
-        return ok("deletions", f"{len(view.status.deletions)} topics are being deleted, none is held up")
+        return ok("deletions", f"{counted(len(view.status.deletions), 'topic')} being deleted, none held up")
     return warning("deletions", f"held up: {listed(held)}", "controllerctl get deletions -o wide names the brokers")
 
 
@@ -213,7 +213,7 @@ def listeners(facts: Facts) -> Finding:
         )
     silent = [f"{one.owner} {one.listener} {one.address} ({one.error})" for one in facts.knocks if one.error]
     if not silent:
-        return ok(check, f"each of {len(facts.knocks)} listeners can be connected to from here")
+        return ok(check, f"each of {counted(len(facts.knocks), 'listener')} can be connected to from here")
     hint = "is the broker up, the name resolvable, and no firewall between? It counts from the controller's host"
     return critical(check, f"{len(silent)} of {len(facts.knocks)} cannot be reached: {listed(silent)}", hint)
 
@@ -225,8 +225,8 @@ def audit(view: View) -> Finding:
         return critical("audit", f"the audit log cannot be written: {log.trouble}", "see audit.dir: space, and rights")
     if log.records_lost:
         hint = "controllerctl audit verify DIR shows the gaps"
-        return warning("audit", f"{log.records_lost} records of the audit log were lost", hint)
-    return ok("audit", f"{log.records_written} records written, none lost")
+        return warning("audit", f"{counted(log.records_lost, 'record')} of the audit log lost", hint)
+    return ok("audit", f"{counted(log.records_written, 'record')} written, none lost")
 
 
 def requests(view: View) -> Finding:

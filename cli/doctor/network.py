@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.doctor.facts import Knock, Sight
 from cli.output import note
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.status import BrokerStatus, ListenerStatus
@@ -27,7 +28,7 @@ def look(brokers: "Sequence[BrokerStatus]") -> list[Sight]:
     """Ask every broker that has a listener without TLS and SASL who the controller is, many at a time."""
     wanted = [(one.id, plain) for one in brokers if (plain := _plain(one)) is not None]
     if wanted:
-        note(f"asking {len(wanted)} brokers who the controller is")
+        note(f"asking {counted(len(wanted), 'broker')} who the controller is")
     return asyncio.run(_all(_look(broker, listener) for broker, listener in wanted))
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from cli.doctor.verdicts import critical, listed, ok, warning
 from cli.units import human_duration
+from controllerd.core.counted import counted
 from controllerd.core.model import TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.status.schema.why import Finding
@@ -40,7 +41,7 @@ def zombie_reassignments(survey: Survey) -> Finding:
     dead = [str(tp) for tp in wanted if not _exists(survey, tp)]
     done = [str(tp) for tp, replicas in wanted.items() if _is_done(survey, tp, tuple(replicas))]
     if not dead and not done:
-        return ok(check, f"{len(wanted)} partitions are asked for, all of them exist and have to move")
+        return ok(check, f"{counted(len(wanted), 'partition')} asked for, all there, and to be moved")
     parts = [f"missing partitions: {listed(dead)}"] * bool(dead) + [f"done already: {listed(done)}"] * bool(done)
     hint = f"have the controller read it again (POST /v1/resync), or delete {paths.REASSIGN_PARTITIONS}"
     return warning(check, f"{paths.REASSIGN_PARTITIONS} asks for {'; '.join(parts)}", hint)
@@ -81,7 +82,8 @@ def orphan_topics(survey: Survey) -> Finding:
     }
     said = [f"{what}: {listed(names)}" for what, names in found.items() if names]
     if not said:
-        return ok(check, f"each of {len(topics)} topics has partitions; no config and no deletion is left over")
+        every = counted(len(topics), "topic")
+        return ok(check, f"each of {every} has partitions; no config and no deletion is left over")
     hint = f"leftovers of deletions that were cut short: {_FIX_WITH_SHELL} delete {paths.CONFIG_TOPICS}/NAME"
     return warning(check, "; ".join(said), hint)
 
@@ -144,7 +146,8 @@ def clock_skew(survey: Survey, now_ms: int) -> Finding:
             by = human_duration(abs(told - found.created_ms) / 1000)
             skewed.append(f"whoever wrote {path} is {by} {way} ZooKeeper")
     if not skewed:
-        return ok(check, f"{len(survey.stamped)} znodes tell the same time as ZooKeeper, within {SKEWED_MS // 1000} s")
+        stamped = counted(len(survey.stamped), "znode")
+        return ok(check, f"{stamped} at the same time as ZooKeeper, within {SKEWED_MS // 1000} s")
     return warning(check, listed(skewed), "set the clocks by NTP; logs and ages cannot be compared otherwise")
 
 

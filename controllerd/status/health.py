@@ -3,6 +3,7 @@
 Neither asks ZooKeeper: an ensemble that is down must not make a supervisor kill every controller.
 """
 
+from controllerd.core.counted import counted
 from controllerd.snapshot import Role
 from controllerd.status.schema.common import Check, Health
 from controllerd.status.sources import StatusSources
@@ -45,11 +46,11 @@ def check_worker(sources: StatusSources, stuck_after_s: float) -> Check:
     worker, oldest_s = sources.worker(), sources.queue.oldest_age_s()
     if worker.event is not None:
         ok = worker.since_progress_s <= stuck_after_s
-        detail = f"handles {worker.event} for {worker.running_s:.1f} s, {len(sources.queue)} events wait"
+        detail = f"handles {worker.event} for {worker.running_s:.1f} s, {counted(len(sources.queue), 'event')} waiting"
     else:
         # Between two events an idle hour says nothing: only an event that nobody takes does.
         ok = min(worker.since_progress_s, oldest_s) <= stuck_after_s
-        detail = f"{len(sources.queue)} events wait, the oldest for {oldest_s:.1f} s"
+        detail = f"{counted(len(sources.queue), 'event')} waiting, the oldest for {oldest_s:.1f} s"
     return Check(name="event worker", ok=ok, detail=detail)
 
 
@@ -73,7 +74,7 @@ def check_quarantine(sources: StatusSources) -> Check:
     return Check(
         name="quarantine",
         ok=not quarantine,
-        detail=f"{len(quarantine)} znodes are left alone: {shown}" if quarantine else "empty",
+        detail=f"{counted(len(quarantine), 'znode')} left alone: {shown}" if quarantine else "empty",
         required=False,
     )
 
@@ -81,5 +82,5 @@ def check_quarantine(sources: StatusSources) -> Check:
 def check_audit(sources: StatusSources) -> Check:
     """The audit log is written and has lost nothing."""
     audit = sources.audit()
-    detail = audit.trouble or (f"{audit.records_lost} records lost" if audit.records_lost else "written")
+    detail = audit.trouble or (f"{counted(audit.records_lost, 'record')} lost" if audit.records_lost else "written")
     return Check(name="audit log", ok=audit.trouble is None and not audit.records_lost, detail=detail, required=False)

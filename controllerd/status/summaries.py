@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from controllerd.core.counted import counted
 from controllerd.core.model import NO_LEADER
 from controllerd.core.visible import visible
 from replay import observation, records
@@ -38,7 +39,7 @@ def _rows(record: Record, one: str = "partition") -> str:
     if len(partitions) == 1:
         return f"{topics[0]}-{partitions[0]}"
     different = set(topics)
-    whose = topics[0] if len(different) == 1 else f"{len(different)} topics"
+    whose = topics[0] if len(different) == 1 else counted(len(different), "topic")
     return f"{len(partitions)} {one}s of {whose}" if partitions else f"no {one}s"
 
 
@@ -47,7 +48,7 @@ def _listed(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:_NAMED])) + more
 
 
-def _counted(values: Sequence[str]) -> str:
+def _tally(values: Sequence[str]) -> str:
     return ", ".join(f"{number} {value}" for value, number in Counter(values).most_common(_NAMED))
 
 
@@ -113,7 +114,7 @@ def _refused(record: records.RefusedRecord) -> str:
 
 
 def _counted_reasons(reasons: Sequence[str]) -> str:
-    return reasons[0] if len(set(reasons)) == 1 else _counted(reasons)
+    return reasons[0] if len(set(reasons)) == 1 else _tally(reasons)
 
 
 def _decision(record: records.DecisionRecord) -> str:
@@ -130,23 +131,23 @@ def _quarantine(record: records.QuarantineRecord) -> str:
 
 def _deletion(record: records.DeletionRecord) -> str:
     why = _because(next((reason for reason in record.reasons if reason), None))
-    return f"deletion of {_listed(record.topics)}: {_counted(record.changes)}{why}"
+    return f"deletion of {_listed(record.topics)}: {_tally(record.changes)}{why}"
 
 
 def _zk(record: records.ZkWriteRecord) -> str:
     failed = [result for result in record.results if result != "ok"]
-    outcome = f", {_counted(failed)}" if failed else ""
-    return f"ZooKeeper wrote {len(record.operations)} operations in {record.took_ms:.1f} ms{outcome}"
+    outcome = f", {_tally(failed)}" if failed else ""
+    return f"ZooKeeper wrote {counted(len(record.operations), 'operation')} in {record.took_ms:.1f} ms{outcome}"
 
 
 def _request(record: records.RequestRecord) -> str:
-    partitions = len(record.partitions) + record.unnamed
-    return f"{record.api} for {partitions} partitions queued for {len(record.brokers)} brokers"
+    partitions = counted(len(record.partitions) + record.unnamed, "partition")
+    return f"{record.api} for {partitions} queued for {counted(len(record.brokers), 'broker')}"
 
 
 def _response(record: records.ResponseRecord) -> str:
     error = f", error {record.error}" if record.error else ""
-    errors = f", {len(record.errors)} partitions with errors" if record.errors else ""
+    errors = f", {counted(len(record.errors), 'partition')} with errors" if record.errors else ""
     return f"broker {record.broker} answered {record.api} after {record.took_ms:.1f} ms{error}{errors}"
 
 
@@ -157,24 +158,25 @@ def _admin(record: observation.AdminRecord) -> str:
 
 
 def _observation(record: observation.ObservationRecord) -> str:
-    return f"{record.cause}: {len(record.partitions)} partitions compared, {_counted(record.verdicts)}"
+    return f"{record.cause}: {counted(len(record.partitions), 'partition')} compared, {_tally(record.verdicts)}"
 
 
 def _offline_dirs(record: records.OfflineDirsRecord) -> str:
-    return f"broker {record.broker}: {len(record.partitions)} replicas on failed log directories"
+    return f"broker {record.broker}: {counted(len(record.partitions), 'replica')} on failed log directories"
 
 
 def _snapshot(record: records.SnapshotEnd) -> str:
-    return f"snapshot of {record.brokers} brokers, {record.topics} topics and {record.partitions} partitions"
+    brokers, topics = counted(record.brokers, "broker"), counted(record.topics, "topic")
+    return f"snapshot of {brokers}, {topics} and {counted(record.partitions, 'partition')}"
 
 
 _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
     records.SessionRecord: _session,
     records.TermRecord: _term,
-    records.ConfigRecord: lambda record: f"configured with {len(record.values)} keys",
+    records.ConfigRecord: lambda record: f"configured with {counted(len(record.values), 'key')}",
     records.SnapshotBegin: lambda record: f"snapshot of epoch {record.controller_epoch} begins",
     records.SnapshotEnd: _snapshot,
-    records.DigestRecord: lambda record: f"digest {record.digest[:12]} of {record.partitions} partitions",
+    records.DigestRecord: lambda record: f"digest {record.digest[:12]} of {counted(record.partitions, 'partition')}",
     records.EventBegin: _begin,
     records.EventEnd: _end,
     records.ReplyRecord: lambda record: f"event {record.number} {record.name} answered: {record.summary}",
@@ -191,7 +193,7 @@ _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
     records.QuarantineRecord: _quarantine,
     records.RejectedRecord: lambda record: f"{record.path} cannot be understood: {record.reason}",
     records.DeletionRecord: _deletion,
-    records.DebtRecord: lambda record: f"broker {record.broker} owes {len(record.partitions)} deletions",
+    records.DebtRecord: lambda record: f"broker {record.broker} owes {counted(len(record.partitions), 'deletion')}",
     records.ReassignmentRecord: lambda record: f"reassignment of {_rows(record)} {record.step}",
     records.ZkWriteRecord: _zk,
     records.RequestRecord: _request,
@@ -199,7 +201,7 @@ _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
     observation.AdminRecord: _admin,
     observation.ObservationRecord: _observation,
     records.AlarmRecord: lambda record: f"{record.what}: {record.detail}",
-    records.GapRecord: lambda record: f"{record.lost} records were lost: {record.reason}",
+    records.GapRecord: lambda record: f"{counted(record.lost, 'record')} lost: {record.reason}",
 }
 
 

@@ -42,11 +42,12 @@ def judge(
     :param lines: how many the segments have, to tell the progress by; 0: not known
     :raises ReplayError: a segment is gone
     """
-    tasks = [task for logs in clusters_of(paths) for task in _tasks(logs) if task.table in names]
+    clusters = clusters_of(paths)
+    tasks = [task for logs in clusters for task in _tasks(logs) if task.table in names]
     if processes is None:
         processes = workers() if sum(path.stat().st_size for path in paths if path.exists()) > _SMALL else 1
     tables: dict[str, list[Row]] = {name: [] for name in names}
-    told = partial(_tell, progress, lines * len(tasks))
+    told = partial(_tell, progress, lines, len(tasks) // max(1, len(clusters)))
     for task, rows in each(perform, tasks, processes=processes, on_steps=told):
         tables[task.table] += rows
     return tables
@@ -71,5 +72,6 @@ def _tasks(logs: ClusterLogs) -> list[Task]:
     return [*(Task(VIOLATIONS, group, logs) for group in range(len(GROUPS))), Task(PARTITIONS, 0, logs)]
 
 
-def _tell(progress: OnProgress, total: int, done: int) -> None:
-    progress(Progress("judge", done, total, "records"))
+def _tell(progress: OnProgress, total: int, times: int, done: int) -> None:
+    """Each record is read as many times as its cluster has tasks."""
+    progress(Progress("judge", done // times, total, "records"))

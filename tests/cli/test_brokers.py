@@ -22,7 +22,7 @@ async def test_a_broker_is_forgotten_with_a_reason(controller: FakeController) -
 
     assert (outcome.code, controller.reasons) == (0, ["burnt down"])
     assert "deletions that are held up: orders" in outcome.err
-    assert "the deletion of 1 topic goes on without it, 3 replicas are to be deleted" in outcome.out
+    assert "the deletion of 1 topic goes on without it, 3 replicas to be deleted" in outcome.out
 
 
 async def test_a_reason_is_needed(controller: FakeController) -> None:

@@ -75,7 +75,7 @@ async def test_status_without_a_daemon_shows_who_leads(zookeeper: str) -> None:
     assert outcome.out.startswith("controller  broker 1 (built-in), controller epoch 3, since ")
     assert "no daemon was asked: this is what ZooKeeper says" in outcome.out
     assert not any(word in outcome.out for word in ("this instance", "audit log", "node -1"))
-    assert "2 of 1 topics: 1 offline" in outcome.out
+    assert "2 of 1 topic: 1 offline" in outcome.out
 
 
 async def test_lists_filters_and_formats_are_the_same(zookeeper: str) -> None:

@@ -153,7 +153,7 @@ async def test_a_deletion_is_planned_refused_and_declined(operator: Operator) ->
     tolerated = await ctl(operator, "topics", "delete", "x", "--if-exists", "--yes", "--reason", "r")
     wrong = await answering(b"yes\n", "topics", "delete", "t", "--reason", "r", "--api", operator.url)
 
-    assert (planned.code, "3 partitions with 6 replicas are deleted for ever" in planned.out) == (0, True)
+    assert (planned.code, "3 partitions with 6 replicas to be deleted for ever" in planned.out) == (0, True)
     assert (missing.code, tolerated.code, wrong.code) == (3, 0, 7)
     assert "type t to go on" in wrong.err
     assert await operator.tasks() == []

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.clock import iso
+from controllerd.core.counted import counted
 from controllerd.core.model import NO_LEADER, TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
@@ -140,8 +141,8 @@ def _comings(history: History, broker: int) -> Iterator[tuple[int, Transition]]:
 def _failures(history: History, broker: int) -> Iterator[tuple[int, Transition]]:
     for entry, record in history.of(OfflineDirsRecord):
         if record.broker == broker and not record.continues:
-            now = f"{len(record.topics)} replicas on failed log directories" if record.topics else "no failed replicas"
-            yield _numbered(entry, "log-dirs", "", now, "")
+            failed = counted(len(record.topics), "replica") if record.topics else "no replica"
+            yield _numbered(entry, "log-dirs", "", f"{failed} on failed log directories", "")
 
 
 def _refusals(history: History, broker: int) -> Iterator[tuple[int, Transition]]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
+from controllerd.core.counted import counted
 from controllerd.core.election import elect_controlled_shutdown
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
@@ -146,7 +147,7 @@ class Forgetting(Operation):
             there = [] if topic is None else [self._broker in view.assignment.replicas for view in topic.partitions]
             if any(there):
                 replicas += sum(there)
-                detail = f"{sum(there)} replicas are not waited for any more"
+                detail = f"{counted(sum(there), 'replica')} no longer waited for"
                 items.append(TaskItem(subject=name, state="planned", detail=detail))
         self.result = self._answer([item.subject for item in items], replicas, 0.0)
         return items
@@ -160,7 +161,7 @@ class Forgetting(Operation):
         for item in items.of("waiting"):
             items.mark(item.subject, "not-needed", "it did not wait for the broker")
         self.result = self._answer(list(reply.topics), reply.replicas, time.monotonic() - started)
-        freed = f"{len(reply.topics)} deletions go on, it owes {reply.replicas} replicas"
+        freed = f"{counted(len(reply.topics), 'deletion')} freed, it owes {counted(reply.replicas, 'replica')}"
         return f"broker {self._broker} forgotten: {freed}"
 
     def _answer(self, topics: list[str], replicas: int, took_s: float) -> ForgetResponse:

@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from controllerd.clock import iso
+from controllerd.core.counted import counted
 from controllerd.core.pauses import LONGEST_MS, drained_by
 from controllerd.snapshot import say_pause
 from controllerd.status.problems import Refused
@@ -131,7 +132,8 @@ class Resyncing(Operation):
     async def plan(self) -> list[TaskItem]:
         """Of how much."""
         snapshot = self._cluster.snapshot
-        detail = f"{len(snapshot.brokers)} brokers and {len(snapshot.topics)} topics are read again"
+        brokers, topics = counted(len(snapshot.brokers), "broker"), counted(len(snapshot.topics), "topic")
+        detail = f"{brokers} and {topics} to be read again"
         return [TaskItem(subject=_PICTURE, state="planned", detail=detail)]
 
     async def run(self, items: Items) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
+from controllerd.core.counted import counted
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.partition_growth import GrowthWish
@@ -229,7 +230,8 @@ class Deletion(Operation):
         replicas = sum(len(partition.assignment.replicas) for partition in view.partitions)
         waits = f"; it waits for brokers {absent}, which are not live" if absent else ""
         waits += "; it waits for the end of a reassignment" if moving else ""
-        return f"{len(view.partitions)} partitions with {replicas} replicas are deleted for ever{waits}"
+        partitions = counted(len(view.partitions), "partition")
+        return f"{partitions} with {counted(replicas, 'replica')} to be deleted for ever{waits}"
 
 
 def refused_topic(topic: str, refusal: Refusal) -> TaskItem:

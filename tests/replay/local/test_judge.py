@@ -104,4 +104,4 @@ def test_progress_is_told_in_records(tmp_path: Path) -> None:
     told: list[Progress] = []
     path = write_segment(tmp_path, lines_of(GOOD))
     judge([path], progress=told.append, lines=len(GOOD), processes=1)
-    assert told[-1] == Progress("judge", 3 * len(GOOD), 3 * len(GOOD), "records")
+    assert told[-1] == Progress("judge", len(GOOD), len(GOOD), "records")

@@ -78,7 +78,7 @@ async def test_everything_is_read_again(operator: Operator) -> None:
     planned = await operator.dry_run("/v1/resync", {})
     task = await operator.do("/v1/resync", {"reason": "somebody edited znodes"})
 
-    assert briefly(planned.items) == {"picture": "planned 3 brokers and 2 topics are read again"}
+    assert briefly(planned.items) == {"picture": "planned 3 brokers and 2 topics to be read again"}
     assert (task.state, operator.world.metrics.events.count("Resync")) == ("done", 1)
 
 

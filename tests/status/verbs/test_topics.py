@@ -86,7 +86,7 @@ async def test_a_deletion_ends_when_the_topic_is_gone(operator: Operator) -> Non
     await replicas_deleted(operator)
     task = await operator.end_of(task)
 
-    assert briefly(planned.items) == {"t": "planned 2 partitions with 4 replicas are deleted for ever"}
+    assert briefly(planned.items) == {"t": "planned 2 partitions with 4 replicas to be deleted for ever"}
     assert (task.state, briefly(task.items)) == ("done", {"t": "done it is gone"})
     assert "/brokers/topics/t" not in operator.world.tree.nodes
 
