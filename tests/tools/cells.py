@@ -179,6 +179,8 @@ class Way:
     async def slow_topic(self) -> str:
         """A topic of two partitions on 1 with so much in it that 3, throttled to a byte a second, cannot catch up."""
         name = await self.topic({0: [1], 1: [1]}, {"min.insync.replicas": "1"})
+        # What a tool sets itself some broker may hear after it has begun to fetch, and be done at once.
+        await self.scene.throttle(name, SLOW)
         for partition in (0, 1):
             await self.scene.ballast(name, partition)
         return name
