@@ -113,7 +113,7 @@ def tail(
     """
     import time
 
-    from controllerd.audit.tail import Choice, newest_lines
+    from controllerd.audit.tail import Choice, end_of, newest_lines
     from controllerd.audit.tail import follow as follow_lines
 
     settings, choice = settings_of(context), Choice(kind, topic)
@@ -121,14 +121,15 @@ def tail(
     require_log(directory)
     shown = 0
     with reading():
-        newest = newest_lines(directory, last, choice) if last else []
+        end = end_of(directory)
+        newest = newest_lines(directory, last, choice, end) if last else []
     for line in newest:
         print_line(settings, line)
         shown += 1
     if not follow:
         return None if shown or not last else note("no such records")
     try:
-        for line in follow_lines(directory, lambda: time.sleep(_POLL_S), choice):
+        for line in follow_lines(directory, end, lambda: time.sleep(_POLL_S), choice):
             print_line(settings, line)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -12,7 +12,7 @@ from controllerd.audit.chain import RawLine
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import BadLine, Head, decode_line, digest
 from controllerd.audit.reader import read_chunks
-from controllerd.audit.segments import Segment, list_segments, read_batches
+from controllerd.audit.segments import Segment, list_segments
 
 _TOPIC_COLUMNS: Final = ("topics", "names")
 
@@ -28,6 +28,13 @@ class Choice(NamedTuple):
         if self.kind is not None and line.entry.kind != self.kind:
             return False
         return self.topic is None or self.topic in topics_of(data_of(line))
+
+
+class Place(NamedTuple):
+    """Where a log ends at some moment: the number of its last segment, and how many whole lines that has."""
+
+    segment: int
+    lines: int
 
 
 EVERYTHING: Final = Choice()
@@ -48,15 +55,31 @@ def topics_of(data: dict[str, object]) -> list[object]:
     return [topic for column in columns if isinstance(column, list) for topic in column]
 
 
-def newest_lines(directory: Path, count: int, choice: Choice = EVERYTHING) -> list[RawLine]:
-    """The last lines that are wanted, oldest first; damage is passed over. :raises OSError: it cannot be read."""
+def end_of(directory: Path) -> Place:
+    """Where it ends now. :raises OSError: it cannot be read."""
+    segments = list_segments(directory)
+    return Place(segments[-1].number, sum(1 for _ in _lines(segments[-1]))) if segments else Place(0, 0)
+
+
+def newest_lines(directory: Path, count: int, choice: Choice = EVERYTHING, end: Place | None = None) -> list[RawLine]:
+    """The last lines that are wanted, oldest first, of all or of those before ``end``; damage is passed over.
+
+    :raises OSError: it cannot be read.
+    """
     found: deque[RawLine] = deque()
     for segment in reversed(list_segments(directory)):
-        lines = (line for line in _lines(segment) if choice.takes(line))
+        lines = (line for line in islice(_lines(segment), _most(segment, end)) if choice.takes(line))
         found.extendleft(reversed(deque(lines, maxlen=count - len(found))))
         if len(found) >= count:
             break
     return list(found)
+
+
+def _most(segment: Segment, end: Place | None) -> int | None:
+    """How many lines of a segment stand before the end; None: all."""
+    if end is None or segment.number < end.segment:
+        return None
+    return end.lines if segment.number == end.segment else 0
 
 
 def _lines(segment: Segment) -> Iterator[RawLine]:
@@ -75,14 +98,12 @@ def newest_head(directory: Path, exported_ms: int) -> ExportedHead | None:
     return ExportedHead.of(head, cluster=entry.cluster, node=entry.node, epoch=entry.epoch, exported_ms=exported_ms)
 
 
-def follow(directory: Path, pause: Callable[[], None], choice: Choice = EVERYTHING) -> Iterator[RawLine]:
-    """The lines that are written from now on, for ever; ``pause`` is called where there is none yet.
+def follow(directory: Path, end: Place, pause: Callable[[], None], choice: Choice = EVERYTHING) -> Iterator[RawLine]:
+    """The lines that are written behind what was the end, for ever; ``pause`` is called where there is none yet.
 
     :raises OSError: it cannot be read.
     """
-    segments = list_segments(directory)
-    start = segments[-1].number if segments else 0
-    skip = _whole_lines(segments[-1]) if segments else 0
+    start, skip = end
     while True:
         for segment in (each for each in list_segments(directory) if each.number >= start):
             for line in islice(_as_written(segment, directory, pause), skip, None):
@@ -90,10 +111,6 @@ def follow(directory: Path, pause: Callable[[], None], choice: Choice = EVERYTHI
                     yield line
             start, skip = segment.number + 1, 0
         pause()
-
-
-def _whole_lines(segment: Segment) -> int:
-    return sum(len(batch) for batch in read_batches(segment.path) if isinstance(batch, list))
 
 
 def _as_written(segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:

@@ -203,6 +203,7 @@ async def python_elect_uncleanly(way: Way) -> None:
 @cell(PYTHON, MOVE, "works; listing and cancelling as well", alone=True)
 async def python_reassign(way: Way) -> None:
     name = await way.slow_topic()
+    await way.scene.throttle(name, SLOW)
     try:
         await by_python(way, lambda admin: _python_moved(admin, name))
     finally:
