@@ -38,9 +38,13 @@ def state_of(pid: int) -> str:
 
 
 def wait_own_program(pid: int) -> None:
-    """The tool that ties a child to its parent becomes the child's program; before that there is no tie."""
+    """The tool that ties a child to its parent becomes the child's program; before that there is no tie.
+
+    The child's own command line is waited for, not the end of the tool's: the kernel shows none at all for the moment
+    in which one program becomes the other.
+    """
     deadline = time.monotonic() + 20
-    while "setpriv" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8"):
+    while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(os.fsencode(sys.executable)):
         assert time.monotonic() < deadline, f"process {pid} never became its own program"
 
 
