@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note, print_data, print_facts, print_table
+from cli.output import is_watched, note, print_data, print_facts, print_table
 from cli.settings import OutputFormat, Settings, settings_of
 from controllerd.core.counted import counted
 
@@ -121,12 +121,12 @@ def tail(
     require_log(directory)
     shown = 0
     with reading():
-        end = end_of(directory)
+        end = end_of(directory) if follow else None
         newest = newest_lines(directory, last, choice, end) if last else []
     for line in newest:
         print_line(settings, line)
         shown += 1
-    if not follow:
+    if end is None:
         return None if shown or not last else note("no such records")
     try:
         for line in follow_lines(directory, end, lambda: time.sleep(_POLL_S), choice):
@@ -219,7 +219,7 @@ def _heads(source: str | None, key: Path | None) -> "list[ExportedHead]":
 
 def _read_with_progress(reader: "AuditReader") -> None:
     """Read everything; on a terminal with a bar on standard error."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         for _ in reader.chunks():
             pass
         return
@@ -228,7 +228,7 @@ def _read_with_progress(reader: "AuditReader") -> None:
 
     names = {segment.path.name: number for number, segment in enumerate(reader.segments, 1)}
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"reading {len(names)} segments", total=len(names))
+        task = progress.add_task(f"reading {counted(len(names), 'segment')}", total=len(names))
         for chunk in reader.chunks():
             progress.update(task, completed=names.get(chunk[0].segment, 0))
 

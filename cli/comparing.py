@@ -1,6 +1,5 @@
 """Following a comparison to its end, with a bar on a terminal: the daemon goes on with it whoever waits."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ import msgspec
 
 from cli.client import Answer, Client
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note
+from cli.output import is_watched, note
 from cli.settings import Settings
 from cli.units import human_duration
 from controllerd.status.schema.work import Comparing, DifferenceList
@@ -94,7 +93,7 @@ class _TimeOut:
 @contextmanager
 def _telling(settings: Settings) -> Iterator[Tell]:
     """How far it is: a bar on a terminal; elsewhere one line that it takes its time."""
-    if settings.quiet or not sys.stderr.isatty():
+    if settings.quiet or not is_watched():
         note("comparing; of 100,000 partitions it takes some ten seconds")
         yield lambda _now: None
         return

@@ -85,7 +85,7 @@ def partitions(context: typer.Context, incomplete: str) -> list[str]:
 
 def topics_or_partitions(context: typer.Context, incomplete: str) -> list[str]:
     """Topics; where none begins like this, as behind the dash after a whole name, partitions."""
-    return topics(context, incomplete) or partitions(context, incomplete)
+    return _offer(context, "topics or partitions", incomplete, _ask_either)
 
 
 def brokers(context: typer.Context, incomplete: str) -> list[str]:
@@ -119,6 +119,11 @@ def _ask_partitions(client: "Client", incomplete: str) -> list[str]:
     query: Query = {"topic": f"{topic}*", "limit": _OFFERED}
     found = client.get("/v1/partitions", PartitionList, query).content.items
     return [f"{item.topic}-{item.partition}" for item in found]
+
+
+def _ask_either(client: "Client", incomplete: str) -> list[str]:
+    named = [topic for topic in _ask_topics(client, incomplete) if topic.startswith(incomplete)]
+    return named or _ask_partitions(client, incomplete)
 
 
 def _ask_brokers(client: "Client", _incomplete: str) -> list[str]:

@@ -11,6 +11,7 @@ from cli.exit_codes import CliError, ExitCode
 from cli.listing import Column, Listing, fetch_list, print_found
 from cli.output import note, print_facts, print_value
 from cli.settings import OutputFormat, settings_of
+from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from controllerd.config.model import Config
@@ -109,9 +110,9 @@ def check(
 
 def _praise(file: Path, config: "Config") -> None:
     given = [key for key, origin in config.origins.items() if origin != "default"]
-    typer.echo(f"{file} is fine: {len(given)} keys given, the others have their defaults")
+    typer.echo(f"{file} is fine: {counted(len(given), 'key')} given, the others have their defaults")
     if config.ignored:
-        note(f"of the broker's file {len(config.ignored)} names mean nothing to a controller")
+        note(f"{counted(len(config.ignored), 'name')} in the broker's file without a meaning for a controller")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,9 +24,15 @@ def be_quiet(*, quiet: bool) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people, beside the data."""
+    """A line for people, beside the data; one that cannot be written does not make the answer fail."""
     if not _hushed["notes"]:
-        typer.echo(text, err=True)
+        with suppress(OSError):
+            typer.echo(text, err=True)
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal, where progress is a bar; it may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 # -- data --------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.exit_codes import CliError, ExitCode
-from cli.output import note, print_data, print_facts, print_value
+from cli.output import is_watched, note, print_data, print_facts, print_value
 from cli.settings import OutputFormat, Settings, settings_of
 from cli.units import human_duration
 
@@ -210,9 +210,7 @@ def _print_ingested(settings: Settings, result: "IngestResult", out: str) -> Non
 
 def _progress() -> "OnProgress":
     """Shows how far it is: one line that changes on a terminal, else a line now and then."""
-    import sys
-
-    return _Told(is_terminal=sys.stderr.isatty())
+    return _Told(is_terminal=is_watched())
 
 
 class _Told:

@@ -110,7 +110,7 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     for doomed in status.deletions[:_SHOWN]:
         yield "deleting", f"{doomed.topic}: {deletion_line(doomed)}"
     if len(status.deletions) > _SHOWN:
-        yield "", f"and {len(status.deletions) - _SHOWN} more topics"
+        yield "", f"and {counted(len(status.deletions) - _SHOWN, 'more topic')}"
     for debt in status.debts:
         yield "owed", f"broker {debt.broker} is to delete {counted(debt.replicas, 'replica')} that nobody assigns to it"
     for listener in status.uncovered:

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from controllerd.core.counted import counted
 from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, Rows, silent
 from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
@@ -202,4 +203,4 @@ def _limits(tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
     bounds = sum(row["start_bound"] is not None or row["end_bound"] is not None for row in tables.get("windows", ()))
     if not bounds:
         return ()
-    return (f"{bounds} windows have an end that is only a bound: the logs do not tell the exact moment.",)
+    return (f"{counted(bounds, 'window')} with an end that is only a bound: the logs do not tell the exact moment.",)

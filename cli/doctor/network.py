@@ -20,7 +20,7 @@ def knock(brokers: "Sequence[BrokerStatus]") -> list[Knock]:
     """Connect to every listener of every broker, many at a time."""
     wanted = [(f"broker {one.id}", listener) for one in brokers for listener in one.listeners]
     if wanted:
-        note(f"connecting to {len(wanted)} listeners")
+        note(f"connecting to {counted(len(wanted), 'listener')}")
     return asyncio.run(_all(_knock(owner, listener) for owner, listener in wanted))
 
 

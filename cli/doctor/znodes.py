@@ -147,7 +147,7 @@ def clock_skew(survey: Survey, now_ms: int) -> Finding:
             skewed.append(f"whoever wrote {path} is {by} {way} ZooKeeper")
     if not skewed:
         stamped = counted(len(survey.stamped), "znode")
-        return ok(check, f"{stamped} at the same time as ZooKeeper, within {SKEWED_MS // 1000} s")
+        return ok(check, f"{stamped} written at the same time as by ZooKeeper's clock, within {SKEWED_MS // 1000} s")
     return warning(check, listed(skewed), "set the clocks by NTP; logs and ages cannot be compared otherwise")
 
 

@@ -19,6 +19,7 @@ from controllerd.audit.heads import ExportedHead
 from controllerd.audit.judge import judge
 from controllerd.audit.lines import BadLine, Entry, Head, decode_line, decode_lines, decode_record, digest
 from controllerd.audit.segments import Lost, Segment, Tail, list_segments, read_batches
+from controllerd.core.counted import counted
 from replay.envelope import Envelope, UnknownRecord
 from replay.fold import ClusterState, apply
 from replay.kinds import KINDS
@@ -216,7 +217,8 @@ class AuditReader:
 
     def _about_strangers(self) -> Iterator[str]:
         if strangers := self._expected.strangers:
-            yield f"{strangers} exported heads are of another cluster or node than the newest one, and were not used"
+            heads = counted(strangers, "exported head")
+            yield f"not used, being of another cluster or node than the newest one: {heads}"
         owner = self._expected.owner
         if owner is not None and self._chain.runs and all(run.owner != owner for run in self._chain.runs):
             yield "no line is of cluster {} node {} as the newest exported head is: are these the right heads?".format(

@@ -118,7 +118,7 @@ def read_lines(segment: Segment) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[bytes | Lost]:
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             if str(file.name).endswith(".zst"):
                 yield from _decompressed(file.read())
@@ -129,7 +129,8 @@ def _blocks(path: Path) -> Iterator[bytes | Lost]:
             yield Lost(str(problem))
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """The file of a listed segment, or its compressed copy. :raises OSError: it cannot be opened."""
     try:
         return path.open("rb")
     except FileNotFoundError:

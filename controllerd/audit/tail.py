@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 import msgspec
 
@@ -12,7 +12,7 @@ from controllerd.audit.chain import RawLine
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import BadLine, Head, decode_line, digest
 from controllerd.audit.reader import read_chunks
-from controllerd.audit.segments import Segment, list_segments
+from controllerd.audit.segments import COMPRESSED, Segment, list_segments, opened
 
 _TOPIC_COLUMNS: Final = ("topics", "names")
 
@@ -114,23 +114,28 @@ def follow(directory: Path, end: Place, pause: Callable[[], None], choice: Choic
 
 
 def _as_written(segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:
-    """The lines of one segment, until there is a newer one: the file stays readable when it is compressed meanwhile."""
-    if segment.is_compressed:
-        yield from _lines(segment)
-        return
+    """The lines of one segment, until there is a newer one."""
+    with opened(segment.path) as file:
+        if str(file.name).endswith(COMPRESSED):
+            yield from _lines(segment)
+        else:
+            yield from _growing(file, segment, directory, pause)
+
+
+def _growing(file: IO[bytes], segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:
+    """The lines of a file that may be being written: it stays readable when it is compressed meanwhile."""
     number, carry = 0, b""
-    with segment.path.open("rb") as file:
-        while True:
-            is_last = list_segments(directory)[-1].number == segment.number
-            for piece in file:
-                carry += piece
-                if carry.endswith(b"\n"):
-                    number += 1
-                    yield from _decoded(segment.path.name, number, carry[:-1])
-                    carry = b""
-            if not is_last:
-                return
-            pause()
+    while True:
+        is_last = all(each.number <= segment.number for each in list_segments(directory))
+        for piece in file:
+            carry += piece
+            if carry.endswith(b"\n"):
+                number += 1
+                yield from _decoded(segment.path.name, number, carry[:-1])
+                carry = b""
+        if not is_last:
+            return
+        pause()
 
 
 def _decoded(segment: str, number: int, line: bytes) -> Iterator[RawLine]:

@@ -106,8 +106,10 @@ def _run_maven(maven: str, answer: Path, progress: Callable[[str], None]) -> Non
         limit.start()
         try:
             output = _heard(process, progress)
+            process.wait()
         finally:
             limit.cancel()
+            process.kill()  # it has ended, unless something failed here: then the block would wait for it
     if process.returncode < 0:
         raise DevError(f"Maven was killed, as it is after {_MAVEN_TIMEOUT_S:g} s: is its repository reachable?")
     if process.returncode != 0:

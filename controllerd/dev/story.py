@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from controllerd.core.counted import counted
 from controllerd.dev.cluster import DevCluster, Tell
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.errors import DevError
@@ -149,7 +150,7 @@ class Story:
             raise DevError(f"broker {leader} ended with status {status} instead of 0")
         left = await self._waiting.led_by(leader)
         if left:
-            raise DevError(f"broker {leader} was gone while it still led {left} partitions")
+            raise DevError(f"broker {leader} was gone while it still led {counted(left, 'partition')}")
         await self._waiting.until(self._waiting.missing_agreement, "the live brokers agree")
         return {"broker": int(leader), "leaders moved before it went": led}
 

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.counted import counted
 from controllerd.core.model import ReplicaAssignment, ReplicaState, TopicPartition
 from controllerd.machines.assignment_writes import Assignments
 from controllerd.machines.debts import Debts
@@ -80,10 +81,10 @@ class ForeignChanges:
         for topic, those in by_topic.items():
             named = "; ".join(f"{move.record.tp}: {move.before} -> {move.after}" for move in those[:_NAMED])
             left = [losses[move.record.tp] for move in those if move.record.tp in losses]
-            counted = f"{topic}: {len(those)} partitions, {len(left)} of them not followed"
+            found = f"{topic}: {counted(len(those), 'partition')}, {len(left)} of them not followed"
             why = f" ({left[0]})" if left else ""
-            log.error("assignments changed by somebody else", changed=counted, first=named, loss=next(iter(left), None))
-            self._audit.record(AlarmRecord("assignment changed by somebody else", f"{counted}{why}; {named}"))
+            log.error("assignments changed by somebody else", changed=found, first=named, loss=next(iter(left), None))
+            self._audit.record(AlarmRecord("assignment changed by somebody else", f"{found}{why}; {named}"))
 
     def _leave_alone(self, losses: Losses, found: Assignments) -> None:
         for tp, loss in losses.items():

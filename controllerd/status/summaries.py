@@ -142,7 +142,8 @@ def _zk(record: records.ZkWriteRecord) -> str:
 
 def _request(record: records.RequestRecord) -> str:
     partitions = counted(len(record.partitions) + record.unnamed, "partition")
-    return f"{record.api} for {partitions} queued for {counted(len(record.brokers), 'broker')}"
+    what = f"{record.api}, continued, with" if record.continues else f"{record.api} for"
+    return f"{what} {partitions} queued for {counted(len(record.brokers), 'broker')}"
 
 
 def _response(record: records.ResponseRecord) -> str:

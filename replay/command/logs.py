@@ -91,12 +91,17 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
 def _below(path: Path) -> list[Path]:
     try:
         logs = [path] if _is_log(path) else sorted(folder for folder in _folders(path) if _is_log(folder))
-        locked = [one.path for log in logs for one in list_segments(log) if not os.access(one.path, os.R_OK)]
+        locked = [one.path for log in logs for one in list_segments(log) if _is_locked(one.path)]
     except OSError as problem:
         raise NoLog(f"cannot read {problem.filename}: {problem.strerror}") from None
     if locked:
         raise NoLog(f"cannot read {locked[0]}: permission denied; run it as who owns the log, or on a copy")
     return logs
+
+
+def _is_locked(path: Path) -> bool:
+    """One that is gone is not: a running writer has compressed it since it was listed."""
+    return path.exists() and not os.access(path, os.R_OK)
 
 
 def _folders(path: Path) -> Iterator[Path]:

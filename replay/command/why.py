@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
+from controllerd.core.counted import counted
 from controllerd.core.model import TopicPartition
 from replay.command.phrases import (
     condition,
@@ -270,7 +271,7 @@ class _Teller:
         end = following.at.ts_ms if following is not None else None
         for envelope, gap in self._story.gaps:
             if start <= envelope.ts_ms and (end is None or envelope.ts_ms <= end):
-                yield f"{gap.lost} records were lost meanwhile ({gap.reason}): the log may miss something here."
+                yield f"{counted(gap.lost, 'record')} lost meanwhile ({gap.reason}): the log may miss something here."
         for silence in self._story.silences:
             if silence.last.ts_ms < self._at_ms and not self._is_led_again(silence):
                 yield without_a_word(silence)

@@ -3,11 +3,11 @@
 import glob
 import re
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +15,8 @@ import pyarrow as pa
 from replay.facts.engine import CHUNK, OnProgress, Progress, ReplayError, Rows, silent
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.sql.queries import QUERIES, needed, readers
+
+T = TypeVar("T")
 
 MEMORY_MB: Final = 512
 _AT_FIRST_MB: Final = 96
@@ -110,26 +112,34 @@ class Duck:
         chosen, source = ", ".join(f'"{column}"' for column in columns), table.name
         if table.keeps:
             source = f"(SELECT {chosen} FROM {table.name} ORDER BY {_order(table, table.keeps)} LIMIT {most})"  # noqa: S608
-        cursor = self._execute(f"SELECT {chosen} FROM {source} ORDER BY {_order(table)}")  # noqa: S608 - ours
-        rows = Rows.of(columns, iter(lambda: cursor.fetchmany(CHUNK), []))
+        query = f"SELECT {chosen} FROM {source} ORDER BY {_order(table)}"  # noqa: S608 - ours
+        rows = self._retried(lambda: self._read(query, columns))
         if table.keeps:
             (count,) = self._db.execute(f"SELECT COUNT(*) FROM {table.name}").fetchone() or (0,)  # noqa: S608 - ours
             rows.left_out = count - len(rows)
         return rows
 
-    def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
-        """Run a query; one that cannot do with so little memory is run by one thread, and then gets twice as much."""
+    def _execute(self, text: str) -> None:
+        self._retried(lambda: self._db.execute(text))
+
+    def _read(self, text: str, columns: Sequence[str]) -> Rows:
+        """The rows of a query, which DuckDB makes while they are taken: memory may lack as late as that."""
+        found = self._db.execute(text)
+        return Rows.of(columns, iter(lambda: found.fetchmany(CHUNK), []))
+
+    def _retried(self, query: Callable[[], T]) -> T:
+        """Do a query; one that cannot do with so little memory is done by one thread, and then gets twice as much."""
         *cheaper, last = ways(self._threads, self._memory_mb, self._files)
         for way in cheaper:
             with suppress(duckdb.OutOfMemoryException):
-                return self._run(text, *way)
-        return self._run(text, *last)
+                return self._done(query, *way)
+        return self._done(query, *last)
 
-    def _run(self, text: str, threads: int, memory_mb: float) -> duckdb.DuckDBPyConnection:
+    def _done(self, query: Callable[[], T], threads: int, memory_mb: float) -> T:
         self._db.execute(f"SET threads = {threads}")
         self._db.execute(f"SET memory_limit = '{memory_mb:.0f}MB'")
         try:
-            return self._db.execute(text)
+            return query()
         except duckdb.TransactionException as problem:
             if not _NO_MEMORY.search(str(problem)):
                 raise

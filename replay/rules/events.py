@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from controllerd.core.counted import counted
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from replay.fold import TERM_BEGINS
 from replay.records import (
@@ -179,9 +180,11 @@ class NewcomersGetEverything(Rule):
                 and tp not in ordered
             ]
             if unseen:
-                yield f"broker {broker} joined and was not shown {len(unseen)} partitions, such as {unseen[0]}"
+                hidden = counted(len(unseen), "partition")
+                yield f"broker {broker} joined and was not shown {hidden}, such as {unseen[0]}"
             if idle:
-                yield f"broker {broker} joined and has no orders for {len(idle)} replicas, such as {idle[0]}"
+                waiting = counted(len(idle), "replica")
+                yield f"broker {broker} joined and has no orders for {waiting}, such as {idle[0]}"
 
 
 class NothingHadToBeStopped(Rule):

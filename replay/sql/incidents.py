@@ -74,7 +74,8 @@ WITH rare AS (
             WHEN 'quarantine' THEN CASE
                 WHEN f.reason IS NULL THEN 'released ' || f.name ELSE 'quarantined ' || f.name || ': ' || f.reason END
             WHEN 'rejected' THEN 'not understood: ' || f.name || COALESCE(': ' || f.reason, '')
-            WHEN 'gap' THEN COALESCE(GET_JSON_OBJECT(f.data, '$.lost'), 'some') || ' records lost'
+            WHEN 'gap' THEN COALESCE(GET_JSON_OBJECT(f.data, '$.lost'), 'some')
+                || CASE WHEN GET_JSON_OBJECT(f.data, '$.lost') = '1' THEN ' record lost' ELSE ' records lost' END
                 || COALESCE(': ' || f.reason, '') END, f.kind) AS text
     FROM facts f
     ANTI JOIN snapshots p

@@ -1,12 +1,13 @@
 """The newest lines of a log, and those that come: none is missed, and none is shown twice."""
 
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
-from controllerd.audit.tail import end_of, follow, newest_lines
-from tests.audit.samples import CLUSTER, alarms, make_writer
+from controllerd.audit.segments import compress, list_segments, segment_path
+from controllerd.audit.tail import Place, end_of, follow, newest_lines
+from tests.audit.samples import CLUSTER, alarms, make_writer, write_log
 
 
 @pytest.mark.parametrize("segment_bytes", [1, 1_000_000])
@@ -24,6 +25,35 @@ async def test_what_is_written_while_the_newest_are_read_is_followed(tmp_path: P
     coming = islice(follow(writer.directory, end, _nothing_more), 2)
 
     assert [line.entry.seq for line in [*newest, *coming]] == [2, 3, 4, 5]
+
+
+async def test_a_reader_that_lags_finds_what_was_compressed_since_it_looked(tmp_path: Path) -> None:
+    directory = await write_log(tmp_path, *alarms(3), boot="boot")
+    for number, line in enumerate(segment_path(directory, "boot", 1).read_bytes().splitlines(keepends=True), start=1):
+        segment_path(directory, "boot", number).write_bytes(line)
+    lines = follow(directory, Place(0, 0), _nothing_more)
+    first = next(lines)
+
+    for segment in list_segments(directory):
+        compress(segment.path)
+
+    assert [line.entry.seq for line in [first, *islice(lines, 2)]] == [1, 2, 3]
+
+
+async def test_a_log_that_was_taken_away_is_waited_for(tmp_path: Path) -> None:
+    directory = await write_log(tmp_path, *alarms(1), boot="boot")
+    log, aside, pauses = segment_path(directory, "boot", 1), tmp_path / "aside", count()
+
+    def taken_and_given_back() -> None:
+        number = next(pauses)
+        if number == 0:
+            log.rename(aside)
+        elif number == 2:
+            aside.rename(segment_path(directory, "boot", 2))
+
+    lines = follow(directory, Place(0, 0), taken_and_given_back)
+
+    assert [line.entry.seq for line in islice(lines, 2)] == [1, 1]
 
 
 def _nothing_more() -> None:

@@ -78,7 +78,9 @@ def test_heads_of_another_log_in_the_same_file_are_not_used(log: Log, tmp_path: 
     report = judged(log, tmp_path, [stranger, *exported(log[3].lines[-1])])
 
     assert report.is_intact
-    assert any(note.startswith("1 exported heads are of another cluster or node") for note in report.notes)
+    assert any(
+        note.endswith("of another cluster or node than the newest one: 1 exported head") for note in report.notes
+    )
 
 
 def test_a_file_with_the_heads_of_another_log_is_asked_about(log: Log, tmp_path: Path) -> None:

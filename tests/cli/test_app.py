@@ -1,8 +1,11 @@
 """The command line as a whole: global flags, usage errors, and how quickly it starts."""
 
+import asyncio
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,6 +14,7 @@ from cli.app import application
 from cli.arguments import global_flags_first
 from cli.exit_codes import MEANINGS, ExitCode
 from cli.settings import parse_duration
+from tests.audit.samples import alarms, write_log
 from tests.cli.documents import Daemon, answering, run
 from tests.cli.running import PROGRAM, controllerctl, modules_after
 
@@ -172,6 +176,20 @@ def test_where_standard_error_takes_nothing_the_exit_code_still_tells(arguments:
     shell = f'exec "$0" -c "{PROGRAM}" {arguments} 2>/dev/full'
 
     assert subprocess.run(["sh", "-c", shell, sys.executable], check=False).returncode == code
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize("command", ["verify", "tail --kind term"])
+async def test_an_answer_does_not_fail_with_what_stands_beside_it(
+    command: str, redirection: str, tmp_path: Path
+) -> None:
+    verb, *options = command.split()
+    log = await write_log(tmp_path, *alarms(1))
+    shell = f'exec "$0" -c "{PROGRAM}" audit {verb} "$1" {shlex.join(options)} {redirection}'
+
+    ended = await asyncio.create_subprocess_exec("sh", "-c", shell, sys.executable, log)
+
+    assert await ended.wait() == ExitCode.DONE
 
 
 def test_an_argument_that_is_no_text_is_wrong_usage() -> None:

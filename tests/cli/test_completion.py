@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,14 @@ def script_for(shell: str, folder: Path) -> Path:
     return path
 
 
+def at_last(offered: list[str], typed: str, environment: dict[str, str], folder: Path) -> list[str]:
+    """What bash offers when the key is pressed until it is this: an answer that takes too long is no offer."""
+    deadline = time.monotonic() + 20
+    while (found := in_bash(typed, environment, folder)) != offered and time.monotonic() < deadline:
+        pass
+    return found
+
+
 def in_bash(typed: str, environment: dict[str, str], folder: Path) -> list[str]:
     """What bash offers for this line, which it splits at colons and equal signs, too."""
     words = re.findall(r"[:=]+|'[^']*'|[^ :=']+", typed) + [""] * typed.endswith(" ")
@@ -107,15 +116,15 @@ def test_another_shell_is_wrong_usage() -> None:
 def test_bash_offers_commands_and_names(
     environment: dict[str, str], tmp_path: Path, typed: str, offered: list[str]
 ) -> None:
-    assert in_bash(typed, environment, tmp_path) == offered
+    assert at_last(offered, typed, environment, tmp_path) == offered
 
 
 def test_bash_finds_the_command_behind_an_address(environment: dict[str, str], tmp_path: Path) -> None:
     gone = environment | {"CONTROLLERCTL_API": "http://127.0.0.1:1"}
     api = environment["CONTROLLERCTL_API"]
 
-    assert in_bash(f"controllerctl --api {api} why pay", gone, tmp_path) == ["payments"]
-    assert in_bash(f"controllerctl --api={api} describe broker ", gone, tmp_path) == ["3", "5"]
+    assert at_last(["payments"], f"controllerctl --api {api} why pay", gone, tmp_path) == ["payments"]
+    assert at_last(["3", "5"], f"controllerctl --api={api} describe broker ", gone, tmp_path) == ["3", "5"]
 
 
 @needs_zsh
@@ -135,10 +144,12 @@ def test_zsh_completes_commands_and_names(
 def test_names_are_asked_once_and_kept_for_some_seconds(
     daemon: Daemon, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    for _ in range(2):
-        assert in_bash("controllerctl why p", environment, tmp_path) == ["payments"]
+    assert at_last(["payments"], "controllerctl why p", environment, tmp_path) == ["payments"]
+    assert set(daemon.asked) == {"/v1/topics?topic=p%2A&limit=200"}
+    daemon.asked.clear()
 
-    assert daemon.asked == ["/v1/topics?topic=p%2A&limit=200"]
+    assert in_bash("controllerctl why p", environment, tmp_path) == ["payments"]
+    assert daemon.asked == []
 
 
 def test_what_is_kept_is_nobody_elses_business(environment: dict[str, str], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
+from controllerd.core.counted import counted
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.core.reassignment import not_live, target_problem
@@ -69,7 +70,7 @@ class Reassignments(Operation):
         moving = {tp async for tp, view in every if view.assignment.is_being_reassigned}
         others = sorted(moving - {(move.topic, move.partition) for move in self._asked.partitions}) if moving else []
         if others:
-            detail = f"{len(others)} other partitions are being reassigned: {named(others)}"
+            detail = f"{counted(len(others), 'other partition')} being reassigned already: {named(others)}"
             hint = "say additional = true to leave these beside them, wait for them, or cancel them"
             raise Refused(HTTPStatus.CONFLICT, "reassignment_in_progress", detail, hint)
 
