@@ -36,13 +36,16 @@ NO_CHECKPOINT: Final = dict.fromkeys(
     "600000",
 )
 """So that the failure of broker 1 is that of a new segment."""
+NO_CLEANING: Final = {"log.cleaner.backoff.ms": "600000"}
+"""Some 15 s after a start, and every 15 s, the cleaner reads a file of its own in each directory; it might be first."""
 OFTEN: Final = {"replica.high.watermark.checkpoint.interval.ms": "2000"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     directory = tmp_path_factory.mktemp("log-dirs")
-    single = {n: {**two_directories(directory, n), **(NO_CHECKPOINT if n == 1 else OFTEN)} for n in BROKER_IDS}
+    timings = {n: NO_CLEANING | (NO_CHECKPOINT if n == 1 else OFTEN) for n in BROKER_IDS}
+    single = {n: two_directories(directory, n) | timings[n] for n in BROKER_IDS}
     async with open_scene(directory, single=single, settings=NO_REBALANCE) as scene:
         yield scene
 
