@@ -133,7 +133,7 @@ class Watched:
 
     async def dies(self, broker: int, *, is_asked: bool = False) -> list[Seen]:
         """What was found about the end of a broker, by SIGKILL or by SIGTERM; it is started again afterwards."""
-        await self.waiting.until(self._missing_rest, "all that happened before is judged")
+        await self._all_is_judged()
         before, session_id = len(await self.seen()), self._session_of(broker)
         end = self.cluster.brokers[broker].terminate if is_asked else self.cluster.brokers[broker].kill
         await end()
@@ -172,7 +172,7 @@ class Watched:
 
     async def leaders_go_home(self) -> None:
         """A tool asks for preferred leaders: that leaders moved is seen, and for what reason is not."""
-        await self.waiting.until(self._missing_rest, "all that happened before is judged")
+        await self._all_is_judged()
         before, view = len(await self.seen()), await self.cluster.view()
         preferred = {one: assignment.replicas[0] for one, assignment in view.assignments.items()}
         away = {one for one, leader in preferred.items() if view.leaderships[one].leader != leader}
@@ -206,7 +206,7 @@ class Watched:
             in_sync = sum(broker in isr for isr in isrs)
             return f"it is in {in_sync} ISRs" if in_sync else None
 
-        await self.waiting.until(self._missing_rest, "all that happened before is judged")
+        await self._all_is_judged()
         load = ProducerLoad(self.cluster.bootstrap, TOPIC, PARTITIONS, records_per_s=50)
         load.start()
         try:
@@ -223,9 +223,20 @@ class Watched:
     async def _missing_records(self, load: ProducerLoad) -> str | None:
         return None if load.acknowledged > PARTITIONS else "records are not acknowledged"
 
-    async def _missing_rest(self) -> str | None:
-        left = (await self.observations())["unsettled"]
-        return f"{left} causes are not settled" if left else None
+    async def _all_is_judged(self) -> None:
+        """Wait for a look that began after now, too: what happened since the last one is not awaited yet.
+
+        One may be under way, the next one begins later, and when there is a third the second was compared.
+        """
+        looks = (await self.observations())["looks"] + 3
+
+        async def missing() -> str | None:
+            now = await self.observations()
+            if now["looks"] < looks:
+                return f"{looks - now['looks']} looks are to come"
+            return f"{now['unsettled']} causes are not settled" if now["unsettled"] else None
+
+        await self.waiting.until(missing, "all that happened before is judged")
 
     async def _missing_unjudged(self, partitions: Collection[TopicPartition]) -> str | None:
         changed = {row.tp for row in await self.seen() if row.cause == Unseen.ISR_CHANGED.value}
