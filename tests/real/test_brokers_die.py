@@ -94,7 +94,7 @@ class Faults:
 async def loaded_cluster(directory: Path) -> AsyncIterator[Faults]:
     overrides = {BOUNCING: {"controlled.shutdown.enable": "false"}}
     async with open_cluster(
-        "kafka", directory, print, instances=1, controller_session_ms=20_000, overrides=overrides
+        "kafka", directory, print, instances=1, controller_session_ms=55_000, overrides=overrides
     ) as cluster:
         assignments = {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)}
         await cluster.observer.create_topic(TOPIC, assignments, {"min.insync.replicas": "2"})

@@ -95,8 +95,8 @@ class Rounds:
             return await asked_all(plan.PARTS[part], port, passive, phase)
 
         answers = await ask(plan.BEGIN)
+        await self.scene.throttle(stuck, 2)  # before there is anything to fetch: a broker hears of it some time later
         await self.scene.ballast(stuck)
-        await self.scene.throttle(stuck, 2)
         answers |= await ask(plan.STUCK)
         answers |= await ask(plan.MOST)
         answers |= await ask(plan.UNSTUCK)

@@ -205,10 +205,11 @@ class Victims(Trial):
         """Meanwhile a topic is created and a broker goes, both unseen: all that it watched has to be read anew."""
         active, _ = await self.pair()
         epoch, tap = await self.epoch(), self.tap(active)
+        since = time.monotonic()
         tap.isolate()
         await self.create_topic("behind-its-back")
         leaving = asyncio.create_task(self.cluster.brokers[BOUNCING].terminate())
-        await asyncio.sleep(CUT_S)  # the fault itself
+        await asyncio.sleep(max(0.0, since + CUT_S - time.monotonic()))  # the fault itself
         tap.heal()
         await leaving
         gone = BrokerId(BOUNCING)

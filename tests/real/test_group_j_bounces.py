@@ -35,8 +35,8 @@ pytestmark = [
 
 HASTY: Final = {"controlled.shutdown.enable": "false"}
 """Gone at once on SIGTERM: it does not wait for a controller that does not run."""
-SESSION_MS: Final = 25_000
-"""Of controllerd, which sleeps through a bounce."""
+SESSION_MS: Final = 55_000
+"""Of controllerd, which sleeps through a bounce: two brokers end and start meanwhile."""
 TWO_AWAY_S: Final = 40.0
 """While two of three brokers are away, nothing can be acknowledged by two."""
 

@@ -47,6 +47,7 @@ async def leading(cluster: DevCluster, directory: Path) -> AsyncIterator[Node]:
         "node.data_dir": str(directory),
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
         "http.listen": "127.0.0.1:0",
+        "kafka.auto_leader_rebalance_enable": False,  # leaders go home when they are told to
     }
     with claim_data_dir(directory) as identity:
         async with open_node(load_config(None, {}, given), identity) as node:
