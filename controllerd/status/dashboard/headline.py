@@ -8,6 +8,7 @@ from controllerd.status.dashboard.commands import is_command
 from controllerd.status.dashboard.levels import Level
 from controllerd.status.dashboard.tiles import knows
 from controllerd.status.dashboard.troubles import Trouble, Troubles, other_troubles
+from controllerd.status.dashboard.wording import numbered
 from controllerd.status.explain.scene import OK, Verdict, set_scene
 from controllerd.status.explain.surroundings import judge_surroundings
 from controllerd.status.explain.words import clock, count
@@ -103,7 +104,7 @@ def _all_is_well(status: Status) -> Headline:
     brokers = count(len(status.brokers), "broker")
     if not counts.partitions:
         return Headline(Level.GOOD, "All is well", (f"{brokers} alive, and no topics yet",))
-    of = f"{count(counts.partitions, 'partition')} of {count(counts.topics, 'topic')} on {brokers}"
+    of = f"{numbered(counts.partitions, 'partition')} of {numbered(counts.topics, 'topic')} on {brokers}"
     return Headline(Level.GOOD, "All is well", (f"{of}: each has a leader, and every copy is in sync",))
 
 

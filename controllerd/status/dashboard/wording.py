@@ -45,3 +45,8 @@ def moment(epoch_ms: int) -> str:
 def number(value: float) -> str:
     """``100,000``."""
     return f"{value:,}"
+
+
+def numbered(value: int, what: str) -> str:
+    """``100,000 partitions``, ``1 partition``."""
+    return f"{number(value)} {what}{'s' * (value != 1)}"
