@@ -13,6 +13,7 @@ from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, 
 from channel_manager.sender import BrokerSender, Pending, SenderStats, Surroundings
 from channel_manager.settings import ChannelSettings
 from controllerd.core.model import Broker, BrokerId
+from controllerd.core.releases import Release
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
@@ -22,7 +23,7 @@ from controllerd.core.requests import (
 )
 from controllerd.errors import IllegalState
 from events.base import Event
-from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from events.topics import TopicDeletionStopReplicaResponseReceived
 from wire.transport import PLAINTEXT, Transport
 
@@ -72,7 +73,14 @@ class ChannelManager:
             settings=settings or ChannelSettings(),
             merger=BodyMerger(),
             observer=observer or NobodyObserves(),
-            reactions=Reactions(self._answered, alarms.stale_epoch, alarms.caught_up, alarms.defect, alarms.may_send),
+            reactions=Reactions(
+                self._answered,
+                self._described,
+                alarms.stale_epoch,
+                alarms.caught_up,
+                alarms.defect,
+                alarms.may_send,
+            ),
             transport=transport,
         )
 
@@ -151,6 +159,9 @@ class ChannelManager:
         """The first ``limit`` requests towards a broker; none for one without a channel."""
         known = self._senders.get(broker)
         return [] if known is None else known[0].pending(limit)
+
+    def _described(self, broker: Broker, release: Release) -> None:
+        self._emit(ApiVersionsReceived(broker.id, broker.epoch, release))
 
     def _answered(self, exchange: Exchange) -> None:
         event = event_of(exchange)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from controllerd.core.model import BrokerId
+from controllerd.core.model import Broker, BrokerId
+from controllerd.core.releases import Release
 from controllerd.core.requests import ControlRequest, ControlResponse
 
 
@@ -88,6 +89,8 @@ class Reactions:
 
     answered: Callable[[Exchange], None]
     """A request was answered: the manager makes an event of it."""
+    described: Callable[[Broker, Release], None]
+    """The broker of a new connection answered ApiVersions: the manager makes an event of it."""
     stale_epoch: Callable[[BrokerId, int], None]
     """A broker knows a higher controller epoch than the one given: somebody else may lead."""
     caught_up: Callable[[BrokerId], None]

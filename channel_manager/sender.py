@@ -17,6 +17,7 @@ from channel_manager.observer import ChannelObserver, Exchange, Reactions
 from channel_manager.settings import ChannelSettings
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.releases import Release, release_of
 from controllerd.core.requests import ControlRequest, ControlResponse, UpdateMetadataRequest, api_name
 from wire import hot
 from wire.connection import KafkaConnection
@@ -115,6 +116,7 @@ class BrokerSender:
         """Set for good once the task ended by an error that must not happen."""
         self._connection: KafkaConnection | None = None
         self._versions: Mapping[int, VersionRange] = {}
+        self._release: Release | None = None
         self._under_way: list[Delivery] = []
         self._correlation_id = 0
         self._behind = False
@@ -265,6 +267,14 @@ class BrokerSender:
         self._versions = await self._connection.api_versions()
         if self.endpoint != endpoint:
             self.disconnect()
+            return
+        self._describe(release_of(self._versions))
+
+    def _describe(self, release: Release | None) -> None:
+        """Pass on which release the broker runs, once: a connection that is opened again says the same."""
+        if release is not None and release != self._release:
+            self._release = release
+            self._shared.reactions.described(self.broker, release)
 
     async def _open(self, endpoint: Endpoint) -> KafkaConnection:
         try:

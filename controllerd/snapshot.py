@@ -29,6 +29,7 @@ from controllerd.core.model import (
 )
 from controllerd.core.pauses import NO_PAUSES, Pauses, PauseView
 from controllerd.core.progress import Age, ProgressView
+from controllerd.core.releases import Release
 from controllerd.core.replica_states import NO_REPLICAS, ReplicaStates
 from controllerd.pace import sliced
 
@@ -131,6 +132,8 @@ class ClusterSnapshot:
     """Our own entry among the live brokers; None in hidden mode."""
     brokers: Mapping[BrokerId, Broker] = field(default_factory=lambda: MappingProxyType({}))
     shutting_down: frozenset[BrokerId] = frozenset()
+    releases: Mapping[BrokerId, Release] = field(default_factory=lambda: MappingProxyType({}))
+    """The Kafka release of each live broker that has said what it speaks."""
     quarantine: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     uncovered: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The listeners whose clients see no controller, each with the reason."""
@@ -214,7 +217,7 @@ class Publication:
         return True
 
     def _count(self) -> Iterator[bool]:
-        """As ``offline_partition_count`` of the context, in steps: where nobody leads there may be very many."""
+        """Count the partitions in Offline, in steps: where nobody leads there may be very many."""
         for part in sliced(self._context.waiting_partitions(), _COUNTED_AT_ONCE):
             self._offline += sum(self._context.record(tp).state is PartitionState.OFFLINE for tp in part)
             yield True
@@ -230,6 +233,7 @@ class Publication:
                 is_deleted = view is not None and view.deletion is not None
                 snapshot.progress.note(name, moving, age, is_deleted=is_deleted)
         snapshot.brokers = MappingProxyType(dict(context.brokers))
+        snapshot.releases = MappingProxyType(dict(context.releases))
         snapshot.shutting_down = frozenset(context.shutting_down)
         snapshot.quarantine = MappingProxyType(dict(context.quarantine))
         snapshot.debts = MappingProxyType({broker: len(context.debts.of(broker)) for broker in context.debts.brokers()})

@@ -42,6 +42,7 @@ _MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 FAMILIES: Final = (
     ("The role", registry.RoleEvent),
     ("Brokers, topics, ISRs", registry.ClusterEvent),
+    ("Answers of brokers", registry.ResponseEvent),
     ("Topics as clients ask for them, deletions, log directories, features", registry.AdminEvent),
     ("Elections and configurations", registry.ElectionEvent),
     ("Reassignments", registry.ReassignmentEvent),
@@ -81,6 +82,7 @@ FAILURES: Final[Mapping[str, str]] = {
     "LeaderAndIsrResponseReceived": "An answer to an earlier life of the broker or of us is ignored. "
     "STALE_CONTROLLER_EPOCH: the role is checked, and given up when it is not ours.",
     "UpdateMetadataResponseReceived": "As LeaderAndIsrResponseReceived.",
+    "ApiVersionsReceived": "An answer of an earlier life of the broker is ignored.",
     "TopicDeletion": "An unknown topic: its marker is deleted. Deletion disabled: all markers are deleted. A topic "
     "that cannot be deleted now waits, and status says for what.",
     "TopicDeletionRetry": "Refused again: the next time comes after twice as long, at most ten minutes.",

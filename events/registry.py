@@ -25,8 +25,9 @@ ClusterEvent = (
     | replicas.AlterPartitionReceived
     | admin.AllocateProducerIds
     | admin.ControlledShutdown
-    | responses.LeaderAndIsrResponseReceived
-    | responses.UpdateMetadataResponseReceived
+)
+ResponseEvent = (
+    responses.LeaderAndIsrResponseReceived | responses.UpdateMetadataResponseReceived | responses.ApiVersionsReceived
 )
 AdminEvent = (
     topics.TopicDeletion
@@ -63,4 +64,4 @@ OperatorEvent = (
     | operator.ThrottleReassignments
     | operator.ThrottleCheck
 )
-AnyEvent = RoleEvent | ClusterEvent | AdminEvent | ElectionEvent | ReassignmentEvent | OperatorEvent
+AnyEvent = RoleEvent | ClusterEvent | ResponseEvent | AdminEvent | ElectionEvent | ReassignmentEvent | OperatorEvent

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.releases import Release
 from events.base import ControllerState, Event
 
 
@@ -38,3 +39,17 @@ class UpdateMetadataResponseReceived(Event):
     broker_epoch: int
     controller_epoch: int
     error: KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsReceived(Event):
+    """A broker answered ApiVersions on the controller's connection, and so said which release it runs.
+
+    ``broker_epoch`` is that of the connection's channel: an answer of an earlier life is ignored.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+
+    broker: BrokerId
+    broker_epoch: int
+    release: Release

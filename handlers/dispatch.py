@@ -12,6 +12,7 @@ from events.registry import (
     ElectionEvent,
     OperatorEvent,
     ReassignmentEvent,
+    ResponseEvent,
     RoleEvent,
 )
 from handlers import role
@@ -38,7 +39,7 @@ from handlers.reassignments import (
     on_reassignment_retry,
     on_zk_reassignment,
 )
-from handlers.responses import on_leader_and_isr_response, on_update_metadata_response
+from handlers.responses import on_api_versions, on_leader_and_isr_response, on_update_metadata_response
 from handlers.scram import on_alter_scram
 from handlers.self_audit import on_self_audit
 from handlers.throttles import on_throttle_check, on_throttle_reassignments
@@ -59,6 +60,8 @@ async def dispatch(event: AnyEvent, c: Controller) -> object:
         return await _role_work(event, c)
     if isinstance(event, ClusterEvent):
         return await _cluster_work(event, c)
+    if isinstance(event, ResponseEvent):
+        return await _response_work(event, c)
     if isinstance(event, AdminEvent):
         return await _admin_work(event, c)
     if isinstance(event, ElectionEvent):
@@ -116,10 +119,18 @@ def _cluster_work(event: ClusterEvent, c: Controller) -> Awaitable[object]:
             return on_allocate_producer_ids(event, c)
         case admin.ControlledShutdown():
             return on_controlled_shutdown(event, c)
+        case _:
+            assert_never(event)
+
+
+def _response_work(event: ResponseEvent, c: Controller) -> Awaitable[object]:
+    match event:
         case responses.LeaderAndIsrResponseReceived():
             return on_leader_and_isr_response(event, c)
         case responses.UpdateMetadataResponseReceived():
             return on_update_metadata_response(event, c)
+        case responses.ApiVersionsReceived():
+            return on_api_versions(event, c)
         case _:
             assert_never(event)
 

@@ -6,7 +6,7 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerMoved
-from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from handlers.debts import begin_anew
 from handlers.replicas_offline import on_replicas_become_offline
 
@@ -45,6 +45,14 @@ async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: 
     """Nothing to do but to notice errors."""
     if c.is_active and event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
         await on_top_level_error(event.broker, "UpdateMetadata", event.error, c)
+
+
+async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
+    """Remember which release the broker runs, unless it has died or bounced since."""
+    if not c.is_active or c.context.epochs().get(event.broker) != event.broker_epoch:
+        return
+    log.info("received broker release", broker=event.broker, release=str(event.release))
+    c.context.releases[event.broker] = event.release
 
 
 async def on_top_level_error(broker: BrokerId, api: str, error: KafkaError, c: Controller) -> None:

@@ -7,6 +7,7 @@ import pytest
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Publication, publish, view_topic
+from tests.fakes.world import offline_partitions
 
 TOPIC_ID = "AAAAAAAAQAC-_wAAAAAAAQ"
 
@@ -55,7 +56,7 @@ def test_offline_partitions_are_counted_in_steps() -> None:
         steps += 1
     publication.show(snapshot)
 
-    assert snapshot.offline_partitions == context.offline_partition_count() == 2_400
+    assert snapshot.offline_partitions == offline_partitions(context) == 2_400
     assert steps == 4, "the topic, and each thousand of those that wait"
 
 

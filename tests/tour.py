@@ -10,6 +10,7 @@ from controllerd.config.versions import features_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
 from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.releases import Release
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.core.topic_creation import TopicWish
 from events import admin, cluster, elections, operator, reassignments, responses, topics
@@ -110,6 +111,7 @@ async def _cluster() -> list[Record]:
     world = await _small()
     epoch = world.context.brokers[BrokerId(1)].epoch
     await _put(world, responses.UpdateMetadataResponseReceived(BrokerId(1), epoch, 1, KafkaError.NONE))
+    await _put(world, responses.ApiVersionsReceived(BrokerId(1), epoch, Release(3, 9)))
     await _put(world, cluster.BrokerRefresh(BrokerId(1)))
     await world.call(reassignments.ListPartitionReassignments(None))
     await world.call(admin.UpdateFeatures(ALICE, {"a.feature": admin.FeatureUpdate(1, allow_downgrade=False)}))

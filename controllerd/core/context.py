@@ -27,6 +27,7 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.core.records import Indexes, PartitionRecord, TopicRecord
+from controllerd.core.releases import Releases
 from controllerd.core.replica_states import ReplicaStates
 
 NO_ASSIGNMENT: Final = ReplicaAssignment(())
@@ -47,6 +48,7 @@ class ControllerContext:
         self._dirty.update(getattr(self, "topics", ()))
         self.epoch = self.epoch_zk_version = 0
         self.brokers: dict[BrokerId, Broker] = {}
+        self.releases = Releases()
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[str, TopicRecord] = {}
         self.topic_names: dict[str, str] = {}
@@ -110,6 +112,7 @@ class ControllerContext:
         if self.brokers.pop(broker, None) is None:
             return
         self.shutting_down.discard(broker)
+        self.releases.pop(broker, None)
         self.offline_dirs.pop(broker, None)
         self.debts.end_life(broker)
         self._touch_broker(broker)
@@ -343,10 +346,6 @@ class ControllerContext:
         if known is None or topic in self.queued_for_deletion:
             return []
         return [record.tp for record in known.partitions.values() if record.tp in self._indexes.waiting]
-
-    def offline_partition_count(self) -> int:
-        """How many partitions are Offline (KafkaController.OfflinePartitionsCount)."""
-        return sum(self.record(tp).state is PartitionState.OFFLINE for tp in self.waiting_partitions())
 
     def replica_state(self, replica: Replica) -> ReplicaState:
         """State of the replica state machine; NonExistent for an unknown replica."""

@@ -13,10 +13,11 @@ from channel_manager.observer import Exchange
 from channel_manager.settings import ChannelSettings
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, TopicPartition
+from controllerd.core.releases import Release
 from controllerd.core.requests import ControlRequest, UpdateMetadataBody, UpdateMetadataRequest
 from controllerd.errors import IllegalState
 from events.base import Event
-from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from events.topics import TopicDeletionStopReplicaResponseReceived
 from tests.channel_manager.requests import CONTROLLER, leader_and_isr, stop_replica, update_metadata
 from tests.channel_manager.stub_broker import Act, StubBroker, eventually, stub_broker
@@ -33,6 +34,8 @@ class Desk:
     """Everything that the manager reports, in order."""
 
     events: list[Event] = field(default_factory=list)
+    releases: list[ApiVersionsReceived] = field(default_factory=list)
+    """What the first answer of each connection says; apart from the answers to requests."""
     stale: list[tuple[BrokerId, int]] = field(default_factory=list)
     caught_up: list[BrokerId] = field(default_factory=list)
     defects: list[Exception] = field(default_factory=list)
@@ -50,6 +53,12 @@ class Desk:
     def on_response(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)
 
+    def emit(self, event: Event) -> None:
+        if isinstance(event, ApiVersionsReceived):
+            self.releases.append(event)
+        else:
+            self.events.append(event)
+
     async def has_events(self, number: int) -> list[Event]:
         await eventually(lambda: len(self.events) >= number)
         return self.events
@@ -66,7 +75,7 @@ async def channels(
         may_send=lambda: desk.may_send,
     )
     async with ChannelManager(
-        CONTROLLER, listener, desk.events.append, alarms, clock=time.monotonic, settings=settings, observer=desk
+        CONTROLLER, listener, desk.emit, alarms, clock=time.monotonic, settings=settings, observer=desk
     ) as manager:
         yield manager
 
@@ -95,6 +104,15 @@ async def test_the_client_id_is_the_controller_id() -> None:
         manager.send(B1, update_metadata())
 
         assert (await stub.got_so_many(1))[0].header.client_id == str(CONTROLLER)
+
+
+async def test_the_release_of_a_broker_is_reported_once_however_often_its_connection_is_opened() -> None:
+    async with one_broker(Act(close=True), Act()) as (desk, manager, stub):
+        manager.send(B1, leader_and_isr())
+        await desk.has_events(1)
+
+        assert stub.connections == 2
+        assert desk.releases == [ApiVersionsReceived(B1, 1, Release(3, 4))]
 
 
 async def test_only_one_request_is_in_flight_kafka_4959() -> None:

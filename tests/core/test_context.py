@@ -22,6 +22,7 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.core.records import PartitionRecord
+from tests.fakes.world import offline_partitions
 
 BROKERS = tuple(BrokerId(number) for number in range(1, 4))
 TOPICS = ("a", "b")
@@ -325,7 +326,7 @@ class ContextMachine(RuleBasedStateMachine):
 
         assert sorted(self.context.waiting_partitions()) == sorted(scanned)
         offline = [tp for tp in scanned if self.context.partition_state(tp) is PartitionState.OFFLINE]
-        assert self.context.offline_partition_count() == len(offline)
+        assert offline_partitions(self.context) == len(offline)
 
     @invariant()
     def reassigned_partitions_agree_with_a_scan(self) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from channel_manager.batch import RequestBatch
 from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
-from controllerd.core.model import Broker, BrokerId, Endpoint, Features, TopicPartition
+from controllerd.core.model import Broker, BrokerId, Endpoint, Features, PartitionState, TopicPartition
 from controllerd.core.policy import Policy
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.core.requests import (
@@ -361,3 +361,8 @@ def tp(topic: str, partition: int = 0) -> TopicPartition:
 def ids(*brokers: int) -> tuple[BrokerId, ...]:
     """Broker ids."""
     return tuple(BrokerId(broker) for broker in brokers)
+
+
+def offline_partitions(context: ControllerContext) -> int:
+    """How many partitions are Offline (KafkaController.OfflinePartitionsCount), counted one by one."""
+    return sum(context.record(each).state is PartitionState.OFFLINE for each in context.waiting_partitions())

@@ -2,8 +2,9 @@
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
+from controllerd.core.releases import Release
 from controllerd.snapshot import Role
-from events.responses import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from tests.fakes.world import World, tp
 
 
@@ -68,3 +69,20 @@ async def test_a_broker_that_knows_a_higher_epoch_makes_us_look_and_resign(world
 
     assert world.snapshot.role is Role.STANDBY
     assert world.channels.open == set()
+
+
+async def test_the_release_of_a_broker_is_known_until_it_dies(world: World) -> None:
+    epoch = world.context.epochs()[BrokerId(1)]
+
+    world.queue.put(ApiVersionsReceived(BrokerId(1), epoch, Release(2, 8)))
+    world.queue.put(ApiVersionsReceived(BrokerId(2), 0, Release(2, 6)))
+    await world.settle()
+
+    assert world.context.releases == {1: Release(2, 8)}
+    assert world.snapshot.releases == {1: Release(2, 8)}
+    assert world.context.releases.oldest == Release(2, 8)
+
+    world.die(1)
+    await world.settle()
+
+    assert world.context.releases.oldest is None

@@ -14,7 +14,7 @@ from events.replicas import AlterPartitionReceived, ProposedIsr
 from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.requester import ALICE
-from tests.fakes.world import World, ids, topic_id_of, tp
+from tests.fakes.world import World, ids, offline_partitions, topic_id_of, tp
 from tests.scenarios.worlds import served
 from wire.versions import ApiKey
 
@@ -145,7 +145,7 @@ async def test_h4_a_topic_whose_brokers_are_all_dead_can_be_deleted_and_goes_whe
     disks = await with_topic(await cluster(1, 2), 1)
     disks.world.die(1)
     await disks.settle()
-    assert disks.world.context.offline_partition_count() == 1
+    assert offline_partitions(disks.world.context) == 1
     delete(disks.world, "t")
     await disks.settle()
     assert "/brokers/topics/t" in left_over(disks.world)
@@ -439,13 +439,13 @@ async def test_h15_topics_that_are_deleted_are_not_counted_as_offline() -> None:
     context, counts = disks.world.context, []
     disks.world.die(1)
     await disks.settle()
-    counts.append(context.offline_partition_count())
+    counts.append(offline_partitions(context))
     delete(disks.world, "t")
     await disks.settle()
-    counts.append(context.offline_partition_count())
+    counts.append(offline_partitions(context))
     disks.world.register(1)
     await disks.settle()
-    counts.append(context.offline_partition_count())
+    counts.append(offline_partitions(context))
 
     assert counts == [4, 0, 0]
 

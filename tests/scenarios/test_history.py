@@ -13,7 +13,7 @@ from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from handlers.self_audit import EVERY_S, LOOK_AGAIN_S
 from tests.fakes.requester import ALICE
-from tests.fakes.world import World, ids, tp
+from tests.fakes.world import World, ids, offline_partitions, tp
 from tests.handlers.test_slices import Stretches
 from tests.scenarios.inputs import STATE, TOPIC, alarms, cluster, data, goes_on, successor
 
@@ -181,17 +181,17 @@ async def test_what_is_deleted_or_gone_is_counted_nowhere_kafka_13572_and_kafka_
     for broker in (1, 2):
         world.die(broker)
     await world.settle()
-    assert world.context.offline_partition_count() == 2
+    assert offline_partitions(world.context) == 2
     world.tree.put("/admin/delete_topics/t")
     await world.settle()
-    assert world.context.offline_partition_count() == 1
+    assert offline_partitions(world.context) == 1
     world.tree.remove("/brokers/topics/other")
     await world.settle()
-    assert world.context.offline_partition_count() == 0
+    assert offline_partitions(world.context) == 0
     for broker in (1, 2):
         world.register(broker)
     await world.settle()
-    assert world.context.offline_partition_count() == 0
+    assert offline_partitions(world.context) == 0
 
 
 async def lines_of(work: str, partitions: int) -> int:
