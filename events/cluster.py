@@ -1,7 +1,8 @@
 """Events of the controller's own role and of the brokers."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from controllerd.core.model import BrokerId
 from events.base import Call, ControllerState, Event
@@ -115,18 +116,29 @@ class BrokerRefresh(Event):
     """The channel itself is broken and is opened anew."""
 
 
+class Difference(NamedTuple):
+    """A znode of which the context and ZooKeeper do not say the same: what each of them had when they were compared.
+
+    Two values of ``known`` are equal only if no event took the znode in between; None: the znode is not known.
+    """
+
+    path: str
+    known: Hashable
+    found: Hashable
+
+
 @dataclass(frozen=True, slots=True)
 class SelfAudit(Event):
     """Time to compare our picture with ZooKeeper, whether or not anybody said that something changed (ours).
 
-    ``after`` is the topic up to which this round has come; ``suspects`` are paths that differed a moment ago: only
-    these are looked at then.
+    ``after`` is the topic up to which this round has come; ``suspects`` are differences of a moment ago: only
+    their paths are looked at then.
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
     after: str = ""
-    suspects: frozenset[str] = frozenset()
+    suspects: frozenset[Difference] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

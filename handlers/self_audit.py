@@ -4,9 +4,17 @@ A watch that was lost, a write that nobody expected, a defect of ours: whatever 
 otherwise found hours later, by an operator's act that decides on it (Honeycomb, 17 October 2017). What differs is
 looked at a second time, because the event that tells of it may be on its way; what still differs is an alarm, and the
 handlers of the events that should have come put it right.
+
+The second look compares differences, not paths. ZooKeeper delivers a watch before it answers a read that shows the
+change, kazoo's threads hand both on within the five seconds, and the queue is first in, first out: the event of a
+change that the first look saw is handled before the second look begins. So a watch counts as lost if the context still
+says of the znode what it said at the first look. Where it says something else, an event took the znode meanwhile, and
+what differs now is a later change, whose event may be on its way behind the second look: a slow queue or a server that
+lags makes seconds of that. A later change gets a second look of its own. A context that knows nothing of a znode says
+so before its birth and after its death alike: there the znode that was found must be the same, too.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from itertools import takewhile
 from typing import Final
 
@@ -15,7 +23,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.deletion_progress import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
-from events.cluster import BrokerChange, SelfAudit
+from events.cluster import BrokerChange, Difference, SelfAudit
 from events.topics import PartitionModifications, TopicChange
 from handlers.config_changes import look_for_tokens
 from handlers.preparation import quarantine
@@ -71,10 +79,26 @@ def _next_topics(after: str, c: Controller) -> list[str]:
     return list(takewhile(has_room, sorted(name for name in c.context.topics if name > after)))
 
 
-async def _look_again(suspects: frozenset[str], c: Controller) -> None:
-    names = sorted({name for path in suspects if (name := _topic_of(path)) in c.context.topics})
+async def _look_again(suspects: frozenset[Difference], c: Controller) -> None:
+    first = {suspect.path: suspect for suspect in suspects}
+    names = sorted({name for path in first if (name := _topic_of(path)) in c.context.topics})
     states = await _states(names, c)
-    still = suspects & (await _topics(names, c) | states.keys() | await _brokers(c) | await _topic_names(c))
+    found = await _topics(names, c) | _of_states(states, c) | await _brokers(c) | await _topic_names(c)
+    second = {each for each in found if each.path in first}
+    lost = {each for each in second if _was_not_handled(first[each.path], each)}
+    if second - lost:
+        c.timers.put_later(LOOK_AGAIN_S, SelfAudit(suspects=frozenset(second - lost)))
+    await _put_right({each.path for each in lost}, states, c)
+
+
+def _was_not_handled(first: Difference, second: Difference) -> bool:
+    """Whether no event took the znode between two looks at it: the module says why that is a lost watch."""
+    return second.known == first.known and (second.known is not None or second.found == first.found)
+
+
+async def _put_right(
+    still: Collection[str], states: Mapping[str, tuple[TopicPartition, LeaderAndIsr | None]], c: Controller
+) -> None:
     for path in sorted(still):
         log.error("picture differs from zookeeper", path=path)
         c.audit.record(AlarmRecord("picture differs from ZooKeeper", path))
@@ -93,34 +117,52 @@ def _topic_of(path: str) -> str:
     return path.removeprefix(f"{_TOPICS}/").split("/")[0] if path.startswith(f"{_TOPICS}/") else ""
 
 
-async def _differences(names: Collection[str], c: Controller) -> set[str]:
-    return await _topics(names, c) | (await _states(names, c)).keys()
+async def _differences(names: Collection[str], c: Controller) -> set[Difference]:
+    return await _topics(names, c) | _of_states(await _states(names, c), c)
 
 
-async def _brokers(c: Controller) -> set[str]:
-    """Registrations that are not what we know; those in quarantine are told there."""
+def _compare(known: Mapping[str, Hashable], found: Mapping[str, Hashable], c: Controller) -> set[Difference]:
+    """Paths of which the two do not say the same; what is in quarantine is told there."""
+    paths = (known.keys() | found.keys()) - c.context.quarantine.keys()
+    pairs = ((path, known.get(path), found.get(path)) for path in paths)
+    return {Difference(*each) for each in pairs if each[1] != each[2]}
+
+
+async def _brokers(c: Controller) -> set[Difference]:
+    """Registrations that are not what we know, by broker epoch."""
     read = await c.store.read_brokers()
-    known: Mapping[BrokerId, int] = c.context.epochs()
-    ids = read.brokers.keys() | known.keys()
-    found = {id_: broker.epoch for id_, broker in read.brokers.items()}
-    differing = {f"{_IDS}/{id_}" for id_ in ids if found.get(id_) != known.get(id_)}
-    return differing - c.context.quarantine.keys() - {bad.path for bad in read.broken}
+    epochs: Mapping[BrokerId, int] = c.context.epochs()
+    known = {f"{_IDS}/{id_}": epoch for id_, epoch in epochs.items()}
+    found = {f"{_IDS}/{id_}": broker.epoch for id_, broker in read.brokers.items()}
+    broken = {bad.path for bad in read.broken}
+    return {each for each in _compare(known, found, c) if each.path not in broken}
 
 
-async def _topic_names(c: Controller) -> set[str]:
+async def _topic_names(c: Controller) -> set[Difference]:
+    """Topics that only one side has. Of those that we do not know the znode is read, to tell one life from the next."""
     names = await c.store.read_topic_names()
-    return {f"{_TOPICS}/{name}" for name in names ^ c.context.topics.keys()} - c.context.quarantine.keys()
+    gone = {f"{_TOPICS}/{name}": _known(name, c) for name in c.context.topics.keys() - names}
+    fresh = sorted(names - c.context.topics.keys())
+    return _compare(gone, {}, c) | (await _topics(fresh, c) if fresh else set())
 
 
-async def _topics(names: Collection[str], c: Controller) -> set[str]:
+async def _topics(names: Collection[str], c: Controller) -> set[Difference]:
     """Topic znodes at another version than the one that we know. Reading them arms their watches anew."""
     read = await c.store.read_topics(names)
-    wrong = {bad.path for bad in read.broken} | {f"{_TOPICS}/{name}" for name in read.missing}
-    for name, image in read.topics.items():
-        known = c.context.topics.get(name)
-        if known is None or (known.znode_version, known.czxid) != (image.znode_version, image.czxid):
-            wrong.add(f"{_TOPICS}/{name}")
-    return wrong - c.context.quarantine.keys()
+    known = {f"{_TOPICS}/{name}": _known(name, c) for name in names}
+    found: dict[str, Hashable] = {bad.path: bad.reason for bad in read.broken}
+    found |= {f"{_TOPICS}/{name}": (image.znode_version, image.czxid) for name, image in read.topics.items()}
+    return _compare(known, found, c)
+
+
+def _known(topic: str, c: Controller) -> tuple[int, int] | None:
+    image = c.context.topics.get(topic)
+    return (image.znode_version, image.czxid) if image is not None else None
+
+
+def _of_states(states: Mapping[str, tuple[TopicPartition, LeaderAndIsr | None]], c: Controller) -> set[Difference]:
+    known = {path: _seen(c.context.leadership(tp), c) for path, (tp, _) in states.items()}
+    return _compare(known, {path: _seen(state, c) for path, (_, state) in states.items()}, c)
 
 
 async def _states(names: Collection[str], c: Controller) -> dict[str, tuple[TopicPartition, LeaderAndIsr | None]]:

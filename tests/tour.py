@@ -123,7 +123,8 @@ async def _cluster() -> list[Record]:
     await _put(world, cluster.QuarantineCheck())
     path = "/brokers/topics/orders/partitions/1/state"
     world.tree.put(path, world.tree.nodes[path].data or b"")  # by a stranger
-    await _put(world, cluster.SelfAudit(suspects=frozenset({path})))
+    suspect = cluster.Difference(path, world.context.leadership(TopicPartition("orders", 1)), None)
+    await _put(world, cluster.SelfAudit(suspects=frozenset({suspect})))
     world.die(3)
     await world.settle()
     world.tree.put("/admin/delete_topics/orders")

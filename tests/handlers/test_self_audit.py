@@ -38,6 +38,12 @@ async def due(world: World, within_s: float) -> None:
     await world.settle()
 
 
+async def told_of_brokers(world: World) -> None:
+    """The watch on ``/brokers/ids`` fires after all."""
+    world.zk.on_watch("/brokers/ids", Fired.CHILD)
+    await world.settle()
+
+
 def differed(world: World) -> list[str]:
     """The paths of which operators were told that they differed."""
     return [each.detail for each in world.audit.of(AlarmRecord) if each.what == "picture differs from ZooKeeper"]
@@ -141,13 +147,99 @@ async def test_what_its_event_tells_before_the_second_look_is_no_alarm() -> None
     world = await cluster()
     in_silence(world, lambda: world.die(1))
     await due(world, self_audit.EVERY_S)
-    world.zk.on_watch("/brokers/ids", Fired.CHILD)
-    await world.settle()
+    await told_of_brokers(world)
 
     await due(world, self_audit.LOOK_AGAIN_S)
 
     assert sorted(world.context.brokers) == [2, 3]
     assert differed(world) == []
+
+
+async def test_a_newer_registration_whose_event_is_on_its_way_at_the_second_look_is_no_alarm_yet() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.die(1))
+    await due(world, self_audit.EVERY_S)
+    await told_of_brokers(world)
+    in_silence(world, lambda: world.register(1))
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == []
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == ["/brokers/ids/1"]
+    assert sorted(world.context.brokers) == [1, 2, 3]
+
+
+async def test_an_unknown_broker_that_came_went_and_came_again_is_no_alarm_yet() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.register(4))
+    await due(world, self_audit.EVERY_S)
+    await told_of_brokers(world)
+    world.die(4)
+    await world.settle()
+    in_silence(world, lambda: world.register(4))
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == []
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == ["/brokers/ids/4"]
+
+
+async def test_a_topic_that_was_taken_in_and_grew_before_the_second_look_is_no_alarm_yet() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
+    await due(world, self_audit.EVERY_S)
+    world.zk.on_watch("/brokers/topics", Fired.CHILD)
+    await world.settle()
+    in_silence(world, lambda: world.put_topic("late", {0: [2, 1], 1: [1, 2]}))
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == []
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == ["/brokers/topics/late"]
+    assert world.state("late", 1)[0] == 1
+
+
+async def test_a_topic_of_the_name_of_one_that_was_deleted_before_the_second_look_is_no_alarm_yet() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
+    await due(world, self_audit.EVERY_S)
+    world.zk.on_watch("/brokers/topics", Fired.CHILD)
+    await world.settle()
+    world.tree.remove("/brokers/topics/late")
+    await world.settle()
+    in_silence(world, lambda: world.put_topic("late", {0: [1, 2]}))
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == []
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+    assert differed(world) == ["/brokers/topics/late"]
+
+
+async def test_what_changes_again_and_again_in_silence_is_an_alarm_at_the_second_look() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
+    in_silence(world, lambda: world.die(1))
+    await due(world, self_audit.EVERY_S)
+    in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3], 2: [2, 3]}))
+    in_silence(world, lambda: world.register(1))
+
+    await due(world, self_audit.LOOK_AGAIN_S)
+
+    assert {"/brokers/ids/1", "/brokers/topics/t"} <= set(differed(world))
+
+
+async def test_a_topic_that_cannot_be_read_and_came_in_silence_is_noticed() -> None:
+    world = await cluster()
+    in_silence(world, lambda: world.tree.put("/brokers/topics/late", b"{"))
+
+    await a_round(world)
+
+    assert differed(world) == ["/brokers/topics/late"]
+    assert "/brokers/topics/late" in world.snapshot.quarantine
 
 
 async def test_what_is_in_quarantine_does_not_differ() -> None:
