@@ -223,7 +223,7 @@ class CallJudge:
         if added.keys() != set(range(len(old), wish.partitions)):
             return False
         if wish.assignments:
-            return all(added[number] == given for number, given in wish.assignments.items())
+            return dict(added) == dict(wish.assignments)
         return all(self._is_placed(replicas, len(old[0]), now) for replicas in added.values())
 
     def judge_marker(self, topic: str, now: float) -> None:

@@ -95,6 +95,7 @@ def user(**config: str) -> bytes:
 
 ONE: Final = {0: [1]}
 MORE: Final = {0: [1, 2, 3], 1: [3, 1, 2]}
+MOST: Final = {**MORE, 2: [2, 3, 1]}
 
 
 def _wrong() -> list[tuple[str, Step]]:
@@ -168,6 +169,8 @@ def _true() -> list[Step]:
     grows, dooms, again = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t")
     unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
     young, hidden = Asked(Wanted.DELETE, "n"), Asked()
+    by_hand = Asked(Wanted.GROW, "t", partitions=3, assignments={1: (2, 3, 1), 2: (1, 2, 3)})
+    by_count = Asked(Wanted.GROW, "t", partitions=3)
     return [
         told(asked, made(ONE), asked.answered(0, ID)),
         told(asked, by_tool(create(NEW_CONFIG)), _over_a_stray, asked.answered(0, ID)),
@@ -181,6 +184,8 @@ def _true() -> list[Step]:
         told(given, made({0: [1, 7]}), given.answered(0, ID)),
         told(validated, validated.answered()),
         told(grows, grown(MORE), grows.answered()),
+        # What was asked for by hand fits a topic no more that somebody else extended since.
+        told(by_hand, by_hand.lost, _extended, by_count, fenced(set_(TOPIC, topic(MOST), 1)), by_count.answered()),
         told(dooms, fenced(create(MARKER)), dooms.answered()),
         # Somebody else's marker will do.
         told(again, by_tool(create(MARKER)), again.answered()),
@@ -193,6 +198,11 @@ def _true() -> list[Step]:
             fenced(set_(USER, user(rate="1", **{"SCRAM-SHA-256": "salt"}), 0), create(CHANGE)),
         ),
     ]
+
+
+def _extended(tale: Tale) -> None:
+    """Somebody else adds a partition."""
+    by_tool(set_(TOPIC, topic(MORE), 0))(tale)
 
 
 def _over_a_stray(tale: Tale) -> None:

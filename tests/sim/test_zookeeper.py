@@ -342,6 +342,32 @@ def test_the_same_seed_tells_the_same_story() -> None:
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_an_observer_that_fails_is_to_blame_alone_and_forbids_no_later_write() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        server = SimZooKeeper(loop)
+
+        def fails(_txn: Txn) -> None:
+            server.observers.clear()
+            raise KeyError("of the observer")
+
+        server.observers.append(fails)
+        with pytest.raises(KeyError, match="of the observer"):
+            server.put("/one")
+        server.put("/two")
+
+    run(story, 0)
+
+
+def test_an_observer_that_writes_is_refused() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        server = SimZooKeeper(loop)
+        server.observers.append(lambda _txn: server.put("/two"))
+        with pytest.raises(AssertionError, match="an observer writes"):
+            server.put("/one")
+
+    run(story, 0)
+
+
 def test_numbers_of_sequential_znodes_never_come_twice() -> None:
     async def story(loop: VirtualLoop) -> None:
         server = SimZooKeeper(loop)

@@ -269,6 +269,12 @@ class SimZooKeeper:
         """A transaction, or the number of one that was refused: ``zxid`` is its own either way."""
         assert not self._is_committing, "an observer writes: let it call_soon"
         self._is_committing = True
+        try:
+            return self._commit(operations, session_id)
+        finally:  # an observer that fails is no observer that writes
+            self._is_committing = False
+
+    def _commit(self, operations: Sequence[Operation], session_id: int) -> tuple[Change, ...] | Refused:
         self.zxid = zxid = self.zxid + 1
         now = self.loop.time()
         result = self.leader.tree.apply(operations, zxid, session_id, now)
@@ -282,7 +288,6 @@ class SimZooKeeper:
             self._trace(txn)
             for observer in self.observers:
                 observer(txn)
-        self._is_committing = False
         return result
 
     def attempt(self, operations: Sequence[Operation], session_id: int = 0) -> Committed | Aborted:
