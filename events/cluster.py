@@ -117,9 +117,10 @@ class BrokerRefresh(Event):
 
 
 class Difference(NamedTuple):
-    """A znode of which the context and ZooKeeper do not say the same: what each of them had when they were compared.
+    """A znode of which the context and ZooKeeper do not say the same, with what each of them had.
 
-    Two values of ``known`` are equal only if no event took the znode in between; None: the znode is not known.
+    Two values of ``known`` are equal only if no event took the znode in between; None: the znode is
+    not known.
     """
 
     path: str
@@ -131,8 +132,8 @@ class Difference(NamedTuple):
 class SelfAudit(Event):
     """Time to compare our picture with ZooKeeper, whether or not anybody said that something changed (ours).
 
-    ``after`` is the topic up to which this round has come; ``suspects`` are differences of a moment ago: only
-    their paths are looked at then.
+    ``after`` is the topic up to which this round has come; ``suspects`` are differences of
+    a moment ago: only their paths are looked at then.
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE

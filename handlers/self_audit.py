@@ -5,13 +5,15 @@ otherwise found hours later, by an operator's act that decides on it (Honeycomb,
 looked at a second time, because the event that tells of it may be on its way; what still differs is an alarm, and the
 handlers of the events that should have come put it right.
 
-The second look compares differences, not paths. ZooKeeper delivers a watch before it answers a read that shows the
-change, kazoo's threads hand both on within the five seconds, and the queue is first in, first out: the event of a
-change that the first look saw is handled before the second look begins. So a watch counts as lost if the context still
-says of the znode what it said at the first look. Where it says something else, an event took the znode meanwhile, and
-what differs now is a later change, whose event may be on its way behind the second look: a slow queue or a server that
-lags makes seconds of that. A later change gets a second look of its own. A context that knows nothing of a znode says
-so before its birth and after its death alike: there the znode that was found must be the same, too.
+The second look compares differences, not paths. ZooKeeper delivers a watch before it answers a read
+that shows the change, kazoo's threads hand both on within the five seconds, and the queue is first
+in, first out: the event of a change that the first look saw is handled before the second look
+begins. So a watch counts as lost if the context still says of the znode what it said at the first
+look. Where it says something else, an event took the znode meanwhile, and what differs now is a
+later change, whose event may be on its way behind the second look: a slow queue or a server that
+lags makes seconds of that. A later change gets a second look of its own. A context that knows
+nothing of a znode says so before its birth and after its death alike: there the znode that was
+found must be the same, too.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
@@ -139,7 +141,10 @@ async def _brokers(c: Controller) -> set[Difference]:
 
 
 async def _topic_names(c: Controller) -> set[Difference]:
-    """Topics that only one side has. Of those that we do not know the znode is read, to tell one life from the next."""
+    """Topics that only one side has.
+
+    The znode of an unknown one is read as well, to tell one life of the topic from the next.
+    """
     names = await c.store.read_topic_names()
     gone = {f"{_TOPICS}/{name}": _known(name, c) for name in c.context.topics.keys() - names}
     fresh = sorted(names - c.context.topics.keys())

@@ -1,17 +1,20 @@
 """Plays many seeds, or one with its whole story.
 
 ``python -m tests.sim --seeds 2000`` plays 2,000 seeds on all processors and prints those that fail; ``--seed 7`` prints
-the plan, the trace and the judgement of one; with ``--shrink`` the plan is cut down first.
+the plan, the trace and the judgement of one; with ``--shrink`` the plan is cut down first. Both name the commit that is
+played: a count of seeds says nothing of another one.
 """
 
 import argparse
 import gc
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -22,6 +25,8 @@ from tests.sim.story import play
 _AT_ONCE = 25
 _CRITICAL = 50
 _TOLD_EVERY_S = 15.0
+_TREE: Final = Path(__file__).parents[2]
+_CHANGED: Final = "-dirty"
 
 
 class Played(NamedTuple):
@@ -35,6 +40,24 @@ class Played(NamedTuple):
 def silence() -> None:
     """The log of a simulated daemon is nobody's; what matters is in the trace."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_CRITICAL))
+
+
+def commit_of(tree: Path) -> str:
+    """The short hash of the commit that is checked out in ``tree``, and whether files differ from it.
+
+    Files that git does not know do not count. A copy without a repository of its own has no commit,
+    whatever folder it lies in.
+    """
+    command = ["git", "-C", str(tree), "describe", "--always", "--exclude=*", f"--dirty={_CHANGED}"]
+    alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.resolve().parent)}
+    try:
+        done = subprocess.run(command, env=alone, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "no commit"
+    found = done.stdout.strip()
+    if found.endswith(_CHANGED):
+        return f"commit {found.removesuffix(_CHANGED)} with changes that are not committed"
+    return f"commit {found}, unchanged"
 
 
 def play_some(seeds: Sequence[int], *, is_late: bool = True, calls_for_topics: bool = True) -> Played:
@@ -73,6 +96,7 @@ def play_many(first: int, count: int, jobs: int) -> Iterator[Played]:
 def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
     """Play them and tell how it goes; the exit code."""
     played, cpu_s, failed, told = 0, 0.0, 0, time.monotonic()
+    commit = commit_of(_TREE)  # before the first seed: what is committed meanwhile is not what is played
     for part in play_many(first, count, jobs):
         played, cpu_s, failed = played + part.seeds, cpu_s + part.cpu_s, failed + len(part.failed)
         for seed, why in sorted(part.failed):
@@ -84,6 +108,7 @@ def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
             print(f"{played} of {count} seeds, {failed} failed", file=sys.stderr, flush=True)
     rate = played / cpu_s * 3600 if cpu_s else 0
     print(f"{played} seeds, {failed} failed; {cpu_s:.0f} s of processor time, {rate:,.0f} seeds an hour and core")
+    print(f"played on {commit}")
     if failed:
         print("the whole story of one: python -m tests.sim --shrink --seed N")
     return 1 if failed else 0
@@ -92,7 +117,7 @@ def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
 def one(seed: int, *, cuts: bool) -> int:
     """Play one seed and print everything; the exit code."""
     silence()
-    plan = plan_of(seed)
+    commit, plan = commit_of(_TREE), plan_of(seed)
     if cuts:
         plan = shrink(plan, lambda text: print(text, file=sys.stderr))
     ending = play(plan)
@@ -100,7 +125,7 @@ def one(seed: int, *, cuts: bool) -> int:
     print("\n".join(ending.traced))
     for found in ending.violations:
         print(f"{found.id} at {found.time:.3f} s: {found.evidence}")
-    print(f"{len(ending.violations)} violations, trace {ending.trace_hash}")
+    print(f"{len(ending.violations)} violations, trace {ending.trace_hash}, {commit}")
     return 1 if ending.violations else 0
 
 

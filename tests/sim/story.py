@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
@@ -14,7 +15,7 @@ from tests.fakes.world import topic_id_of
 from tests.sim.broker import SimBroker
 from tests.sim.broker_socket import Fault
 from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance
-from tests.sim.loop import SimulationError, VirtualLoop
+from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range
 from tests.sim.oracle import Violation
 from tests.sim.plan import STORY_S, Action, Plan
@@ -394,12 +395,24 @@ class Story:
 
 
 def play(plan: Plan, *, judges_logs: bool = True) -> Ending:
-    """Play a plan to its end. Nothing is raised: a deadlock or an exception that nobody caught is a violation."""
+    """Play a plan to its end. Nothing is raised.
+
+    A deadlock or an exception that nobody caught is a violation, and an exception of the model or
+    of the judge is one too: raised, it would end the run and every other seed with it.
+    """
     loop = VirtualLoop(plan.seed)
-    story = Story(loop, plan.with_actions(plan.actions), judges_logs=judges_logs)
     try:
+        story = Story(loop, plan.with_actions(plan.actions), judges_logs=judges_logs)
         return loop.run(story.run())
-    except SimulationError as error:
-        cause = f" from {error.__cause__!r}" if error.__cause__ is not None else ""
-        violation = Violation("S-02", loop.time(), f"{type(error).__name__}: {error}{cause}")
-        return Ending([violation], loop.trace_hash(), loop.traced(), 0, 0, 0)
+    except Exception as error:  # noqa: BLE001  # a seed that fails, as above
+        return _crashed(loop, error)
+
+
+def _crashed(loop: VirtualLoop, error: Exception) -> Ending:
+    """The ending of a story that an exception ended; the whole traceback follows the trace."""
+    if not loop.is_closed():
+        loop.close()
+    cause = f" from {error.__cause__!r}" if error.__cause__ is not None else ""
+    violation = Violation("S-02", loop.time(), f"{type(error).__name__}: {error}{cause}")
+    told = [line.rstrip("\n") for line in traceback.format_exception(error)]
+    return Ending([violation], loop.trace_hash(), [*loop.traced(), *told], 0, 0, 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.sim.__main__ import main, play_some
+from tests.sim.__main__ import commit_of, main, play_some
 from tests.sim.plan import Plan, plan_of
 from tests.sim.shrink import shrink
 from tests.sim.story import play
@@ -113,6 +113,53 @@ def test_a_plan_that_breaks_nothing_stays_as_it_is() -> None:
     plan = plan_of(SAME[0])
 
     assert shrink(plan, broken_by=lambda _: None) is plan
+
+
+def test_a_crash_of_the_model_is_a_failure_of_its_seed_and_not_of_the_run() -> None:
+    """A kind of action that nobody can play stands for any defect of story, model and judge."""
+    plan = plan_of(SAME[0])
+
+    ending = play(plan.with_actions([plan.actions[0]._replace(kind="nobody_can_play_this")]))
+
+    assert [found.id for found in ending.violations] == ["S-02"]
+    assert "AttributeError" in ending.violations[0].evidence
+    assert any("_act" in line for line in ending.traced)  # the traceback, for whoever looks into it
+
+
+def git(tree: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
+    command = ["git", "-C", str(tree), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_run_names_the_commit_and_whether_the_tree_differs_from_it(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("one")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    head = git(tmp_path, "rev-parse", "--short", "HEAD")
+    assert commit_of(tmp_path) == f"commit {head}, unchanged"
+
+    file.write_text("two")
+
+    assert commit_of(tmp_path) == f"commit {head} with changes that are not committed"
+
+
+def test_a_copy_inside_of_another_repository_has_no_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "one")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    assert commit_of(copy) == "no commit"
+
+
+def test_seeds_are_counted_with_the_commit_that_they_were_played_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--first", str(SAME[0]), "--seeds", "1", "--jobs", "1"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("1 seeds, 0 failed")
+    assert lines[-1] == f"played on {commit_of(ROOT)}"
 
 
 def test_to_cut_down_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
