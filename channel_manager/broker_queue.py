@@ -48,7 +48,10 @@ class BrokerQueue:
         return self._clock() - self._items[0].since if self._items else 0.0
 
     def append(self, request: ControlRequest) -> None:
-        """Add at the end. An UpdateMetadata right behind another is merged into it while the broker is behind."""
+        """Add at the end. While the broker is behind, an UpdateMetadata may be merged into the one before it.
+
+        ``coalesce`` says which may, and why a deletion followed by the topic made anew may not.
+        """
         tail = self._items[-1] if self._items else None
         merged = None if tail is None else self._merged(tail, request)
         if tail is None or merged is None:
@@ -119,5 +122,7 @@ def _owed_removals(request: UpdateMetadataRequest) -> UpdateMetadataRequest | No
     }
     if not removed:
         return None
-    owed = UpdateMetadataBody(removed, body.topic_ids, body.live_brokers)
+    # Ids of these topics alone: a request that is merged with this one may name the others without an id.
+    ids = {tp.topic: body.topic_ids[tp.topic] for tp in removed if tp.topic in body.topic_ids}
+    owed = UpdateMetadataBody(removed, ids, body.live_brokers)
     return UpdateMetadataRequest(request.controller_id, request.controller_epoch, request.broker_epoch, owed)

@@ -1,30 +1,87 @@
-"""When two UpdateMetadata wait for the same slow broker, one that says what both say is enough. PURE.
+"""When two UpdateMetadata wait for the same slow broker, one with the effect of both is enough. PURE.
 
 The union of two bodies is made once and shared, as the bodies were: many brokers may be slow at the same time.
+
+Which requests may be merged
+----------------------------
+A broker does two things with an UpdateMetadata. It replaces what it knows of brokers and of the partitions that the
+request names: that is a state, of which only the last value counts, so the newer request wins. And for every partition
+with leader -2 it tells its group coordinator that the partition is gone, which deletes the offsets that groups
+committed for it: that is an event, which is lost if the request leaves it out. Nothing repeats it. Without it the
+coordinator keeps the offsets of the deleted topic, and consumers of the topic made anew begin where they ended in the
+old one and skip every record before.
+
+So for each partition that both requests name:
+
+- *State, then state* merges to the newer state.
+- *State, then -2* merges to -2. The broker never knows the state in between, which was over when it was to be sent, and
+  -2 takes effect whether the broker knew the partition or not.
+- *-2, then -2* merges to -2, which is the same event twice.
+- *-2, then state* never merges: one request has one entry for a partition, and whichever of the two it were, the other
+  would be lost. The newer request waits behind the older, and later ones may be merged into the newer.
+
+A partition that only one of them names is taken over as it is, -2 included. That needs no more than this rule: a merged
+request still has each -2 of its parts, so a third request is held against all of them.
+
+For each topic that both requests name, the topic id must be the same, or absent in both. With another id the topic was
+deleted and made anew in between, whatever the partitions say: two states of one partition would then belong to two
+topics, and the one map of ids would put the newer id to partitions of the older topic, which a broker may lead. A
+request without the id makes a broker forget the id, so that an id that comes or goes is another id, too.
 """
 
+from operator import itemgetter
+from typing import Final
 from weakref import WeakKeyDictionary
 
+from controllerd.core.model import LEADER_DURING_DELETE
 from controllerd.core.requests import UpdateMetadataBody, UpdateMetadataRequest
+
+_topic: Final = itemgetter(0)
+_Merged = WeakKeyDictionary[UpdateMetadataBody, UpdateMetadataBody | None]
 
 
 class BodyMerger:
     """Merges bodies, and remembers what it merged for as long as both bodies are in use."""
 
     def __init__(self) -> None:
-        self._merged: WeakKeyDictionary[UpdateMetadataBody, WeakKeyDictionary[UpdateMetadataBody, UpdateMetadataBody]]
-        self._merged = WeakKeyDictionary()
+        self._merged: WeakKeyDictionary[UpdateMetadataBody, _Merged] = WeakKeyDictionary()
+        """By the newer body and then the older one; None for two that must stay apart."""
 
-    def merge(self, older: UpdateMetadataRequest, newer: UpdateMetadataRequest) -> UpdateMetadataRequest:
-        """One request with the effect of both in order: all partitions, the newer state of each, the newer head.
+    def merge(self, older: UpdateMetadataRequest, newer: UpdateMetadataRequest) -> UpdateMetadataRequest | None:
+        """One request with the effect of both in order, or None if no single request has it.
 
-        A partition that only the older request removes (leader -2) is still removed.
+        It has all partitions, the newer state of each, and the head of the newer request. A partition that only the
+        older request removes (leader -2) is still removed.
         """
         merged = self._merged.setdefault(newer.body, WeakKeyDictionary())
         if older.body not in merged:
-            merged[older.body] = _union(older.body, newer.body)
+            is_allowed = _has_effect_of_both(older.body, newer.body)
+            merged[older.body] = _union(older.body, newer.body) if is_allowed else None
         body = merged[older.body]
+        if body is None:
+            return None
         return UpdateMetadataRequest(newer.controller_id, newer.controller_epoch, newer.broker_epoch, body)
+
+
+def _has_effect_of_both(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
+    """Whether the union loses no deletion and mixes no two topics of one name."""
+    return not _returns_after_deletion(older, newer) and not _has_other_topic_id(older, newer)
+
+
+def _returns_after_deletion(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
+    """Whether the newer body has a state of a partition that the older one removes."""
+    for tp, partition in newer.partitions.items():
+        before = older.partitions.get(tp)
+        is_removed = before is not None and before.state.leader == LEADER_DURING_DELETE
+        if is_removed and partition.state.leader != LEADER_DURING_DELETE:
+            return True
+    return False
+
+
+def _has_other_topic_id(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
+    """Whether a topic that both bodies name has not the same id in both."""
+    common = set(map(_topic, older.partitions)) & set(map(_topic, newer.partitions))
+    return any(older.topic_ids.get(topic) != newer.topic_ids.get(topic) for topic in common)
 
 
 def _union(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> UpdateMetadataBody:

@@ -14,6 +14,8 @@ from controllerd.core.requests import (
 CONTROLLER = 2_000_000_000
 ONE = (BrokerId(1),)
 T_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NEW_ID = "AAAAAAAAAAAAAAAAAAAAAg"
+"""Of the same topic made anew."""
 
 
 def state(leader: int = 1, leader_epoch: int = 0) -> LeaderAndIsr:
@@ -26,10 +28,12 @@ def leader_and_isr(epoch: int = 0, partition: int = 0) -> LeaderAndIsrRequest:
     return LeaderAndIsrRequest(CONTROLLER, 5, 1, {TopicPartition("t", partition): entry}, {"t": T_ID}, leaders)
 
 
-def update_metadata(*partitions: int, leader: int = 1, live: int = 1, topic: str = "t") -> UpdateMetadataRequest:
+def update_metadata(
+    *partitions: int, leader: int = 1, live: int = 1, topic: str = "t", topic_id: str | None = T_ID
+) -> UpdateMetadataRequest:
     entries = {TopicPartition(topic, p): UpdateMetadataPartition(state(leader), ONE, ()) for p in partitions}
     brokers = tuple(Broker(BrokerId(number), 1, (Endpoint("PLAINTEXT", "localhost", 9092),)) for number in range(live))
-    body = UpdateMetadataBody(entries, {topic: T_ID}, brokers)
+    body = UpdateMetadataBody(entries, {} if topic_id is None else {topic: topic_id}, brokers)
     return UpdateMetadataRequest(CONTROLLER, 5, 1, body)
 
 

@@ -1,11 +1,19 @@
 """What may be merged in a queue, and what survives when a queue is dropped."""
 
+import pytest
+
 from channel_manager.broker_queue import BrokerQueue
 from channel_manager.coalesce import BodyMerger
 from channel_manager.settings import ChannelSettings
 from controllerd.core.model import TopicPartition
-from controllerd.core.requests import ControlRequest, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
-from tests.channel_manager.requests import leader_and_isr, stop_replica, update_metadata
+from controllerd.core.requests import (
+    ControlRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataBody,
+    UpdateMetadataRequest,
+)
+from tests.channel_manager.requests import NEW_ID, T_ID, leader_and_isr, stop_replica, update_metadata
 
 
 class Hands:
@@ -37,6 +45,12 @@ def only_update(waiting: BrokerQueue) -> UpdateMetadataRequest:
     (request,) = content(waiting)
     assert isinstance(request, UpdateMetadataRequest)
     return request
+
+
+def leaders_told(waiting: BrokerQueue) -> list[dict[str, int]]:
+    """Of each request that waits, the leader of each partition."""
+    requests = [request for request in content(waiting) if isinstance(request, UpdateMetadataRequest)]
+    return [{str(tp): entry.state.leader for tp, entry in request.body.partitions.items()} for request in requests]
 
 
 def test_a_broker_that_keeps_up_gets_every_update_metadata() -> None:
@@ -82,6 +96,88 @@ def test_a_removal_that_waits_is_kept() -> None:
     waiting.append(update_metadata(0, topic="u"))
 
     assert only_update(waiting).body.partitions[TopicPartition("t", 0)].state.leader == -2
+
+
+@pytest.mark.parametrize("topic_id", [NEW_ID, T_ID, None])
+def test_a_removal_is_not_lost_when_its_partition_is_made_anew(topic_id: str | None) -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=-2, topic_id=None if topic_id is None else T_ID))
+    waiting.append(update_metadata(0, leader=1, topic_id=topic_id))
+
+    assert leaders_told(waiting) == [{"t-0": -2}, {"t-0": 1}]
+
+
+def test_a_removal_that_was_merged_is_not_lost_either() -> None:
+    waiting = behind()
+    for request in (update_metadata(0), update_metadata(0, leader=-2), update_metadata(0, topic="u")):
+        waiting.append(request)
+    waiting.append(update_metadata(0, topic_id=NEW_ID))
+
+    assert leaders_told(waiting) == [{"t-0": -2, "u-0": 1}, {"t-0": 1}]
+
+
+def test_what_comes_after_the_topic_made_anew_is_merged_into_that() -> None:
+    waiting = behind()
+    for leader, topic_id in ((-2, T_ID), (1, NEW_ID), (2, NEW_ID), (-2, NEW_ID), (-2, NEW_ID)):
+        waiting.append(update_metadata(0, leader=leader, topic_id=topic_id))
+
+    assert leaders_told(waiting) == [{"t-0": -2}, {"t-0": -2}]
+
+
+def test_a_removal_takes_the_place_of_a_state_that_waits() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, 1, leader=1))
+    waiting.append(update_metadata(0, leader=-2))
+
+    assert leaders_told(waiting) == [{"t-0": -2, "t-1": 1}]
+
+
+def test_partitions_without_topic_ids_are_removed_while_others_are_made_anew() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(1, leader=-2, topic_id=None))
+    waiting.append(update_metadata(0, leader=1, topic_id=None))
+
+    assert leaders_told(waiting) == [{"t-0": 1, "t-1": -2}]
+
+
+@pytest.mark.parametrize(("first", "second"), [(T_ID, NEW_ID), (None, T_ID), (T_ID, None)])
+@pytest.mark.parametrize("leaders", [(1, 1), (1, -2), (-2, -2)])
+def test_two_topics_of_one_name_are_not_merged(first: str | None, second: str | None, leaders: tuple[int, int]) -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=leaders[0], topic_id=first))
+    waiting.append(update_metadata(1, leader=leaders[1], topic_id=second))
+
+    assert leaders_told(waiting) == [{"t-0": leaders[0]}, {"t-1": leaders[1]}]
+
+
+def test_brokers_that_may_not_merge_the_same_bodies_keep_them_as_they_are() -> None:
+    merger, older, newer = BodyMerger(), update_metadata(0, leader=-2), update_metadata(0, topic_id=NEW_ID)
+    for waiting in (behind(merger), behind(merger)):
+        waiting.append(older)
+        waiting.append(newer)
+
+        assert content(waiting) == [older, newer]
+
+
+def test_a_dropped_queue_does_not_lose_a_removal_to_what_is_told_anew() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=-2))
+    waiting.append(leader_and_isr())
+    waiting.drop_all_but_deletions()
+    waiting.append(update_metadata(0, 1, leader=1, topic_id=NEW_ID))
+
+    assert leaders_told(waiting) == [{"t-0": -2}, {"t-0": 1, "t-1": 1}]
+
+
+def test_a_dropped_queue_keeps_no_id_of_a_topic_that_it_does_not_remove() -> None:
+    gone, other = update_metadata(0, leader=-2).body, update_metadata(0, topic="u").body
+    both = UpdateMetadataBody({**gone.partitions, **other.partitions}, {"t": T_ID, "u": T_ID}, ())
+    waiting = behind()
+    waiting.append(UpdateMetadataRequest(1, 5, 1, both))
+    waiting.drop_all_but_deletions()
+    waiting.append(update_metadata(0, topic="u", topic_id=None))
+
+    assert only_update(waiting).body.topic_ids == {"t": T_ID}
 
 
 def test_an_update_metadata_is_not_moved_across_another_request() -> None:

@@ -52,6 +52,14 @@ WIRE: Final = (
         "partitions=newer.partitions,",
     ),
     bug(
+        "coalescing-swallows-deletion",
+        "that a topic is gone is merged with what is told of the topic made anew",
+        "M5: committed offsets of the deleted topic stay",
+        "channel_manager/coalesce.py",
+        "is_allowed = _has_effect_of_both(older.body, newer.body)",
+        "is_allowed = True",
+    ),
+    bug(
         "no-retry",
         "a request that fails is given up",
         "M3",

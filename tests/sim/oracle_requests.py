@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.sim.oracle_history import BrokerHistory, PartitionHistory, State
+from tests.sim.oracle_offsets import GroupOffsets
 from tests.sim.oracle_seen import NO_LEADER, OUR_IDS, SeenRequest, SeenRow, Violation
 from tests.sim.oracle_zookeeper import ZooKeeperOracle
 
@@ -22,6 +23,7 @@ RULES: Final = {
     "R-12": "no replica is deleted that the topic znode assigns, but of a topic to be deleted or a replica that moved",
     "R-13": "no request is meant for an earlier life of a broker by who must know that it registered anew",
     "R-14": "no topic is told to be gone that nobody wanted deleted",
+    "R-15": "a broker is told that a topic is gone before it is told of the next topic of that name",
 }
 UPDATE_METADATA: Final = "UpdateMetadata"
 LEADER_AND_ISR: Final = "LeaderAndIsr"
@@ -47,6 +49,7 @@ class RequestOracle:
         self._accepted: dict[_Life, int] = {}
         self._told: dict[tuple[str, _Life], dict[tuple[str, int], _Told]] = {}
         self._seen: dict[_Life, list[SeenRequest]] = {}
+        self._offsets = GroupOffsets()
         self._ended: dict[str, int] = {}
         self._paused: set[str] = set()
         self._works_on: dict[str, float] = {}
@@ -106,6 +109,8 @@ class RequestOracle:
         if request.error == 0:
             self._judge_order(request)
             self._note_forgotten(request)
+        if request.api == UPDATE_METADATA and request.error == 0:
+            self._judge_offsets(request)
 
     def _judge_sender(self, request: SeenRequest) -> None:
         term = self._zookeeper.terms.get(request.controller_epoch)
@@ -225,6 +230,21 @@ class RequestOracle:
         for row in request.rows:
             if row.leader == _DURING_DELETE and (row.topic in asked.markers or row.topic not in documents):
                 self._history.forgot[request.broker, (row.topic, row.partition)] = request.time
+
+    def _judge_offsets(self, request: SeenRequest) -> None:
+        """Group coordinators drop the offsets of a partition when they are told that it is gone, and only then."""
+        life = request.broker, request.broker_epoch
+        for row in request.rows:
+            key = row.topic, row.partition
+            partition = self._history.partitions.get(key)
+            state = None if partition is None else partition.committed.get(row.partition_epoch)
+            if row.leader == _DURING_DELETE:
+                self._offsets.drop(life, key)
+            elif state is None or not _is_same(state, row):
+                continue  # of an earlier life of the topic, or judged above
+            elif not self._offsets.commit(life, key, request.controller_epoch, state):
+                what = f"{_brief(request)} tells of {_row(row)}"
+                self._say("R-15", request.time, f"{what}; that the topic before it is gone was never said")
 
     # -- the order in which they are accepted ------------------------------------------------------------------------
 

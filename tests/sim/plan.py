@@ -60,6 +60,9 @@ _FIRST_LATE: Final = 2000
 AUDIT: Final = "self_audit"
 """Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
 _FIRST_AUDIT: Final = 2500
+RETURN: Final = "topic_returns"
+"""In few stories, and with a stream of its own."""
+_FIRST_RETURN: Final = 2600
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -144,6 +147,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True) -
         options.takes = late.random() < 0.4
         options.admin, requests = admin_of(seed, STORY_S)
         actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
+        actions += _returns(Random(f"{seed}/return"))
     if is_late and calls_for_topics:
         actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
     return Plan(seed, options, sorted(actions))
@@ -176,3 +180,7 @@ def _audits(rng: Random) -> list[Action]:
     if rng.random() > 0.25:
         return []
     return [Action(rng.uniform(1.0, STORY_S), AUDIT, number) for number in range(_FIRST_AUDIT, _FIRST_AUDIT + 6)]
+
+
+def _returns(rng: Random) -> list[Action]:
+    return [Action(rng.uniform(1.0, STORY_S / 2), RETURN, _FIRST_RETURN)] if rng.random() < 0.08 else []

@@ -1,5 +1,9 @@
-"""The parts of stories that came last: a broker that wins the role, and a freeze behind a server that lags."""
+"""The parts of stories that came last.
 
+A broker that wins the role, a freeze behind a server that lags, and a topic that returns while a broker is silent.
+"""
+
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from random import Random
@@ -7,6 +11,9 @@ from typing import Final
 
 from controllerd.zk.access import Create, Delete, Operation, SetData
 from events.cluster import SelfAudit, Takeover
+from tests.fakes.world import topic_id_of
+from tests.sim.admin_desk import MARKERS, TOPICS
+from tests.sim.broker import SimBroker
 from tests.sim.instance import SESSION_S, SimInstance
 from tests.sim.world import SAFE_SHARE, SimWorld
 
@@ -14,6 +21,11 @@ _CONTROLLER: Final = "/controller"
 _EPOCH: Final = "/controller_epoch"
 _LAG_S: Final = (1.0, 2.0)
 _BEFORE_WAKING_S: Final = 0.2
+_LOOKS_EVERY_S: Final = 0.3
+_IS_KNOWN_AFTER_S: Final = 1.0
+_IS_BEHIND_AFTER_S: Final = 1.2
+"""Longer than ``ChannelSettings.coalesce_age_s``: from then on requests are merged."""
+_IS_SILENT_S: Final = 6.0
 _FREEZES_S: Final = 2.4
 """After the connection: a ping has just left, so the session lives on for the longest time."""
 
@@ -57,8 +69,8 @@ def freeze_behind(world: SimWorld, rng: Random) -> None:
     _later(world, _FREEZES_S + sleep_s, world.network.unblock, frozen.owner, broker)
 
 
-def _new_topic(world: SimWorld, broker: int) -> None:
-    world.write_topic(f"t{len(world.topics)}", [[broker]])
+def _new_topic(world: SimWorld, broker: int, name: str | None = None, **fields: object) -> None:
+    world.write_topic(name or f"t{len(world.topics)}", [[broker]], **fields)
 
 
 def _others_take_over(world: SimWorld, frozen: SimInstance) -> None:
@@ -72,6 +84,39 @@ def self_audit(world: SimWorld, _rng: Random) -> None:
     for each in world.instances.values():
         if each.is_active and each.is_running and each.instance is not None:
             each.instance.queue.put(SelfAudit())
+
+
+def topic_returns(world: SimWorld, rng: Random) -> None:
+    """A topic is deleted and created anew while a broker without replicas of it, a group coordinator, is silent."""
+    serving = [each for each in world.cluster.brokers.values() if each.is_serving]
+    if len(serving) > 1 and world.server.is_up:
+        coordinator, host = rng.sample(serving, 2)
+        name = f"t{len(world.topics)}"
+        _new_topic(world, host.id, name)
+        world.do(_delete_and_return(world, name, coordinator, host))
+
+
+async def _delete_and_return(world: SimWorld, name: str, coordinator: SimBroker, host: SimBroker) -> None:
+    await asyncio.sleep(_IS_KNOWN_AFTER_S)
+    coordinator.is_silent = True
+    _later(world, _IS_SILENT_S, setattr, coordinator, "is_silent", False)
+    # The request that the coordinator does not answer: what comes then waits.
+    _new_topic(world, host.id)
+    await asyncio.sleep(_LOOKS_EVERY_S)
+    if _may_write(world) and TOPICS + name in world.server.nodes:
+        world.desk.delete_topic(name)
+    while {TOPICS + name, MARKERS + name} & world.server.nodes.keys():
+        if world.is_quiet:
+            return
+        await asyncio.sleep(_LOOKS_EVERY_S)
+    await asyncio.sleep(_IS_BEHIND_AFTER_S)
+    # A broker that still has something of the old topic would refuse the new one for its id (KIP-516).
+    if _may_write(world) and TOPICS + name not in world.server.nodes and (name, 0) not in host.disk:
+        _new_topic(world, host.id, name, topic_id=topic_id_of(f"{name} at {world.server.zxid}"))
+
+
+def _may_write(world: SimWorld) -> bool:
+    return world.server.is_up and not world.is_quiet
 
 
 def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
@@ -88,5 +133,6 @@ LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "outsider_wins": outsider_wins,
     "freeze_behind": freeze_behind,
     "self_audit": self_audit,
+    "topic_returns": topic_returns,
 }
 """By the kind of the action."""

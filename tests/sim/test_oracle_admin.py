@@ -137,6 +137,11 @@ def holding(tale: Tale) -> None:
     tale.zookeeper.admin.holds = lambda _broker, _key: True
 
 
+def deletion_is_swallowed(tale: Tale) -> None:
+    """The third broker hears of the topic, and then of the one that was created anew, without a word in between."""
+    told(tells_the_third(), tells_the_third(ROW), created_anew, long_after, tells_the_third(ROW))(tale)
+
+
 OWES: Final = document(version=1, owed=[{"topic": "u", "topic_id": None, "partitions": [0]}])
 MARKED: Final = by_tool(create(MARKER))
 LATE: Final = Row("t", 0, -2)
@@ -164,6 +169,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("R-12", begins_and_deletes),
     ("Z-34", told(wants([2, 3]), assigns([2, 3, 1], [], [1]), long_after, leaderless)),
     ("R-14", GONE),
+    ("R-15", deletion_is_swallowed),
     ("Z-35", told(moves(), MARKED, long_after, fenced(set_(STATE, state(-1, 1, [3]), 0)))),
 ]  # fmt: skip
 
@@ -231,6 +237,11 @@ def tells_the_third(*rows: Row, **fields: Any) -> Step:
     return lambda tale: tale.send("UpdateMetadata", *rows, broker=3, **fields)
 
 
+def by_another(*rows: Row) -> Step:
+    fields = {"owner": "b", "controller_id": B_NODE, "controller_epoch": 2, "live_brokers": [1, B_NODE]}
+    return tells_the_third(*rows, **fields)
+
+
 def hears_late(tale: Tale) -> None:
     """A broker that was silent reads what waited for it: the end of the topic."""
     told(created_anew, long_after, tells_the_third(), tells_the_third(LATE))(tale)
@@ -244,7 +255,7 @@ def hears_late(tale: Tale) -> None:
             created_anew,
             lambda tale: tale.depose(),
             long_after,
-            tells_the_third(LATE, owner="b", controller_id=B_NODE, controller_epoch=2, live_brokers=[1, B_NODE]),
+            by_another(LATE),
         ),
     ],
     ids=["after it heard of the new one", "of another controller"],
@@ -259,6 +270,9 @@ TRUE: Final[list[Step]] = [
     whole_move,
     whole_deletion,
     told(hears_late, tells_the_third(ROW)),
+    # A group coordinator is told each time; by another controller it need not be told of the end.
+    told(tells_the_third(), tells_the_third(ROW), hears_late, tells_the_third(ROW)),
+    told(tells_the_third(), tells_the_third(ROW), created_anew, lambda tale: tale.depose(), by_another(ROW)),
     # What the topic leaves follows it, though there is another one of that name by now.
     told(gone_but_for(MARKER), fenced(delete(MARKER))),
     told(gone_but_for(CONFIG), fenced(delete(CONFIG)), fenced(delete(MARKER))),

@@ -1,0 +1,53 @@
+"""The offsets that consumer groups committed, as the group coordinators of brokers keep them.
+
+A group is taken to commit an offset for each partition as soon as its broker is told of it. A coordinator drops the
+offsets of a partition when an UpdateMetadata tells it that the partition is gone (leader -2), and at nothing else. If
+it is not told, the offsets of the deleted topic are left, and groups apply them to the topic made anew.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.sim.oracle_history import State
+from tests.sim.oracle_seen import Key
+
+_Life = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Committed:
+    """Offsets of a partition whose state znode was created with the zxid ``topic_life``."""
+
+    topic_life: int
+    epoch: int
+    """The controller epoch in which the broker was told of the partition last."""
+    is_dropped: bool = False
+
+
+class GroupOffsets:
+    """Of each life of a broker, the offsets that its coordinator keeps or kept."""
+
+    def __init__(self) -> None:
+        self._committed: Final[dict[_Life, dict[Key, _Committed]]] = {}
+
+    def drop(self, broker: _Life, key: Key) -> None:
+        """The broker is told that the partition is gone."""
+        kept = self._committed.get(broker, {}).get(key)
+        if kept is not None:
+            kept.is_dropped = True
+
+    def commit(self, broker: _Life, key: Key, epoch: int, state: State) -> bool:
+        """Note that the broker is told of a partition; whether its groups begin without offsets of an earlier topic.
+
+        A controller answers for its own term alone: what another one had still to send is lost with that one.
+        A request of the same topic after it was dropped is a repeated one that the network delivers late.
+        """
+        committed = self._committed.setdefault(broker, {})
+        kept = committed.get(key)
+        if kept is None or epoch > kept.epoch:
+            committed[key] = _Committed(state.life, epoch)
+            return True
+        if state.life <= kept.topic_life:
+            return True
+        committed[key] = _Committed(state.life, epoch)
+        return kept.is_dropped
