@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.invariants import check_told
 from controllerd.core.model import (
     EPOCH_DURING_DELETE,
@@ -127,7 +127,7 @@ class RequestBatch:
                 self.add_stop_replica((broker,), record.tp, delete=delete)
 
     def _leader_epoch_to_stop(self, tp: TopicPartition) -> int:
-        if tp.topic in self._context.queued_for_deletion:
+        if self._context.queued_for_deletion and self._is_hidden(tp.topic):
             return EPOCH_DURING_DELETE
         leadership = self._context.leadership(tp)
         return NO_EPOCH if leadership is None else leadership.leader_epoch

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.intents import ThrottleView
 from controllerd.core.model import (
     Broker,

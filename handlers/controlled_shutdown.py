@@ -3,6 +3,7 @@
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import ControlledShutdown as ShutdownElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
@@ -34,6 +35,7 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
     led, followed = _by_role(event.broker, replicated, c)
     await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
     await _stop_following(event.broker, followed, c)
+    await c.deletions.resume()  # a reassignment to this broker does not end before it is gone
     still_led, _ = _by_role(event.broker, replicated, c)
     remaining = frozenset(still_led)
     log.info("controlled shutdown", broker=event.broker, led=len(led), followed=len(followed), remaining=len(remaining))
@@ -57,12 +59,12 @@ def _refusal(event: ControlledShutdown, c: Controller) -> KafkaError:
 async def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
     """Its partitions that somebody else has as well; the others cannot be moved and do not hold the broker up."""
     found: list[TopicPartition] = []
-    pace, queued = c.outbox.pace, c.context.queued_for_deletion
+    pace, hidden = c.outbox.pace, hidden_topics(c.context)
     for part in sliced(c.context.records_on(broker), SLICE):
         found += [
             record.tp
             for record in part
-            if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in queued
+            if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in hidden
         ]
         await pace.breathe()
     return found

@@ -7,6 +7,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_progress import has_earlier, owes_earlier
+from controllerd.core.deletion_waits import hidden_topics, is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
@@ -47,8 +48,8 @@ def _of(debts: Iterable[TopicPartition], topics: AbstractSet[str]) -> list[Topic
 
 async def let_lead(broker: BrokerId, partitions: Iterable[TopicPartition], c: Controller) -> None:
     """The broker deletes none of these any more: what nobody leads it may lead, where that is allowed."""
-    queued, state_of, those = c.context.queued_for_deletion, c.context.partition_state, paced(partitions, c.outbox.pace)
-    kept = [tp async for tp in those if tp.topic not in queued and _is_assigned(broker, tp, c)]
+    hidden, state_of, those = hidden_topics(c.context), c.context.partition_state, paced(partitions, c.outbox.pace)
+    kept = [tp async for tp in those if tp.topic not in hidden and _is_assigned(broker, tp, c)]
     leaderless = [tp for tp in kept if state_of(tp) is PartitionState.OFFLINE]
     await c.partitions.handle(leaderless, PartitionState.ONLINE, Offline())
 
@@ -119,7 +120,7 @@ def _may_be_replaced(broker: BrokerId, tp: TopicPartition, c: Controller) -> boo
     record = c.context.find(tp)
     if record is None or record.leadership is None:
         return False
-    if tp.topic in c.context.queued_for_deletion or is_in_doubt(c.context, tp):
+    if is_hidden(c.context, tp.topic) or is_in_doubt(c.context, tp):
         return False
     leadership = record.leadership
     is_led = c.context.is_online(leadership.leader, tp)

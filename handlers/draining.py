@@ -3,6 +3,7 @@
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.draining import DrainPlan, Led, plan_drain
 from controllerd.core.election import Relieve
 from controllerd.core.kafka_error import KafkaError
@@ -68,11 +69,11 @@ async def _shut_down(broker: BrokerId, epoch: int, c: Controller) -> dict[TopicP
 
 
 async def _plan(broker: BrokerId, c: Controller) -> DrainPlan:
-    context, plan = c.context, DrainPlan([], {})
+    context, plan, hidden = c.context, DrainPlan([], {}), hidden_topics(c.context)
     for part in sliced(sorted(context.partitions_led_by(broker)), SLICE):
         records = [context.record(tp) for tp in part]
         led = [
-            Led(r.tp, r.assignment, r.leadership, context.liveness.online(r), r.tp.topic in context.queued_for_deletion)
+            Led(r.tp, r.assignment, r.leadership, context.liveness.online(r), r.tp.topic in hidden)
             for r in records
             if r.leadership is not None
         ]

@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics, is_hidden
 from controllerd.core.election import Offline, Preferred
 from controllerd.core.imbalance import Imbalance, can_lead
 from controllerd.core.kafka_error import KafkaError
@@ -121,7 +122,7 @@ def _refusal(tp: TopicPartition, kind: ElectionType, c: Controller) -> KafkaErro
     record = c.context.find(tp)
     if record is None:
         return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
-    if tp.topic in c.context.queued_for_deletion:
+    if is_hidden(c.context, tp.topic):
         return KafkaError.INVALID_TOPIC_EXCEPTION
     if record.leadership is None:
         return _nobody(kind)  # it was never led: there is no ISR to elect from
@@ -161,9 +162,9 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
 
     Without reassignments that end as soon as their event is taken: their end elects, and one epoch is enough.
     """
-    tally, queued = Imbalance(), c.context.queued_for_deletion
+    tally, hidden = Imbalance(), hidden_topics(c.context)
     for part in sliced(list(c.context.records()), SLICE):
-        tally.add(record for record in part if record.tp.topic not in queued)
+        tally.add(record for record in part if record.tp.topic not in hidden)
         await c.outbox.pace.breathe()
     found: list[TopicPartition] = []
     drained = drained_now(c)

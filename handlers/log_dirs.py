@@ -3,6 +3,7 @@
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
@@ -35,10 +36,10 @@ async def on_log_dir_event(_event: LogDirEventNotification, c: Controller) -> No
 
 async def _in_question(broker: BrokerId, c: Controller) -> list[TopicPartition]:
     """Its replicas that are taken to be well; those of topics being deleted are found out about by deleting them."""
-    offline, queued = c.context.offline_dirs.get(broker, frozenset()), c.context.queued_for_deletion
+    offline, hidden = c.context.offline_dirs.get(broker, frozenset()), hidden_topics(c.context)
     found: list[TopicPartition] = []
     for part in sliced(list(c.context.partitions_on(broker)), SLICE):
-        found += [tp for tp in part if tp not in offline and tp.topic not in queued]
+        found += [tp for tp in part if tp not in offline and tp.topic not in hidden]
         await c.outbox.pace.breathe()
     return found
 

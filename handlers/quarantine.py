@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event

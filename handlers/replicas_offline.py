@@ -1,10 +1,12 @@
 """Replicas are offline, because their broker died or its log directory failed."""
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 
 log = structlog.get_logger(__name__)
@@ -15,25 +17,19 @@ async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[Topi
 
     The other order would elect from ISRs that have shrunk already, and bump leader epochs twice.
     """
+    hidden = hidden_topics(c.context)
     leaderless = c.context.partitions_without_online_leader()
     await c.partitions.handle(leaderless, PartitionState.OFFLINE)
     elections = await c.partitions.trigger_online()
-    stopped = {broker: _kept(partitions, c) for broker, partitions in replicas.items()}
+    stopped = {broker: _kept(partitions, hidden) for broker, partitions in replicas.items()}
     is_told = await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
-    await c.deletions.fail({broker: _doomed(partitions, c) for broker, partitions in replicas.items()})
+    await c.deletions.fail(replicas)
     number = sum(map(len, replicas.values()))
     log.info("replicas offline", replicas=number, elected=len(elections.elected), failed=len(elections.failed))
     if not is_told and not elections.elected:
         await c.outbox.update_metadata(c.context.live_or_shutting_down)
 
 
-def _kept(partitions: Collection[TopicPartition], c: Controller) -> Collection[TopicPartition]:
+def _kept(partitions: Collection[TopicPartition], hidden: AbstractSet[str]) -> Collection[TopicPartition]:
     """Without topics that are being deleted."""
-    queued = c.context.queued_for_deletion
-    return [tp for tp in partitions if tp.topic not in queued] if queued else partitions
-
-
-def _doomed(partitions: Collection[TopicPartition], c: Controller) -> Collection[TopicPartition]:
-    """Those of topics that are being deleted."""
-    queued = c.context.queued_for_deletion
-    return [tp for tp in partitions if tp.topic in queued] if queued else ()
+    return [tp for tp in partitions if tp.topic not in hidden] if hidden else partitions

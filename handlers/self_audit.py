@@ -23,7 +23,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from events.cluster import BrokerChange, Difference, SelfAudit
 from events.topics import PartitionModifications, TopicChange

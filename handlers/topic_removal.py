@@ -6,7 +6,7 @@ When it ends is another matter: brokers have to delete their replicas first, and
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_progress import is_hidden
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.mutation_quota import Mutation, MutationQuota
 from controllerd.errors import NotController

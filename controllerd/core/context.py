@@ -11,6 +11,7 @@ from typing import Final
 from controllerd.core import changes
 from controllerd.core.changes import BulkChange, Change
 from controllerd.core.debts import DebtBook
+from controllerd.core.deletion_waits import hidden_topics, is_hidden
 from controllerd.core.deletions import DeletionBook
 from controllerd.core.intents import Intents
 from controllerd.core.liveness import Liveness
@@ -298,12 +299,12 @@ class ControllerContext:
         return self._indexes.led_by(broker).keys()
 
     def partitions_without_online_leader(self) -> list[TopicPartition]:
-        """Partitions with leadership whose leader is not online; topics queued for deletion are left out."""
-        found: list[TopicPartition] = []
+        """Partitions with leadership whose leader is not online; hidden topics are left out."""
+        hidden, found = hidden_topics(self), list[TopicPartition]()
         for leader, led in self._indexes.by_leader():
             gone = leader not in self.brokers or leader in self.shutting_down
             bad = led.keys() if gone else self.offline_dirs.get(leader, ())
-            found += [tp for tp in bad if tp in led and tp.topic not in self.queued_for_deletion]
+            found += [tp for tp in bad if tp in led and tp.topic not in hidden]
         return found
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -337,15 +338,14 @@ class ControllerContext:
         self._dirty.update(record.tp.topic for record in records)
 
     def waiting_partitions(self) -> list[TopicPartition]:
-        """The partitions in New or Offline whose topic is not queued for deletion: candidates for going online."""
-        return [tp for tp in self._indexes.waiting if tp.topic not in self.queued_for_deletion]
+        """The partitions in New or Offline whose topic is not hidden: candidates for going online."""
+        hidden = hidden_topics(self)
+        return [tp for tp in self._indexes.waiting if tp.topic not in hidden]
 
     def waiting_partitions_of(self, topic: str) -> list[TopicPartition]:
         """The same for one topic, at the price of that topic."""
-        known = self.topics.get(topic)
-        if known is None or topic in self.queued_for_deletion:
-            return []
-        return [record.tp for record in known.partitions.values() if record.tp in self._indexes.waiting]
+        found = [] if is_hidden(self, topic) else self.partitions_of(topic)
+        return [tp for tp in found if tp in self._indexes.waiting]
 
     def replica_state(self, replica: Replica) -> ReplicaState:
         """State of the replica state machine; NonExistent for an unknown replica."""

@@ -3,10 +3,11 @@
 PURE. The peer remembers which topics are not eligible for deletion, and forgets in places to take them out again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import reassignments_to_wait_for
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
@@ -84,50 +85,6 @@ def owes_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartitio
 def has_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
     """The same, and nobody told the broker to delete it: an answer that it has another id than ours is still true."""
     return owes_earlier(context, broker, tp) and not context.debts.was_ordered(broker, tp)
-
-
-def is_hidden(context: ControllerContext, topic: str) -> bool:
-    """Whether brokers are told that the topic is gone.
-
-    Not while its deletion waits for a reassignment: a leader answers no fetch of a topic that is gone, so a new replica
-    would never catch up, and both would wait for ever. And not while deletions are paused before it began.
-    """
-    book = context.deletions
-    if topic not in book.queued:
-        return False
-    if topic in book.started or topic in book.begun_before or topic not in context.topics:
-        return True
-    return book.paused is None and not reassignments_to_wait_for(context, topic)
-
-
-# -- reassignments -----------------------------------------------------------------------------------------------------
-
-
-def reassignments_to_wait_for(context: ControllerContext, topic: str) -> list[TopicPartition]:
-    """The partitions of a topic whose reassignment ends first, because it can."""
-    if not context.being_reassigned:
-        return []
-    return [tp for tp in _being_reassigned(context, topic) if _can_end(context, context.record(tp))]
-
-
-def _being_reassigned(context: ControllerContext, topic: str) -> Iterator[TopicPartition]:
-    for record in context.topics[topic].partitions.values():
-        if record.tp in context.being_reassigned:
-            yield record.tp
-
-
-def _can_end(context: ControllerContext, record: PartitionRecord) -> bool:
-    """Whether a reassignment can make progress: somebody leads, and whoever has to catch up is there.
-
-    One that somebody else changed into what cannot be followed is in quarantine, and may never end.
-    """
-    if f"/brokers/topics/{record.tp.topic}/partitions/{record.tp.partition}" in context.quarantine:
-        return False
-    leadership, target = record.leadership, record.assignment.target
-    if leadership is None or not context.is_online(leadership.leader, record.tp):
-        return False
-    online = [broker for broker in target if context.is_online(broker, record.tp)]
-    return bool(online) and all(broker in leadership.isr for broker in target if broker not in online)
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ class Led(NamedTuple):
     assignment: ReplicaAssignment
     leadership: LeaderAndIsr
     online: Container[BrokerId]
-    is_queued: bool
-    """Its topic is to be deleted."""
+    is_hidden: bool
+    """Its topic is being deleted."""
 
 
 class DrainPlan(NamedTuple):
@@ -43,7 +43,7 @@ def plan_drain(broker: BrokerId, partitions: Iterable[Led], quarantine: Containe
 
 def _why_not(broker: BrokerId, led: Led, quarantine: Container[str]) -> str | None:
     others = [replica for replica in led.assignment.replicas if replica != broker]
-    if led.is_queued:
+    if led.is_hidden:
         return _BEING_DELETED
     if led.tp.state_path in quarantine:
         return _IN_QUARANTINE

@@ -14,9 +14,9 @@ BrokerId = NewType("BrokerId", int)
 NO_LEADER: Final = BrokerId(-1)
 """Leader of a partition that nobody leads."""
 LEADER_DURING_DELETE: Final = BrokerId(-2)
-"""Leader in UpdateMetadata for a partition of a topic queued for deletion: brokers drop it from their metadata."""
+"""Leader in UpdateMetadata for a partition of a topic that is being deleted: brokers drop it from their metadata."""
 EPOCH_DURING_DELETE: Final = -2
-"""Leader epoch in StopReplica for a topic queued for deletion: the broker skips its epoch check."""
+"""Leader epoch in StopReplica for a topic that is being deleted: the broker skips its epoch check."""
 NO_EPOCH: Final = -1
 INITIAL_LEADER_EPOCH: Final = 0
 MAX_LEADER_EPOCH: Final = 2**31 - 1

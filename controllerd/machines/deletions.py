@@ -5,7 +5,7 @@ together: one UpdateMetadata, one batch of requests per step, and their znodes i
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import structlog
@@ -17,9 +17,9 @@ from controllerd.core.deletion_progress import (
     hold_up,
     is_given_up,
     names_of,
-    reassignments_to_wait_for,
     replicas_with_data,
 )
+from controllerd.core.deletion_waits import hidden_topics, reassignments_to_wait_for
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.policy import Policy
@@ -98,19 +98,23 @@ class TopicDeletionManager:
         await self._advance(queued)
 
     async def fail(self, replicas: OnBrokers) -> None:
-        """These replicas of queued topics went offline: they cannot be deleted now.
+        """These replicas went offline: those of hidden topics cannot be deleted now.
 
-        Those of a deletion that has not begun yet go offline as any other, so that nobody takes them for running.
+        Those of a deletion that has not begun yet go offline as any other, so that nobody takes them for running. What
+        a deletion waited for may have become impossible, so that it begins.
         """
-        if not any(replicas.values()):
+        if not self._context.deletions.queued:
             return
-        await self._replicas.handle_on(await self._in_state(replicas, _RUNNING), ReplicaState.OFFLINE)
-        await self._replicas.handle_on(await self._in_state(replicas, _STOPPED), ReplicaState.DELETION_INELIGIBLE)
+        hidden = hidden_topics(self._context)
+        running = await self._in_state(replicas, _RUNNING, hidden)
+        await self._replicas.handle_on(running, ReplicaState.OFFLINE)
+        stopped = await self._in_state(replicas, _STOPPED, hidden)
+        await self._replicas.handle_on(stopped, ReplicaState.DELETION_INELIGIBLE)
         await self._advance(self._queued(tp.topic for those in replicas.values() for tp in those))
 
     async def refuse(self, broker: BrokerId, errors: Mapping[TopicPartition, KafkaError]) -> None:
         """The broker was told to delete these replicas and could not."""
-        asked = await self._in_state({broker: errors.keys()}, _BEING_DELETED)
+        asked = await self._in_state({broker: errors.keys()}, _BEING_DELETED, self._context.deletions.queued)
         async for tp in paced(asked[broker], self._outbox.pace):
             self._context.deletions.refuse(tp.topic, f"broker {broker} could not delete {tp}: {errors[tp].name}")
         await self._replicas.handle_on(asked, ReplicaState.DELETION_INELIGIBLE)
@@ -118,7 +122,7 @@ class TopicDeletionManager:
 
     async def complete(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
         """The broker deleted these replicas; whatever was not to be deleted with its topic does not matter here."""
-        asked = await self._in_state({broker: partitions}, _BEING_DELETED)
+        asked = await self._in_state({broker: partitions}, _BEING_DELETED, self._context.deletions.queued)
         await self._replicas.handle_on(asked, ReplicaState.DELETION_SUCCESSFUL)
         await self._advance(self._queued(tp.topic for tp in asked[broker]))
 
@@ -126,15 +130,15 @@ class TopicDeletionManager:
         return sorted(self._context.deletions.queued.intersection(topics))
 
     async def _in_state(
-        self, replicas: OnBrokers, states: Collection[ReplicaState]
+        self, replicas: OnBrokers, states: Collection[ReplicaState], topics: Container[str]
     ) -> dict[BrokerId, list[TopicPartition]]:
-        """Those of these replicas whose topic is queued and that are in one of these states."""
-        find, queued = self._context.find, self._context.deletions.queued
+        """The replicas of these topics that are in one of these states."""
+        find = self._context.find
         found: dict[BrokerId, list[TopicPartition]] = {}
         for broker, partitions in replicas.items():
             those = found[broker] = []
             for part in sliced(list(partitions), SLICE):
-                records = (find(tp) for tp in part if tp.topic in queued)
+                records = (find(tp) for tp in part if tp.topic in topics)
                 those += [each.tp for each in records if each is not None and each.replica_states[broker] in states]
                 await self._outbox.pace.breathe()
         return found

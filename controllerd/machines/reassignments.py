@@ -7,6 +7,7 @@ in this term or in the next one.
 from collections.abc import Iterable, Mapping, Sequence
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import (
@@ -261,8 +262,8 @@ class Reassigner:
 
     async def _bring_online(self, records: Iterable[PartitionRecord]) -> None:
         """A partition that never began, because none of its replicas was live, may begin, as any new one does."""
-        queued = self._context.queued_for_deletion
-        new = [each for each in records if each.state is PartitionState.NEW and each.tp.topic not in queued]
+        hidden = hidden_topics(self._context)
+        new = [each for each in records if each.state is PartitionState.NEW and each.tp.topic not in hidden]
         fresh = await by_broker((record.tp, _never_begun(record)) async for record in paced(new, self._pace))
         await self._replicas.handle_on(fresh, ReplicaState.NEW)
         await self._partitions.handle([record.tp for record in new], PartitionState.ONLINE, Offline())

@@ -10,6 +10,7 @@ from itertools import repeat
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, Replica, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_doubt
 from controllerd.core.records import PartitionRecord
@@ -191,14 +192,14 @@ class ReplicaStateMachine:
 
     def _give_up(self, broker: BrokerId, records: Those) -> None:
         """Of a topic that is being deleted states need not be right, nor even exist: its replicas go (KAFKA-6650)."""
-        queued = self._context.queued_for_deletion
-        doomed = [record for record in records if record.tp.topic in queued] if queued else []
+        hidden = hidden_topics(self._context)
+        doomed = [record for record in records if record.tp.topic in hidden] if hidden else []
         self._context.move_replicas(broker, doomed, ReplicaState.OFFLINE)
 
     def _tell_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         others: dict[Brokers, Brokers] = {}
-        queued = self._context.queued_for_deletion
-        told = [record for record in part if record.tp.topic not in queued]
+        hidden = hidden_topics(self._context)
+        told = [record for record in part if record.tp.topic not in hidden]
         for record in told:
             replicas = record.assignment.replicas
             if replicas not in others:

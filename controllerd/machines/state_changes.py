@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import LeaderEpochExhausted, bump_leader_epoch
 from controllerd.core.model import NO_LEADER, LeaderAndIsr, TopicPartition
 from controllerd.core.records import PartitionRecord
@@ -62,8 +63,8 @@ class StateChange(ABC):
         for tp, bad in read.broken.items():
             self._context.put_in_quarantine(bad.path, bad.reason)
             self._failed.append((tp, bad.reason))
-        queued = self._context.queued_for_deletion
-        self._failed += [(tp, "the state znode does not exist") for tp in read.missing if tp.topic not in queued]
+        hidden = hidden_topics(self._context)
+        self._failed += [(tp, "the state znode does not exist") for tp in read.missing if tp.topic not in hidden]
         usable = {}
         for tp, state in read.states.items():
             if state.controller_epoch > self._context.epoch:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId
 from controllerd.core.records import PartitionRecord
 from controllerd.machines.isr_removal import IsrRemoval
@@ -46,11 +47,11 @@ class Strangers:
 
     async def _invaded(self, records: Iterable[PartitionRecord]) -> list[PartitionRecord]:
         """Of all there are hardly ever one."""
-        queued, found = self._context.queued_for_deletion, list[PartitionRecord]()
+        hidden, found = hidden_topics(self._context), list[PartitionRecord]()
         for part in sliced(list(records), SLICE):
             found += [each for each in part if each.leadership is not None and not _is_assigned(each)]
             await self._outbox.pace.breathe()
-        return [each for each in found if each.tp.topic not in queued and strangers_of(each)]
+        return [each for each in found if each.tp.topic not in hidden and strangers_of(each)]
 
 
 def strangers_of(record: PartitionRecord) -> list[BrokerId]:

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from controllerd.core import changes as ch
 from controllerd.core.context import ControllerContext
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import (
     Broker,
     BrokerId,
@@ -310,7 +311,7 @@ class ContextMachine(RuleBasedStateMachine):
             for tp in self.context.partitions()
             if (leadership := self.context.leadership(tp)) is not None
             and not self.story.is_online(leadership.leader, tp)
-            and tp.topic not in self.context.queued_for_deletion
+            and not is_hidden(self.context, tp.topic)
         }
 
         assert sorted(self.context.partitions_without_online_leader()) == sorted(scanned)
@@ -321,7 +322,7 @@ class ContextMachine(RuleBasedStateMachine):
         scanned = [
             tp
             for tp in self.context.partitions()
-            if self.context.partition_state(tp) in waiting and tp.topic not in self.context.queued_for_deletion
+            if self.context.partition_state(tp) in waiting and not is_hidden(self.context, tp.topic)
         ]
 
         assert sorted(self.context.waiting_partitions()) == sorted(scanned)

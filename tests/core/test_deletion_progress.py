@@ -3,7 +3,8 @@
 import pytest
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.deletion_progress import deletion_progress, hold_up, reassignments_to_wait_for
+from controllerd.core.deletion_progress import deletion_progress, hold_up
+from controllerd.core.deletion_waits import reassignments_to_wait_for
 from controllerd.core.model import (
     OUR_IDS,
     Broker,
@@ -141,7 +142,8 @@ def test_a_deletion_that_has_begun_waits_for_no_reassignment(context: Controller
     [
         (None, ONE, (ONE, TWO), True),
         (THREE, ONE, (ONE, TWO), False),
-        (ONE, ONE, (ONE, TWO), False),
+        (ONE, ONE, (ONE, TWO), True),
+        (ONE, ONE, (ONE,), False),
         (TWO, ONE, (ONE, TWO), True),
         (THREE, ONE, (ONE, TWO, THREE), True),
         (None, BrokerId(-1), (ONE,), False),
@@ -149,7 +151,8 @@ def test_a_deletion_that_has_begun_waits_for_no_reassignment(context: Controller
     ids=[
         "all are there",
         "who must catch up is dead",
-        "the leader is dead",
+        "the leader is dead, and another can follow",
+        "the leader is dead, and nobody can follow",
         "one in sync is dead",
         "the new one is in sync, and dead",
         "nobody leads",

@@ -7,7 +7,7 @@ from controllerd.errors import CallRefused, NotController
 from events.cluster import Resign
 from events.elections import AutoPreferredReplicaLeaderElection
 from events.operator import DrainBroker, DrainReply, PauseCheck, Resume
-from tests.fakes.reassigning import change_isr, reassign
+from tests.fakes.reassigning import change_isr
 from tests.fakes.world import World, tp
 
 ONE = BrokerId(1)
@@ -130,9 +130,7 @@ async def test_a_drain_of_the_whole_broker_ends_when_it_registers_anew(cluster: 
 async def test_a_topic_that_is_being_deleted_is_not_moved(world: World) -> None:
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
-    await reassign(world, {tp("t"): [1, 3]})  # which the deletion waits for
-    world.tree.put("/admin/delete_topics/t")
-    await world.settle()
+    world.context.deletions.queue("t")
 
     reply = await world.call(drain())
 

@@ -14,6 +14,7 @@ from events.topics import TopicDeletion, TopicDeletionRetry
 from replay.invariants import check
 from replay.records import RefusedRecord
 from tests.fakes.disks import Disks, successor
+from tests.fakes.reassigning import change_isr
 from tests.fakes.world import World, topic_id_of, tp
 from tests.replay.logs import stamped_log
 
@@ -174,8 +175,9 @@ async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_lea
     mark(after.world, "t0")
     await after.settle()
     assert after.world.context.deletions.started == set()
+    await change_isr(after.world, "t0", 1)
 
-    after.world.die(1)
+    after.world.die(1)  # and nobody can follow
     await after.settle()
 
     assert after.world.context.deletions.started == {"t0"}

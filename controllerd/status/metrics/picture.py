@@ -36,12 +36,13 @@ class PictureCounter:
             return Figures()
         by_topic = await self._counter.by_topic(snapshot, pace)
         queued = {name: view for name, view in snapshot.deletions.items() if view.is_queued}
+        hidden = {name for name, view in queued.items() if view.is_hidden}
         deletions = queued.values()
         return Figures(
             topics=len(by_topic),
             partitions=sum(counted.led for counted in by_topic.values()),
             offline=snapshot.offline_partitions,
-            imbalanced=sum(counted.non_preferred for name, counted in by_topic.items() if name not in queued),
+            imbalanced=sum(counted.non_preferred for name, counted in by_topic.items() if name not in hidden),
             topics_to_delete=len(queued),
             replicas_to_delete=sum(map(_left, deletions)),
             topics_ineligible=sum(view.held_up_by is not None for view in deletions),

@@ -91,7 +91,7 @@ class Draining(Operation):
         return [
             self._foresee(tp, view)
             async for tp, view in self._cluster.partitions(snapshot.topics.values())
-            if leader_of(view) == self._broker and not self._cluster.is_doomed(tp.topic)
+            if leader_of(view) == self._broker and not self._cluster.is_hidden(tp.topic)
         ]
 
     async def run(self, items: Items) -> str:

@@ -40,6 +40,11 @@ class Cluster:
         deletion = self.snapshot.deletions.get(topic)
         return deletion is not None and deletion.is_queued
 
+    def is_hidden(self, topic: str) -> bool:
+        """Whether the topic is served no more; one whose deletion waits for a reassignment is."""
+        deletion = self.snapshot.deletions.get(topic)
+        return deletion is not None and deletion.is_hidden
+
     def call(self, event: Call[Reply]) -> Awaitable[Reply]:
         """Put a call into the queue; awaiting gives its reply. :raises NotController: this instance does not lead."""
         return self.sources.queue.call(event)

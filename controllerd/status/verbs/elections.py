@@ -135,7 +135,7 @@ class Elections(Operation):
     def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
         """What the election would end with, as far as the picture tells."""
         leader, online = leader_of(view), online_of(view)
-        if self._cluster.is_doomed(tp.topic):
+        if self._cluster.is_hidden(tp.topic):
             return self._failed(tp, KafkaError.INVALID_TOPIC_EXCEPTION)
         is_needed = leader not in view.assignment.replicas[:1] if self._is_preferred else leader not in online
         if not is_needed:
