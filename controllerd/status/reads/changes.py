@@ -64,7 +64,11 @@ class Changes:
 
 
 class _Search:
-    """Goes back in time until everything is found, or nothing more is remembered."""
+    """Goes back in time until everything is found, or nothing more is remembered.
+
+    The partition state stays Online while an orderly move changes the leader: by an election of the preferred replica,
+    by a controlled shutdown or by a reassignment. The last transition alone does not tell since when somebody leads.
+    """
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -72,6 +76,8 @@ class _Search:
         """Of what is still looked for, the leader that was seen last."""
         self._same: dict[tuple[str, int], Entry | None] = {}
         """The oldest entry known with that leader; None: it was loaded, and led already."""
+        self._moved: dict[tuple[str, int], Entry] = {}
+        """The last transition of those whose leader may have changed since: the leadership before it tells."""
         self.changes: Final = Changes()
 
     @property
@@ -88,7 +94,11 @@ class _Search:
     def _look_at_states(self, entry: Entry, record: PartitionStateRecord) -> None:
         for at, tp in self._wanted.rows_of(record):
             self.changes.last.setdefault(tp, entry)
-            if record.before[at] != record.after[at]:
+            if record.before[at] == record.after[at]:
+                continue
+            if tp in self._leaders:
+                self._moved.setdefault(tp, entry)
+            else:
                 self._found(tp, entry)
 
     def _look_at_leaders(self, entry: Entry, record: LeadershipRecord, *, is_loaded: bool) -> None:
@@ -96,10 +106,17 @@ class _Search:
             if not is_loaded:
                 self.changes.last.setdefault(tp, entry)
             leader = record.leaders[at]
-            if self._leaders.setdefault(tp, leader) == leader:
-                self._same[tp] = None if is_loaded else entry
+            if self._leaders.setdefault(tp, leader) != leader:
+                self._found(tp, self._same[tp] or self._moved.get(tp))
+            elif tp in self._moved:
+                self._found(tp, self._moved[tp])
             else:
-                self._found(tp, self._same[tp])
+                self._same[tp] = None if is_loaded else entry
+
+    def end(self) -> None:
+        """Nothing more is remembered: who led before a transition is unknown, and the transition is known."""
+        for tp, entry in self._moved.items():
+            self.changes.since.setdefault(tp, entry)
 
     def _found(self, tp: tuple[str, int], entry: Entry | None) -> None:
         self._wanted.discard(*tp)
@@ -117,4 +134,5 @@ async def last_changes(entries: Sequence[Entry], wanted: Wanted, pace: Pace) -> 
         if isinstance(entry.record, PartitionStateRecord | LeadershipRecord):
             search.look_at(entry, is_loaded=history.is_loaded(entry))
             await pace.breathe()
+    search.end()
     return search.changes

@@ -1,0 +1,58 @@
+"""Since when a partition is led as it is, found by looking back through what is remembered."""
+
+from controllerd.core.model import TopicPartition
+from controllerd.pace import Pace
+from controllerd.recent import Entry
+from controllerd.status.reads.changes import Wanted, last_changes
+from replay.records import LeadershipRecord, PartitionStateRecord, Record, SnapshotBegin, SnapshotEnd
+
+TP = TopicPartition("t", 0)
+NONE, NEW, ONLINE, OFFLINE = ("NonExistentPartition", "NewPartition", "OnlinePartition", "OfflinePartition")
+
+
+def led(leader: int, isr: tuple[int, ...] = (1, 2)) -> LeadershipRecord:
+    return LeadershipRecord(["t"], [0], [leader], [5], [list(isr)], [11], [10], [0])
+
+
+def moved(before: str, after: str) -> PartitionStateRecord:
+    return PartitionStateRecord(["t"], [0], [before], [after])
+
+
+LOADED_BY_1: list[Record] = [SnapshotBegin(1), led(1), SnapshotEnd(2, 1, 1), moved(NONE, ONLINE)]
+
+
+async def since(*records: Record) -> int | None:
+    """The number of the record, from 0, since which the partition is as it is; None when that is longer ago."""
+    entries = [Entry(number, number, 1, number, "event", record) for number, record in enumerate(records)]
+    wanted = Wanted()
+    wanted.add("t", 0)
+    found = (await last_changes(entries[::-1], wanted, Pace())).of(TP).since
+    return None if found is None else found.number
+
+
+async def test_an_orderly_move_is_when_the_leader_began_though_the_state_stays_online() -> None:
+    assert await since(led(1), moved(NEW, ONLINE), led(2)) == 2
+
+
+async def test_an_orderly_move_after_a_takeover_counts_and_not_the_takeover() -> None:
+    assert await since(*LOADED_BY_1, led(2)) == 4
+
+
+async def test_an_isr_that_changes_after_an_orderly_move_leaves_its_time() -> None:
+    assert await since(*LOADED_BY_1, led(2), led(2, (2, 1, 3)), led(2, (2,))) == 4
+
+
+async def test_an_isr_that_changes_under_one_leader_leaves_the_time_of_its_election() -> None:
+    assert await since(led(1), moved(ONLINE, OFFLINE), led(2), moved(OFFLINE, ONLINE), led(2, (2, 3))) == 3
+
+
+async def test_the_newest_of_several_orderly_moves_counts() -> None:
+    assert await since(*LOADED_BY_1, led(2), led(1), led(2)) == 6
+
+
+async def test_a_partition_that_nobody_moved_is_as_it_is_since_its_last_transition() -> None:
+    assert await since(*LOADED_BY_1, led(1, (1,))) == 3
+
+
+async def test_where_the_leadership_before_the_transition_is_forgotten_the_transition_counts() -> None:
+    assert await since(moved(OFFLINE, ONLINE), led(2, (2, 3))) == 0
