@@ -79,12 +79,15 @@ def run(
 
 @app.command()
 def dev(
-    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real 3.9.1 brokers).")] = (
+    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real brokers).")] = (
         "embedded"
     ),
     instances: Annotated[
         int, typer.Option(min=0, max=9, help="Instances of controllerd; with none a real broker leads.")
     ] = 1,
+    kafka_version: Annotated[
+        str | None, typer.Option(help="Release of the real brokers, from 2.6 on; 3.9.1 if absent.")
+    ] = None,
     directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
 ) -> None:
     """Start ZooKeeper, three brokers and controllerd, print their addresses, and run until Ctrl-C.
@@ -94,21 +97,24 @@ def dev(
     """
     from controllerd.dev.commands import run_dev
 
-    raise typer.Exit(run_dev(brokers, instances, directory))
+    raise typer.Exit(run_dev(brokers, instances, directory, kafka_version))
 
 
 @app.command()
 def demo(
-    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real 3.9.1 brokers).")] = (
+    brokers: Annotated[str, typer.Option(help="embedded (Python and Java only) or kafka (real brokers).")] = (
         "embedded"
     ),
+    kafka_version: Annotated[
+        str | None, typer.Option(help="Release of the real brokers, from 2.6 on; 3.9.1 if absent.")
+    ] = None,
     directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
     summary: Annotated[Path, typer.Option(help="Where the result goes, as JSON.")] = Path("summary.json"),
 ) -> None:
     """Tell the story of a cluster whose brokers and controllers die, and check that nothing is lost."""
     from controllerd.dev.commands import run_demo
 
-    raise typer.Exit(run_demo(brokers, directory, summary))
+    raise typer.Exit(run_demo(brokers, directory, summary, kafka_version))
 
 
 def main() -> None:

@@ -208,19 +208,21 @@ async def open_cluster(
     servers: Callable[[Path], EmbeddedZooKeeper | EmbeddedEnsemble] = EmbeddedZooKeeper,
     settings: Mapping[str, str] | None = None,
     ports: Ports = ANY_PORTS,
+    versions: Mapping[int, str] | None = None,
 ) -> AsyncIterator[DevCluster]:
     """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
 
     ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between each instance and
     the one ZooKeeper server; it lives in the loop of the caller, who must not block it. ``servers`` makes ZooKeeper.
     ``settings`` are variables of the configuration of every instance, ``CONTROLLERD__SECTION__KEY``. ``ports`` are
-    those of the brokers and instances; ZooKeeper's is up to ``servers``.
+    those of the brokers and instances; ZooKeeper's is up to ``servers``. ``versions`` are the releases of single real
+    brokers; without one a broker is of the default release.
 
     :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
     """
     async with AsyncExitStack() as stack:
         if kind == "kafka":
-            await asyncio.to_thread(class_path, tell)
+            await _resolve_jars(versions or {}, tell)
         tell("starting ZooKeeper")
         zookeeper = servers(directory / "zookeeper")
         await stack.enter_async_context(zookeeper)
@@ -237,11 +239,17 @@ async def open_cluster(
         )
         await _start_controllers(stack, controllers, tell)
         brokers = {
-            n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {}), ports.broker(n)) for n in BROKER_IDS
+            n: _broker(kind, n, connect, directory, (overrides or {}).get(n, {}), ports, (versions or {}).get(n))
+            for n in BROKER_IDS
         }
         await _start_brokers(stack, kind, brokers, tell)
         yield DevCluster(kind, directory, zookeeper, observer, brokers, controllers, proxies)
         tell("stopping")
+
+
+async def _resolve_jars(versions: Mapping[int, str], tell: Tell) -> None:
+    for version in {versions.get(n) for n in BROKER_IDS}:
+        await asyncio.to_thread(class_path, tell, version=version)
 
 
 async def _open_proxies(
@@ -279,16 +287,28 @@ async def _start_controllers(stack: AsyncExitStack, controllers: Sequence[Contro
 async def _start_brokers(
     stack: AsyncExitStack, kind: BrokerKind, brokers: Mapping[int, ClusterBroker], tell: Tell
 ) -> None:
-    tell(f"starting {len(brokers)} {'embedded' if kind == 'embedded' else 'Apache Kafka 3.9.1'} brokers")
+    tell(f"starting {len(brokers)} {'embedded' if kind == 'embedded' else _releases_of(brokers)} brokers")
     for broker in brokers.values():
         stack.push_async_callback(broker.close)
     await asyncio.gather(*(broker.start() for broker in brokers.values()))
 
 
+def _releases_of(brokers: Mapping[int, ClusterBroker]) -> str:
+    releases = {broker.version for broker in brokers.values() if isinstance(broker, RealBroker)}
+    return f"Apache Kafka {', '.join(sorted(releases))}"
+
+
 def _broker(
-    kind: BrokerKind, broker_id: int, connect: str, directory: Path, overrides: Mapping[str, str], port: int
+    kind: BrokerKind,
+    broker_id: int,
+    connect: str,
+    directory: Path,
+    overrides: Mapping[str, str],
+    ports: Ports,
+    version: str | None,
 ) -> ClusterBroker:
-    home = directory / f"broker-{broker_id}"
+    home, port = directory / f"broker-{broker_id}", ports.broker(broker_id)
     if kind == "embedded":
         return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind], port)
-    return RealBroker(broker_id, connect, home, overrides={"min.insync.replicas": "2", **overrides}, port=port)
+    properties = {"min.insync.replicas": "2", **overrides}
+    return RealBroker(broker_id, connect, home, overrides=properties, port=port, version=version)

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,6 +17,7 @@ from controllerd.dev.cluster import BROKER_IDS, BrokerKind, DevCluster, Tell, op
 from controllerd.dev.errors import DevError
 from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, are_free
 from controllerd.dev.processes import ChildProcess
+from controllerd.dev.releases import check_release
 from controllerd.dev.story import Story, Summary
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.logs import configure_logging
@@ -45,17 +46,20 @@ class Child(Protocol):
         ...
 
 
-def run_dev(brokers: str, instances: int, directory: Path | None) -> int:
+def run_dev(brokers: str, instances: int, directory: Path | None, kafka_version: str | None = None) -> int:
     """Run a cluster until Ctrl-C, and whatever of it ends, again; the exit code."""
-    kind = _kind(brokers)
+    kind = _kind(brokers, kafka_version)
     if kind is None:
         return EXIT_USAGE
+    versions = _versions(kafka_version)
 
     async def serve(home: Path) -> int:
         tell = narrator()
         ports = choose_ports(instances, tell)
         servers = partial(EmbeddedZooKeeper, port=ports.zookeeper)
-        async with open_cluster(kind, home, tell, instances=instances, servers=servers, ports=ports) as cluster:
+        async with open_cluster(
+            kind, home, tell, instances=instances, servers=servers, ports=ports, versions=versions
+        ) as cluster:
             interrupted = _interruption()
             _tell_addresses(cluster, tell)
             await _revive_until(interrupted, cluster, tell)
@@ -104,9 +108,9 @@ async def _revive(child: Child, tell: Tell) -> None:
             tell(str(error))
 
 
-def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
+def run_demo(brokers: str, directory: Path | None, summary_file: Path, kafka_version: str | None = None) -> int:
     """Tell the story and write its summary; 0 when every step succeeded."""
-    kind = _kind(brokers)
+    kind = _kind(brokers, kafka_version)
     if kind is None:
         return EXIT_USAGE
     if not summary_file.absolute().parent.is_dir():
@@ -115,7 +119,7 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
 
     async def tell_story(home: Path) -> int:
         tell = narrator()
-        summary = await _story(kind, home, tell)
+        summary = await _story(kind, home, tell, _versions(kafka_version))
         await asyncio.to_thread(_write, summary, summary_file)
         verdict = "every step succeeded" if summary.ok else "a step FAILED"
         tell(f"{verdict}; {len(summary.steps)} steps in {summary.seconds:.1f} s, summary in {summary_file}")
@@ -126,21 +130,40 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path) -> int:
     return _in_directory(directory, tell_story)
 
 
-def _kind(brokers: str) -> BrokerKind | None:
-    """The kind of brokers of that name; None, and a sentence, when there is no such kind."""
+def _kind(brokers: str, kafka_version: str | None) -> BrokerKind | None:
+    """The kind of brokers of that name; None, and a sentence, when there is no such kind, or none in that release."""
     kinds: dict[str, BrokerKind] = {"embedded": "embedded", "kafka": "kafka"}
-    if brokers in kinds:
-        return kinds[brokers]
-    print(f"controllerd: --brokers is embedded or kafka, not {brokers}", file=sys.stderr)  # noqa: T201
+    problem = _misuse(brokers, kinds, kafka_version)
+    if problem is not None:
+        print(f"controllerd: {problem}", file=sys.stderr)  # noqa: T201
+        return None
+    return kinds[brokers]
+
+
+def _misuse(brokers: str, kinds: Collection[str], kafka_version: str | None) -> str | None:
+    if brokers not in kinds:
+        return f"--brokers is embedded or kafka, not {brokers}"
+    if kafka_version is None:
+        return None
+    if brokers != "kafka":
+        return "--kafka-version needs --brokers kafka"
+    try:
+        check_release(kafka_version)
+    except DevError as error:
+        return f"--kafka-version: {error}"
     return None
+
+
+def _versions(kafka_version: str | None) -> dict[int, str]:
+    return dict.fromkeys(BROKER_IDS, kafka_version) if kafka_version else {}
 
 
 def _write(summary: Summary, file: Path) -> None:
     file.write_text(json.dumps(summary.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
-async def _story(kind: BrokerKind, home: Path, tell: Tell) -> Summary:
-    async with open_cluster(kind, home, tell) as cluster:
+async def _story(kind: BrokerKind, home: Path, tell: Tell, versions: Mapping[int, str]) -> Summary:
+    async with open_cluster(kind, home, tell, versions=versions) as cluster:
         return await Story(cluster, tell).tell_all()
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from controllerd.dev.errors import DevError
 from controllerd.dev.java import FAST_START_FLAGS, find_java
-from controllerd.dev.kafka_jars import class_path
+from controllerd.dev.kafka_jars import class_path, release_in_use
 from controllerd.dev.ports import LOOPBACK, ReservedPort
 from controllerd.dev.processes import ChildProcess
 
@@ -53,6 +53,7 @@ class KafkaBroker:
         heap_mib: the largest heap of the JVM, in MiB.
         log4j: its `log4j.properties`; all to standard output unless given.
         port: of its listener; a free one unless given.
+        version: its release; the one of KAFKA_HOME, or 3.9.1, unless given.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class KafkaBroker:
         heap_mib: int = 512,
         log4j: str = _LOG4J,
         port: int = 0,
+        version: str | None = None,
     ) -> None:
         self.broker_id = broker_id
+        self._version = version
         self._zookeeper_connect = zookeeper_connect
         self._directory = directory.absolute()
         self._overrides = dict(overrides or {})
@@ -101,8 +104,29 @@ class KafkaBroker:
             raise DevError(f"broker {self.broker_id} was never started")
         return self._process
 
+    @property
+    def version(self) -> str:
+        """The release that it runs, or that its next start runs.
+
+        Raises:
+            DevError: KAFKA_HOME holds no Kafka.
+        """
+        return release_in_use(self._version)
+
+    def install(self, *, version: str | None = None, overrides: Mapping[str, str | None] | None = None) -> None:
+        """Exchange the release, or add server properties, for the next start; port and data stay, as in an upgrade.
+
+        Raises:
+            DevError: it runs.
+        """
+        if self.running:
+            raise DevError(f"broker {self.broker_id} runs: end it before another release or other properties")
+        self._version = version or self._version
+        self._overrides.update(overrides or {})
+        self._process = None
+
     def properties(self) -> dict[str, str]:
-        """Its `server.properties`. No inter.broker.protocol.version: 3.9 speaks its own."""
+        """Its `server.properties`. No inter.broker.protocol.version unless overridden: a release speaks its own."""
         ours = {
             "broker.id": str(self.broker_id),
             "listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
@@ -217,22 +241,29 @@ class KafkaBroker:
         properties = _written(self._directory / "server.properties", "".join(lines))
         log4j = _written(self._directory / "log4j.properties", self._log4j)
         flags = (f"-Xmx{self._heap_mib}m", *FAST_START_FLAGS, f"-Dlog4j.configuration={log4j.as_uri()}")
-        command = [find_java(), *flags, "-cp", class_path(), "kafka.Kafka", str(properties)]
+        jars = class_path(version=self._version)
+        command = [find_java(), *flags, "-cp", jars, "kafka.Kafka", str(properties)]
         return ChildProcess(f"broker {self.broker_id}", command, log_file=self._directory / "broker.log")
 
 
 async def run_tool(
-    main_class: str, arguments: Sequence[str], *, directory: Path, timeout_s: float = 60.0, stdin: str = ""
+    main_class: str,
+    arguments: Sequence[str],
+    *,
+    directory: Path,
+    timeout_s: float = 60.0,
+    stdin: str = "",
+    version: str | None = None,
 ) -> ToolResult:
     """Run one of Kafka's command line tools by its main class, for example `org.apache.kafka.tools.TopicCommand`.
 
-    `directory` takes its logging configuration; `stdin` is all that it can read. The tool's own failure is in the
-    result.
+    `directory` takes its logging configuration; `stdin` is all that it can read; `version` is the release whose tool
+    it is. The tool's own failure is in the result.
 
     Raises:
         DevError: Java or the jars are missing, or it did not end within `timeout_s`; it is killed then.
     """
-    command = await asyncio.to_thread(_tool_command, main_class, directory)
+    command = await asyncio.to_thread(_tool_command, main_class, directory, version)
     process = await asyncio.create_subprocess_exec(
         *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0
     )
@@ -248,10 +279,10 @@ async def run_tool(
     return ToolResult(process.returncode or 0, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
 
-def _tool_command(main_class: str, directory: Path) -> list[str]:
+def _tool_command(main_class: str, directory: Path, version: str | None) -> list[str]:
     log4j = _written(directory.absolute() / "tools-log4j.properties", _TOOL_LOG4J)
     flags = ("-Xmx256m", *FAST_START_FLAGS, f"-Dlog4j.configuration={log4j.as_uri()}")
-    return [find_java(), *flags, "-cp", class_path(), main_class]
+    return [find_java(), *flags, "-cp", class_path(version=version), main_class]
 
 
 def _written(file: Path, text: str) -> Path:

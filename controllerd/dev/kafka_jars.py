@@ -1,7 +1,8 @@
-"""The class path of Apache Kafka 3.9.1: from an unpacked release (KAFKA_HOME), or from its published jars by Maven."""
+"""The class path of a release of Apache Kafka: of an unpacked one (KAFKA_HOME), or of its published jars, by Maven."""
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,35 +13,46 @@ from threading import Timer
 
 from controllerd.dev.errors import DevError
 from controllerd.dev.java import find_java
+from controllerd.dev.releases import DEFAULT_RELEASE, check_release
 
 _POM = Path(__file__).with_name("pom.xml")
 _MAVEN_TIMEOUT_S = 900.0
 _TELL_EVERY_S = 3.0
-_HOW_TO = "install Maven (mvn), or unpack Apache Kafka 3.9.1 for Scala 2.13 and set KAFKA_HOME to its folder"
+_CORE_JAR = re.compile(r"kafka_2\.1\d-(\d+\.\d+\.\d+)\.jar")
 
 
 def _silent(_: str) -> None:
     """The progress of callers that show none."""
 
 
-def class_path(progress: Callable[[str], None] = _silent) -> str:
-    """The class path that runs `kafka.Kafka` and Kafka's tools.
+def class_path(progress: Callable[[str], None] = _silent, *, version: str | None = None) -> str:
+    """The class path that runs `kafka.Kafka` and Kafka's tools of a release.
 
-    The answer of Maven is kept in the cache folder and used again while all its jars exist. The first run may download
-    about 70 MB; `progress` is told what is done, and every few seconds how far it is.
+    KAFKA_HOME serves the release that it holds: when that one is asked for, and when `version` is None. Without
+    KAFKA_HOME, None means 3.9.1. Maven's answer is kept in the cache folder, one for each release, and used again
+    while all its jars exist. The first run for a release may download about 70 MB; `progress` is told what is
+    downloaded, and every few seconds how far it is.
 
     Raises:
-        DevError: the jars cannot be had here; the message says what is missing and how to get it.
+        DevError: there is no such release, or its jars cannot be had here; the message says what is missing and how
+            to get it.
+    """
+    if version is not None:
+        check_release(version)
+    home = os.environ.get("KAFKA_HOME")
+    if home and version in {None, _release_in(Path(home))}:
+        return str(Path(home) / "libs" / "*")
+    return _by_maven(version or DEFAULT_RELEASE, progress)
+
+
+def release_in_use(version: str | None = None) -> str:
+    """The release that `class_path` of the same `version` is of.
+
+    Raises:
+        DevError: KAFKA_HOME holds no Kafka.
     """
     home = os.environ.get("KAFKA_HOME")
-    if home:
-        return _of_release(Path(home))
-    cached = _cache_file()
-    known = _still_valid(cached)
-    if known is not None:
-        return known
-    progress("resolving the published jars of Apache Kafka 3.9.1 by Maven (once, about 70 MB)")
-    return _resolve(cached, progress)
+    return version or (_release_in(Path(home)) if home else DEFAULT_RELEASE)
 
 
 def kafka_available() -> str | None:
@@ -56,18 +68,31 @@ def kafka_available() -> str | None:
     return None
 
 
-def _of_release(home: Path) -> str:
-    libs = home / "libs"
-    if not any(libs.glob("kafka_2.1*.jar")):
+def _release_in(home: Path) -> str:
+    found = [match[1] for jar in (home / "libs").glob("kafka_2.1*.jar") if (match := _CORE_JAR.fullmatch(jar.name))]
+    if not found:
         raise DevError(f"KAFKA_HOME is {home}, which holds no libs/kafka_2.13-*.jar: point it to Apache Kafka 3.9.1")
-    return str(libs / "*")
+    return found[0]
 
 
-def _cache_file() -> Path:
+def _by_maven(version: str, progress: Callable[[str], None]) -> str:
+    cached = _cache_file(version)
+    known = _still_valid(cached)
+    if known is not None:
+        return known
+    progress(f"resolving the published jars of Apache Kafka {version} by Maven (once, about 70 MB)")
+    return _resolve(cached, version, progress)
+
+
+def _how_to(version: str) -> str:
+    return f"install Maven (mvn), or unpack Apache Kafka {version} for Scala 2.13 and set KAFKA_HOME to its folder"
+
+
+def _cache_file(version: str) -> Path:
     root = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(root) if root else Path.home() / ".cache") / "controllerd"
     key = hashlib.sha256(_POM.read_bytes()).hexdigest()[:16]
-    return folder / f"kafka-class-path-{key}.txt"
+    return folder / f"kafka-class-path-{version}-{key}.txt"
 
 
 def _still_valid(cached: Path) -> str | None:
@@ -77,28 +102,28 @@ def _still_valid(cached: Path) -> str | None:
     return known if known and all(Path(jar).is_file() for jar in known.split(":")) else None
 
 
-def _resolve(cached: Path, progress: Callable[[str], None]) -> str:
+def _resolve(cached: Path, version: str, progress: Callable[[str], None]) -> str:
     maven = shutil.which("mvn")
     if maven is None:
-        raise DevError(f"no jars of Apache Kafka found and no Maven to fetch them: {_HOW_TO}")
+        raise DevError(f"no jars of Apache Kafka {version} found and no Maven to fetch them: {_how_to(version)}")
     cached.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
         answer = Path(folder) / "class-path.txt"
-        _run_maven(maven, answer, progress)
+        _run_maven(maven, version, answer, progress)
         # Renamed into place: another process never reads half a class path.
         answer.replace(cached)
     known = _still_valid(cached)
     if known is None:
-        raise DevError(f"Maven named jars of Apache Kafka that do not exist: {_HOW_TO}")
+        raise DevError(f"Maven named jars of Apache Kafka {version} that do not exist: {_how_to(version)}")
     return known
 
 
-def _run_maven(maven: str, answer: Path, progress: Callable[[str], None]) -> None:
+def _run_maven(maven: str, version: str, answer: Path, progress: Callable[[str], None]) -> None:
     # Run on a copy: Maven writes beside the file that it reads, and the package may be installed read-only.
     pom = answer.with_name("pom.xml")
     shutil.copyfile(_POM, pom)
     goal = ("dependency:build-classpath", f"-Dmdep.outputFile={answer}", "-Dmdep.pathSeparator=:")
-    command = [maven, "-B", "-f", str(pom), *goal]
+    command = [maven, "-B", "-f", str(pom), f"-Dkafka.version={version}", *goal]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
@@ -113,7 +138,7 @@ def _run_maven(maven: str, answer: Path, progress: Callable[[str], None]) -> Non
     if process.returncode < 0:
         raise DevError(f"Maven was killed, as it is after {_MAVEN_TIMEOUT_S:g} s: is its repository reachable?")
     if process.returncode != 0:
-        raise DevError(f"Maven could not resolve Apache Kafka 3.9.1: {_first_error(output)}")
+        raise DevError(f"Maven could not resolve Apache Kafka {version}: {_first_error(output)}")
 
 
 def _heard(process: subprocess.Popen[bytes], progress: Callable[[str], None]) -> str:

@@ -21,6 +21,22 @@ def test_brokers_of_an_unknown_kind_are_wrong_usage(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().err == "controllerd: --brokers is embedded or kafka, not nonsense\n" * 2
 
 
+def test_an_unknown_release_is_wrong_usage_and_the_known_ones_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_demo("kafka", tmp_path, tmp_path / "summary.json", "2.5.1") == 2
+    assert run_dev("kafka", 1, tmp_path, "2.5.1") == 2
+    for line in capsys.readouterr().err.splitlines():
+        assert line.startswith("controllerd: --kafka-version: 2.5.1 is no known release of Apache Kafka")
+        assert "2.6.3" in line
+        assert "3.9.1" in line
+
+
+def test_a_release_of_embedded_brokers_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_dev("embedded", 1, tmp_path, "2.8.2") == 2
+    assert capsys.readouterr().err == "controllerd: --kafka-version needs --brokers kafka\n"
+
+
 def test_a_summary_that_could_not_be_written_is_refused_before_the_story(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,13 +4,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from controllerd.dev.errors import DevError
 from controllerd.dev.kafka import KafkaBroker, run_tool
 from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.releases import tool_class
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 
-TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
+TOPIC_COMMAND = tool_class("TopicCommand")
 
 
 async def acknowledged(load: ProducerLoad, count: int, broker: KafkaBroker) -> None:
@@ -18,6 +21,13 @@ async def acknowledged(load: ProducerLoad, count: int, broker: KafkaBroker) -> N
         return load.acknowledged >= count
 
     await broker.process.wait_until(enough, timeout_s=30, what=f"acknowledged {count} records")
+
+
+async def leads(broker: KafkaBroker, topic: str) -> bool:
+    """Whether it says that a partition of the topic has a leader; it answers before its controller told it."""
+    client = AdminClient({"bootstrap.servers": broker.address})
+    known = (await asyncio.to_thread(client.list_topics, topic, 10.0)).topics[topic]
+    return known.error is None and all(partition.leader == broker.broker_id for partition in known.partitions.values())
 
 
 @pytest.mark.kafka
@@ -50,6 +60,33 @@ async def test_a_paused_broker_does_not_answer_and_a_resumed_one_shuts_down_in_o
         assert not await broker.answering()
         broker.resume()
         assert await broker.terminate() == 143
+
+
+@pytest.mark.kafka
+@pytest.mark.zookeeper
+@pytest.mark.usefixtures("kafka_jars")
+async def test_an_upgraded_broker_has_the_data_of_the_release_before(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    async with KafkaBroker(1, zookeeper.connect, tmp_path / "broker", version="2.8.2") as broker:
+        create = ["--bootstrap-server", broker.address, "--create", "--topic", "orders"]
+        topics = tool_class("TopicCommand", broker.version)
+        assert (await run_tool(topics, create, directory=tmp_path, version=broker.version)).exit_status == 0
+        with ProducerLoad(broker.address, "orders", 1) as load:
+            await acknowledged(load, 100, broker)
+            result = await asyncio.to_thread(load.stop)
+        with pytest.raises(DevError, match="broker 1 runs"):
+            broker.install(version="3.9.1")
+        assert await broker.terminate() == 143
+
+        broker.install(version="3.9.1", overrides={"inter.broker.protocol.version": "2.8"})
+        await broker.start()
+
+        assert broker.version == "3.9.1"
+        assert "Kafka version: 3.9.1" in broker.process.log_file.read_text(encoding="utf-8")
+        assert broker.properties()["inter.broker.protocol.version"] == "2.8"
+        await broker.process.wait_until(lambda: leads(broker, "orders"), timeout_s=30, what="led the topic")
+        assert verify(result.acknowledged, await asyncio.to_thread(consume_all, broker.address, "orders")).ok
 
 
 @pytest.mark.zookeeper

@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.dev import kafka_jars
 from controllerd.dev.errors import DevError
-from controllerd.dev.kafka_jars import class_path, kafka_available
+from controllerd.dev.kafka_jars import class_path, kafka_available, release_in_use
 
 
 class FakeMaven:
@@ -16,6 +16,14 @@ class FakeMaven:
         self._folder = folder
         self._calls = folder / "calls"
         self._folder.mkdir()
+
+    def answers_with_jars_of_the_asked_release(self, folder: Path) -> None:
+        """It answers with one jar, which it makes, of the release that it was asked for."""
+        named = f"{folder}/kafka_2.13-$version.jar"
+        self._write(
+            "for a; do case $a in -Dkafka.version=*) version=${a#*=};; -Dmdep.outputFile=*) out=${a#*=};; esac; done\n"
+            f': > "{named}"; printf %s "{named}" > "$out"'
+        )
 
     def answers(self, *jars: Path) -> None:
         named = ":".join(map(str, jars))
@@ -127,3 +135,50 @@ def test_the_reason_why_kafka_is_missing_is_one_line(maven: FakeMaven, monkeypat
     reason = kafka_available()
     assert reason is not None
     assert "\n" not in reason
+
+
+def test_each_release_has_a_class_path_of_its_own_and_each_is_resolved_once(maven: FakeMaven, tmp_path: Path) -> None:
+    maven.answers_with_jars_of_the_asked_release(tmp_path)
+    asked = [class_path(version=version) for version in ("2.8.2", "3.9.1", "2.8.2")]
+    assert asked == [f"{tmp_path}/kafka_2.13-{version}.jar" for version in ("2.8.2", "3.9.1", "2.8.2")]
+    assert maven.calls == 2
+
+
+def test_the_default_release_is_3_9_1(maven: FakeMaven, tmp_path: Path) -> None:
+    maven.answers_with_jars_of_the_asked_release(tmp_path)
+    assert class_path() == class_path(version="3.9.1")
+    assert release_in_use() == "3.9.1"
+
+
+def test_the_release_that_is_downloaded_is_told(maven: FakeMaven, jar: Path) -> None:
+    maven.answers(jar)
+    told: list[str] = []
+    class_path(told.append, version="2.8.2")
+    assert "Apache Kafka 2.8.2" in told[0]
+
+
+@pytest.mark.parametrize("version", ["2.5.1", "4.0.0", "2.8.3", "2.8", "latest", ""])
+def test_an_unknown_release_is_refused_with_the_known_ones(maven: FakeMaven, version: str) -> None:
+    with pytest.raises(DevError, match=r"known are those up to 2\.6\.3, .* and 3\.9\.1"):
+        class_path(version=version)
+    assert maven.calls == 0
+
+
+def test_a_release_that_maven_does_not_find_is_named(maven: FakeMaven) -> None:
+    maven.fails("[ERROR] no such artifact")
+    with pytest.raises(DevError, match=r"could not resolve Apache Kafka 2\.8\.1"):
+        class_path(version="2.8.1")
+
+
+def test_kafka_home_serves_the_release_that_it_holds_and_maven_the_others(
+    maven: FakeMaven, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    maven.answers_with_jars_of_the_asked_release(tmp_path)
+    libs = tmp_path / "kafka" / "libs"
+    libs.mkdir(parents=True)
+    (libs / "kafka_2.13-2.8.2.jar").touch()
+    (libs / "kafka_2.13-2.8.2-sources.jar").touch()
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path / "kafka"))
+
+    assert [release_in_use(), class_path(), class_path(version="2.8.2")] == ["2.8.2", f"{libs}/*", f"{libs}/*"]
+    assert class_path(version="3.9.1") == f"{tmp_path}/kafka_2.13-3.9.1.jar"

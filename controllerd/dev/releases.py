@@ -1,0 +1,64 @@
+"""The releases of Apache Kafka that brokers can be started of: all with ZooKeeper mode from 2.6 on."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controllerd.dev.errors import DevError
+
+DEFAULT_RELEASE: Final = "3.9.1"
+"""The release of brokers that no other was asked for."""
+LAST_PATCHES: Final[Mapping[str, int]] = {
+    "2.6": 3,
+    "2.7": 2,
+    "2.8": 2,
+    "3.0": 2,
+    "3.1": 2,
+    "3.2": 3,
+    "3.3": 2,
+    "3.4": 1,
+    "3.5": 2,
+    "3.6": 2,
+    "3.7": 2,
+    "3.8": 1,
+    "3.9": 1,
+}
+"""By line of releases, the number of its last release."""
+LAST_RELEASES: Final = tuple(f"{line}.{patch}" for line, patch in LAST_PATCHES.items())
+"""The last release of each line, oldest first."""
+TESTED_RELEASES: Final = ("2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.7.2", "3.9.1")
+"""The releases that ``make test-releases`` runs, oldest first."""
+
+# Kafka's command line tools left the broker's own artifact (`kafka.admin`) one after the other, for `kafka-tools`.
+_MOVED_TOOLS: Final[Mapping[str, tuple[tuple[int, int], str]]] = {
+    "TopicCommand": ((3, 7), "org.apache.kafka.tools.TopicCommand"),
+    "LeaderElectionCommand": ((3, 7), "org.apache.kafka.tools.LeaderElectionCommand"),
+    "ReassignPartitionsCommand": ((3, 7), "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"),
+}
+
+
+def check_release(version: str) -> None:
+    """Accept `MAJOR.MINOR.PATCH` of a known release.
+
+    Raises:
+        DevError: there is no such release, or none with ZooKeeper mode; the message names the known ones.
+    """
+    line, _, patch = version.rpartition(".")
+    if line not in LAST_PATCHES or not patch.isascii() or not patch.isdigit() or int(patch) > LAST_PATCHES[line]:
+        raise DevError(f"{version} is no known release of Apache Kafka with ZooKeeper mode: {known_releases()}")
+
+
+def known_releases() -> str:
+    """The known releases, for messages."""
+    return f"known are those up to {', '.join(LAST_RELEASES[:-1])} and {LAST_RELEASES[-1]}"
+
+
+def line_of(version: str) -> tuple[int, int]:
+    """Major and minor number of a release, in the order of time."""
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
+
+
+def tool_class(tool: str, version: str = DEFAULT_RELEASE) -> str:
+    """The main class of a command line tool, for example `TopicCommand`, in a release."""
+    since, moved = _MOVED_TOOLS[tool]
+    return moved if line_of(version) >= since else f"kafka.admin.{tool}"
