@@ -28,22 +28,30 @@ class SystemClock:
 
 
 class LoopTimers:
-    """Puts events into the queue after a delay, on the running event loop."""
+    """Puts events into the queue after a delay, on the running event loop.
+
+    Of equal events one is on its way, and it comes as early as anybody wants it. A retry that is wanted in 30 s must
+    not wait for an equal one that was put off by 600 s for another reason. The later one is not kept: the handler of
+    an event that recurs looks at everything that waits and puts the event off anew for what still does.
+    """
 
     def __init__(self, put: Callable[[Event], None]) -> None:
         self._put = put
         self._handles: dict[Event, asyncio.TimerHandle] = {}
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after ``delay_s`` seconds, unless an equal one is on its way already."""
-        if event in self._handles:
-            return
+        """Enqueue ``event`` after ``delay_s`` seconds, unless an equal one comes by then anyway."""
+        loop = asyncio.get_running_loop()
+        due, pending = loop.time() + delay_s, self._handles.get(event)
+        if pending is not None:
+            if pending.when() <= due:
+                return
+            pending.cancel()
+        self._handles[event] = loop.call_at(due, self._fire, event)
 
-        def fire() -> None:
-            del self._handles[event]
-            self._put(event)
-
-        self._handles[event] = asyncio.get_running_loop().call_later(delay_s, fire)
+    def _fire(self, event: Event) -> None:
+        del self._handles[event]
+        self._put(event)
 
     def clear(self) -> None:
         """Forget everything that was put for later."""

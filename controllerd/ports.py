@@ -363,7 +363,7 @@ class Timers(Protocol):
     """Events that come later by themselves."""
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after so many seconds, unless the timers were cleared or an equal one is on its way."""
+        """Enqueue ``event`` after so many seconds, unless the timers are cleared or an equal one comes by then."""
         ...
 
     def clear(self) -> None:

@@ -99,8 +99,10 @@ class ManualTimers:
     later: list[tuple[float, Event]] = field(default_factory=list)
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Keep an event, unless an equal one is there."""
-        if event not in [kept for _, kept in self.later]:
+        """Keep an event, and of equal ones that with the shortest delay."""
+        equal = [kept for kept in self.later if kept[1] == event]
+        if all(delay_s < kept_s for kept_s, _ in equal):
+            self.later = [kept for kept in self.later if kept not in equal]
             self.later.append((delay_s, event))
 
     def fire(self, within_s: float = float("inf")) -> list[Event]:

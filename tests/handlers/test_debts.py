@@ -17,6 +17,7 @@ from controllerd.zk import codecs, paths
 from events.cluster import BrokerRefresh, QuarantineCheck
 from events.responses import LeaderAndIsrResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
+from handlers.topic_deletion import FIRST_RETRY_S, LAST_RETRY_S
 from tests.fakes.disks import Disks, successor
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, topic_id_of, tp
@@ -549,3 +550,18 @@ async def test_a_debt_that_cannot_be_understood_stops_nobody(disks: Disks) -> No
 
     assert after.world.c.is_active
     assert after.world.context.debts.brokers() == []
+
+
+async def test_a_deletion_that_somebody_waits_for_is_retried_as_soon_as_if_nothing_was_owed(disks: Disks) -> None:
+    await owe(disks, "gone")
+    disks.refusing[3] = KafkaError.KAFKA_STORAGE_ERROR
+    disks.world.register(3)
+    await disks.settle()
+    assert (LAST_RETRY_S, TopicDeletionRetry()) in disks.world.timers.later
+
+    disks.refusing[2] = KafkaError.KAFKA_STORAGE_ERROR
+    disks.world.tree.put(paths.delete_topic("moved"))
+    await disks.settle()
+
+    retries = [delay_s for delay_s, event in disks.world.timers.later if event == TopicDeletionRetry()]
+    assert retries == [FIRST_RETRY_S]
