@@ -115,7 +115,11 @@ class EventStatistics:
 class FreezeGuard:
     """Notices that the process slept for so long that its session may be over (SIGSTOP, a suspended machine).
 
-    From then on nothing may be sent before the epoch was found valid: somebody else may have led meanwhile.
+    From then on nothing may be sent before the epoch was found valid: another controller may have led meanwhile.
+
+    The limit follows the session time-out that ZooKeeper granted, which it may change with every connection. The sleep
+    that ends at a change is judged by the shorter limit: which of the two counted while the process slept is not known,
+    as the thread that connects runs apart from the event loop.
     """
 
     def __init__(self, limit_s: float, clock: Callable[[], float], when_suspicious: Callable[[], None]) -> None:
@@ -130,6 +134,12 @@ class FreezeGuard:
         self.doubts = 0
         """How often there was a reason to be suspicious: an answer from before the latest one says nothing."""
         self.reason = ""
+
+    def set_limit(self, limit_s: float) -> None:
+        """From now on a sleep of more than ``limit_s`` seconds is suspicious."""
+        self._limit_s = min(self._limit_s, limit_s)
+        self.tick()
+        self._limit_s = limit_s
 
     @property
     def is_suspicious(self) -> bool:

@@ -111,8 +111,9 @@ class Instance:
         self.stop_reason = ""
         self.meters = Meters(self.around.clock.monotonic)
         self.watch = WriteWatch(MeteredAudit(audit, self.meters))
-        limit_s = config.zookeeper.session_timeout_ms / 1000 * _SAFE_SHARE
-        self.guard = FreezeGuard(limit_s, self.around.boottime, self._stop_sending)
+        self._session_timeout_s = self._asked_timeout_s
+        """What is asked for, and as soon as there is a session what ZooKeeper granted."""
+        self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
         self.statistics = EventStatistics(self.meters.events)
         self.topic_defaults = ConfiguredTopics(config)
         self.timers = LoopTimers(self.queue.put)
@@ -168,12 +169,24 @@ class Instance:
             kazoo=self.around.kazoo,
             timings=self.meters.zookeeper,
         )
+        self.client.session.when_timeout_is_granted(self._timeout_granted)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             await self.client.elector.eligibility()
             self.snapshot.cluster_id = await self.client.store.cluster_id()
             stack.pop_all()
         return self.client
+
+    def _timeout_granted(self, timeout_s: float) -> None:
+        """Count with the session time-out that ZooKeeper counts with, whatever was asked for."""
+        if timeout_s != self._session_timeout_s:
+            log.info("zookeeper session timeout granted", asked_s=self._asked_timeout_s, granted_s=timeout_s)
+        self._session_timeout_s = timeout_s
+        self.guard.set_limit(timeout_s * _SAFE_SHARE)
+
+    @property
+    def _asked_timeout_s(self) -> float:
+        return self.config.zookeeper.session_timeout_ms / 1000
 
     def take_from_brokers(self) -> None:
         """From now on take the role from brokers without being asked, after ``connect``."""
@@ -334,9 +347,8 @@ class Instance:
     async def heartbeat(self, client: ZooKeeperClient, beat: Callable[[], None]) -> None:
         """Notice that the process slept, validate the epoch before anything leaves again, and feed the watchdog."""
         within_s = self.beat_within_s or _LONGEST_PAUSE_S
-        pause = min(self.config.zookeeper.session_timeout_ms / 1000 / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S, within_s)
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(min(self._session_timeout_s / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S, within_s))
             self.guard.tick()
             connected = client.session.state is SessionState.CONNECTED
             if self.guard.is_suspicious and connected and (self._checking is None or self._checking.done()):

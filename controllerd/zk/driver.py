@@ -10,6 +10,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, Final, Protocol
 
 from kazoo.client import KazooClient
+from kazoo.protocol.serialization import Connect
 from kazoo.retry import KazooRetry
 
 _RECONNECT_DELAY_S: Final = 0.1
@@ -39,6 +40,8 @@ class Kazoo(Protocol):
         """One of kazoo's ``KeeperState``."""
         ...
 
+    negotiated_timeout_s: float | None
+    """The session time-out that the server granted with the last connection; None before the first."""
     _session_id: int | None
     _data_watchers: MutableMapping[str, set[Callable[..., object]]]
 
@@ -65,14 +68,39 @@ class KazooDriver(Protocol):
         ...
 
 
+class NegotiatingClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
+    """A ``KazooClient`` that keeps the session time-out that the server granted.
+
+    A server raises what a client asks for to its ``minSessionTimeout`` and cuts it to its ``maxSessionTimeout``. kazoo
+    uses the answer for its own pings and keeps it nowhere.
+    """
+
+    def __init__(self, hosts: str, **options: Any) -> None:
+        """Take what a ``KazooClient`` takes."""
+        super().__init__(hosts, **options)
+        self.negotiated_timeout_s: float | None = None
+        self._send_and_read = self._connection._invoke  # noqa: SLF001
+        self._connection._invoke = self._invoke  # noqa: SLF001  # asked for by the connection before it reports a state
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        answer = self._send_and_read(timeout, request, xid)
+        if isinstance(request, Connect):
+            self._keep_timeout(answer[0].time_out)
+        return answer
+
+    def _keep_timeout(self, granted_ms: int) -> None:
+        """Zero is the answer for a session that has expired."""
+        if granted_ms > 0:
+            self.negotiated_timeout_s = granted_ms / 1000
+
+
 class ThreadedKazoo:
     """The real kazoo: a client that connects for as long as it takes, and is stopped in a thread of its own."""
 
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
-        """A ``KazooClient``."""
+        """A ``NegotiatingClient``."""
         retry = KazooRetry(max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S)
-        client: Kazoo = KazooClient(named_often_enough(hosts), timeout=timeout_s, connection_retry=retry)
-        return client
+        return NegotiatingClient(named_often_enough(hosts), timeout=timeout_s, connection_retry=retry)
 
     async def end(self, client: Kazoo) -> None:
         """Stop it and release its sockets."""

@@ -104,6 +104,7 @@ class ZooKeeperSession:
         self.timings: Final = timings
         self._hosts = hosts
         self._timeout_s = session_timeout_ms / 1000
+        """What is asked for."""
         self._queue = queue
         self._audit = audit
         self._state = SessionState.CONNECTING
@@ -114,6 +115,7 @@ class ZooKeeperSession:
         self._settled = asyncio.Event()
         self._pending: set[asyncio.Future[Any]] = set()
         self._lost_listeners: list[Callable[[], None]] = []
+        self._timeout_listeners: list[Callable[[float], None]] = []
         self._give_up: asyncio.TimerHandle | None = None
         self._look: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -145,6 +147,20 @@ class ZooKeeperSession:
     def chroot(self) -> str:
         """The prefix of all paths, empty or beginning with a slash."""
         return self._client.chroot
+
+    @property
+    def timeout_s(self) -> float:
+        """The session time-out in seconds: as the server granted it with the last connection, or as it is asked for.
+
+        ZooKeeper counts with the granted one, which may be longer or shorter, and another with every connection.
+        """
+        granted_s = self._client.negotiated_timeout_s
+        return self._timeout_s if granted_s is None else granted_s
+
+    def when_timeout_is_granted(self, listener: Callable[[float], None]) -> None:
+        """Call ``listener`` with ``timeout_s`` now, and at every connection before anything is asked by it."""
+        self._timeout_listeners.append(listener)
+        listener(self.timeout_s)
 
     def when_lost(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` in the very tick in which the session is found lost, before ``Expire`` is enqueued."""
@@ -258,6 +274,8 @@ class ZooKeeperSession:
         elif state == KazooState.SUSPENDED:
             self._suspend()
         else:
+            for listener in self._timeout_listeners:
+                listener(self.timeout_s)
             self._connected(session_id or 0)
 
     def _look_after_client(self) -> None:
@@ -288,7 +306,7 @@ class ZooKeeperSession:
         if self._state is SessionState.CONNECTED:
             self._enter(SessionState.SUSPENDED)
             self._give_up = self._loop.call_later(
-                self._timeout_s, self.declare_lost, "out of reach for a session time-out"
+                self.timeout_s, self.declare_lost, "out of reach for a session time-out"
             )
 
     def _connected(self, session_id: int) -> None:

@@ -69,6 +69,30 @@ def test_a_validated_epoch_ends_the_suspicion(guard: FreezeGuard, clock: ManualC
     assert guard.may_send()
 
 
+def test_a_sleep_is_judged_by_the_session_time_out_that_was_granted(guard: FreezeGuard, clock: ManualClock) -> None:
+    guard.set_limit(LIMIT_S / 3)
+    clock.now += LIMIT_S / 2
+
+    assert not guard.may_send()
+
+
+def test_a_longer_session_allows_a_longer_sleep(guard: FreezeGuard, clock: ManualClock) -> None:
+    guard.set_limit(LIMIT_S * 3)
+    clock.now += LIMIT_S * 2
+
+    assert guard.may_send()
+
+
+@pytest.mark.parametrize("limit_s", [LIMIT_S * 3, LIMIT_S / 3])
+def test_the_sleep_that_ends_with_another_time_out_is_judged_by_the_shorter(
+    guard: FreezeGuard, clock: ManualClock, limit_s: float
+) -> None:
+    clock.now += min(LIMIT_S, limit_s) + 0.001
+    guard.set_limit(limit_s)
+
+    assert not guard.may_send()
+
+
 def term(change: str, epoch: int = 7) -> TermRecord:
     return TermRecord(change, epoch, 0, "controllerd", "")
 

@@ -3,14 +3,19 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
+
+import pytest
 
 from channel_manager.manager import ChannelManager
 from controllerd.core.model import BrokerId
 from controllerd.daemon.instance import Instance
 from controllerd.errors import StoreUnavailable
 from controllerd.zk.client import ZooKeeperClient
+from tests.daemon.daemons import configuration
 from tests.daemon.lone import SESSION_MS, Reads, Session
+from tests.fakes.audit import RecordingAudit
 
 
 @dataclass
@@ -106,3 +111,18 @@ async def test_nothing_leaves_after_a_broker_spoke_of_a_newer_controller(node: I
 
     assert not node.guard.may_send()
     assert len(node.queue) == 1
+
+
+@pytest.mark.zookeeper
+async def test_a_sleep_is_judged_by_the_session_timeout_that_the_server_granted(connect: str, tmp_path: Path) -> None:
+    """The server of these tests grants 60 s at most: after 41 s of sleep its session may be over."""
+    node = Instance(configuration(connect, tmp_path, session_ms=120_000), "an instance", RecordingAudit(), tuple)
+    client = await node.connect()
+    try:
+        node.guard._seen_at -= 39.0
+        assert node.guard.may_send()
+
+        node.guard._seen_at -= 41.0
+        assert not node.guard.may_send()
+    finally:
+        await client.close()

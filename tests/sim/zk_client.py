@@ -101,6 +101,7 @@ class SimKazooClient(Watchers):
         self._inside = server.loop.context_of(owner)
         self._outside = server.loop.context_of("")
         self._session_id: int | None = None
+        self.negotiated_timeout_s: float | None = None
         self._listeners: list[Callable[[str], object]] = []
         self._state: str = KeeperState.CLOSED
         self._queue: deque[tuple[Any, Answer | None]] = deque()
@@ -235,6 +236,7 @@ class SimKazooClient(Watchers):
             return
         self._retry_s = _RETRY_S
         self._session_id = link.session.id
+        self.negotiated_timeout_s = self._timeout_s
         self._xid = 0
         self._waits_for_pong = False
         self._enter(KeeperState.CONNECTED)

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.protocol.states import KeeperState
 
 from controllerd.zk import session as session_module
-from controllerd.zk.driver import Kazoo
+from controllerd.zk.driver import Kazoo, NegotiatingClient
 from controllerd.zk.session import SessionState, ZooKeeperSession
 from events.base import Event
 from events.cluster import Expire
@@ -21,7 +20,7 @@ SOON_S: Final = 0.2
 LATER_S: Final = 0.4
 
 
-class Client(KazooClient):  # type: ignore[misc]
+class Client(NegotiatingClient):
     """kazoo's client, whose connection is a script."""
 
     def start_async(self) -> None:
@@ -116,3 +115,16 @@ async def test_a_client_that_was_refused_twice_is_replaced_once(
     seen = [type(event) for event in await events(queue)]
     assert (len(driver.clients), session.session_id, Expire in seen) == (2, 3, False)
     await session.close()
+
+
+async def test_a_server_may_grant_another_timeout_with_each_connection(driver: Driver) -> None:
+    session, _ = await opened(driver)
+    told: list[float] = []
+    session.when_timeout_is_granted(told.append)
+
+    driver.clients[0]._keep_timeout(4_000)
+    driver.clients[0].comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=1)
+    await until(lambda: len(told) > 1)
+
+    assert told == [6.0, 4.0]
+    assert session.timeout_s == 4.0

@@ -380,3 +380,12 @@ def _secure(connect: str, path: str) -> None:
     kazoo.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
     kazoo.stop()
     kazoo.close()
+
+
+@pytest.mark.parametrize(("asked_ms", "granted_s"), [(3_600_000, 60.0), (500, 1.0), (6_000, 6.0)])
+async def test_the_session_timeout_is_the_one_that_the_server_granted(
+    connect: str, asked_ms: int, granted_s: float
+) -> None:
+    """The server of these tests grants 1 to 60 s."""
+    async with connected(connect, timeout_ms=asked_ms) as peer:
+        assert client_of(peer).session.timeout_s == granted_s
