@@ -9,7 +9,8 @@ from controllerd.status.explain.history import refused_partitions
 from controllerd.status.explain.scene import Scene, cause
 from controllerd.status.explain.words import count, error_name, sentence, span
 from controllerd.status.schema.why import Cause
-from replay.records import BrokersRecord, OfflineDirsRecord
+from events.operator import DrainBroker
+from replay.records import BrokersRecord, OfflineDirsRecord, SnapshotBegin
 
 SLOW_S: Final = 10.0
 """A broker whose oldest request is older than this is slow: it usually answers within a fraction of a second."""
@@ -37,17 +38,36 @@ def why_gone(scene: Scene, broker: BrokerId) -> Cause:
         reason = sentence(scene.snapshot.quarantine[path])
         text = f"broker {broker} is registered, but its registration cannot be understood: {reason}"
         return cause("broker-quarantined", text, broker=broker)
-    left = _left(scene, broker)
+    left, term = _left(scene, broker), _took_over(scene)
     if left is None:
         # Who only watches has no record of brokers that go: how far back it remembers says nothing of them.
         oldest = None if scene.is_watching else scene.history.oldest_ms
         ago = f", at least since {scene.clock(oldest)}" if oldest is not None else ""
         return cause("broker-gone", f"broker {broker} is not in /brokers/ids{ago}", broker=broker)
-    leaving = _began_shutdown(scene, broker)
-    is_orderly = leaving is not None and leaving.number < left.number
-    how = "after an orderly shutdown" if is_orderly else "its ZooKeeper session ended"
+    is_orderly, how = _manner(scene, broker, left)
+    if term is not None and left.number < term.number:
+        # While another instance led, the broker may have come back and died in another manner.
+        before = f"before that it left at {scene.clock(left.at_ms)} ({how}), and may have been back since"
+        text = f"at least since this controller's term at {scene.clock(term.at_ms)}; {before}"
+        return cause("broker-gone", f"broker {broker} is not in /brokers/ids, {text}", broker=broker)
     text = f"broker {broker} left /brokers/ids at {scene.clock(left.at_ms)} ({how})"
     return cause("broker-shut-down" if is_orderly else "broker-gone", text, broker=broker, since=left)
+
+
+def _manner(scene: Scene, broker: BrokerId, left: Entry) -> tuple[bool, str]:
+    """Whether the broker handed everything over before it left, and how it left.
+
+    A broker that was drained need not have asked for its shutdown: it may have been killed as well.
+    """
+    leaving = _began_shutdown(scene, broker)
+    if leaving is None or leaving.number > left.number:
+        return False, "its ZooKeeper session ended"
+    return True, "after it was drained" if leaving.event_name == DrainBroker.__name__ else "after an orderly shutdown"
+
+
+def _took_over(scene: Scene) -> Entry | None:
+    """When a term of this instance began last, and everything was read anew."""
+    return next((entry for entry, record in scene.history.of(SnapshotBegin) if not record.periodic), None)
 
 
 def why_leaving(scene: Scene, broker: BrokerId) -> Cause:

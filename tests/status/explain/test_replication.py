@@ -1,9 +1,17 @@
 """Why a replica is not in sync, and brokers that do not do what they are told."""
 
+import json
+
+import pytest
+
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
+from controllerd.errors import NotController
 from controllerd.status.sources import ChannelView
+from controllerd.zk.access import SetData
 from events.admin import ControlledShutdown
+from events.cluster import Reelect
+from events.operator import DrainBroker
 from replay.records import ResponseRecord
 from tests.status.explain.seeding import Seeded, codes
 
@@ -82,6 +90,51 @@ async def test_a_broker_that_shut_down_in_good_order_is_no_crash() -> None:
 
     assert codes(why) == ["broker-shut-down"]
     assert "(after an orderly shutdown)" in why.causes[0].sentence
+
+
+async def test_an_orderly_shutdown_of_before_is_not_the_cause_of_a_kill_while_another_controller_led() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    await seeded.kill(6)
+    await another_leads(seeded)
+    await seeded.bring_back(6)
+    await seeded.kill(6)
+    await lead_again(seeded)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-gone"]
+    assert why.causes[0].since is None
+    assert why.causes[0].sentence == (
+        "broker 6 is not in /brokers/ids, at least since this controller's term at 10:06:00Z; "
+        "before that it left at 10:02:00Z (after an orderly shutdown), and may have been back since"
+    )
+
+
+async def test_an_orderly_shutdown_is_not_the_cause_of_a_kill_after_the_broker_came_back() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    await seeded.kill(6)
+    await seeded.bring_back(6)
+    await seeded.isr(5, 3, 6)
+    await seeded.kill(6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-gone"]
+    assert "(its ZooKeeper session ended)" in why.causes[0].sentence
+
+
+async def test_a_drained_broker_that_is_gone_is_not_said_to_have_shut_itself_down() -> None:
+    seeded = await three()
+    drain = DrainBroker(BrokerId(6), leaders_only=False, reason="a test", by="User:test")
+    await seeded.world.call(drain)
+    await seeded.kill(6)
+
+    why = await seeded.why()
+
+    assert codes(why) == ["broker-shut-down"]
+    assert "(after it was drained)" in why.causes[0].sentence
 
 
 async def test_a_broker_is_shutting_down() -> None:
@@ -230,6 +283,27 @@ async def test_a_registration_that_cannot_be_understood() -> None:
 
     assert codes(why) == ["broker-quarantined"]
     assert "its registration cannot be understood" in why.causes[0].sentence
+
+
+async def another_leads(seeded: Seeded) -> None:
+    """A broker's own controller takes the role away."""
+    body = {"version": 2, "brokerid": 3, "timestamp": "1", "kraftControllerEpoch": -1}
+    seeded.world.tree.outsider(
+        SetData("/controller_epoch", str(seeded.world.context.epoch + 1).encode(), -1),
+        SetData("/controller", json.dumps(body).encode(), -1),
+    )
+    with pytest.raises(NotController):
+        await seeded.isr(5)
+    assert not seeded.world.snapshot.is_active
+
+
+async def lead_again(seeded: Seeded) -> None:
+    """A minute later that one is gone, and this instance has the role."""
+    seeded.clock.now += 60
+    seeded.world.tree.remove("/controller")
+    seeded.world.queue.put(Reelect())
+    await seeded.disks.settle()
+    assert seeded.world.snapshot.is_active
 
 
 async def shut_down(seeded: Seeded, broker: int) -> None:
