@@ -34,7 +34,10 @@ class ProposedIsr(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """``error`` is top-level; per partition either the state that holds now, or why it was refused."""
+    """``error`` is top-level; per partition either the state that holds now, or why it was refused.
+
+    A partition without either is left out of the response, and its leader asks for it again.
+    """
 
     error: KafkaError
     partitions: Mapping[TopicPartition, LeaderAndIsr | KafkaError]

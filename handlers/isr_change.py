@@ -9,6 +9,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
+from controllerd.core.alter_partition_answers import release_of_leader, understood
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
@@ -68,7 +69,22 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
     outdated = [tp for tp in outcomes if _is_for_want_of_news(tp, outcomes[tp], event, proposed, results, c)]
     outcomes |= await _release_leaders(outdated, c)
-    return AlterPartitionReply(KafkaError.NONE, outcomes, unknown_ids, _error_of_unknown_ids(c))
+    answers = _understood_by(event, outcomes, c)
+    return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, _error_of_unknown_ids(c))
+
+
+def _understood_by(
+    event: AlterPartitionReceived, outcomes: Mapping[TopicPartition, Outcome], c: Controller
+) -> dict[TopicPartition, Outcome]:
+    """The outcomes as the leader's release understands them; a partition that it is to ask for again is left out."""
+    release = release_of_leader(c.context.releases.get(event.broker), event.version)
+    answers: dict[TopicPartition, Outcome] = {}
+    for tp, outcome in outcomes.items():
+        if isinstance(outcome, LeaderAndIsr):
+            answers[tp] = outcome
+        elif (answer := understood(outcome, c.context.leadership(tp), release)) is not None:
+            answers[tp] = answer
+    return answers
 
 
 def _is_for_want_of_news(

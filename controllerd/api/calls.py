@@ -1,7 +1,8 @@
 """What brokers ask of their controller: each becomes a call in the event queue, and its reply an exact response."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -30,6 +31,12 @@ from wire.api_messages import (
 
 _BYTES_PER_PARTITION: Final = 50
 """Of AlterPartition: fewer than that would send what one broker says at once into a thread, and keep it waiting."""
+_RETRY_PAUSE_S: Final = 0.1
+"""How long a response is held back that makes the leader ask again.
+
+A leader from 2.8 on does so the moment it has read it, and every request is an event and an UpdateMetadata for all
+brokers. Its other changes wait meanwhile, since one request is under way at a time; they count in seconds.
+"""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -53,6 +60,8 @@ class BrokerCalls:
         if isinstance(reply, KafkaError):
             return encode_alter_partition(request.head, reply, {})
         topics = self._outcomes(query, reply, request.head.version) if reply.error is KafkaError.NONE else {}
+        if reply.error is KafkaError.NONE and _is_asked_again(query, topics):
+            await asyncio.sleep(_RETRY_PAUSE_S)
         return encode_alter_partition(request.head, reply.error, topics)
 
     async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
@@ -88,7 +97,7 @@ class BrokerCalls:
                 found = reply.partitions.get(TopicPartition(name, index)) if name is not None else None
                 outcome = reply.unknown_error if index in unknown else found
                 if outcome is None:
-                    _LOG.warning("alter partition without outcome", topic=name or key, partition=index)
+                    _LOG.info("left partition out of alter partition response", topic=name or key, partition=index)
                 else:
                     topics[key].append((index, outcome))
         return dict(topics)
@@ -104,6 +113,13 @@ def _alter_partition_event(query: AlterPartitionQuery, version: int) -> AlterPar
         by_name={} if has_ids else {TopicPartition(name, index): proposed for name, index, proposed in rows},
         by_id={(topic_id, index): proposed for topic_id, index, proposed in rows} if has_ids else {},
     )
+
+
+def _is_asked_again(query: AlterPartitionQuery, topics: Mapping[str, Sequence[tuple[int, Outcome]]]) -> bool:
+    """Whether the leader sends any of its changes again at once."""
+    answered = [outcome for rows in topics.values() for _, outcome in rows]
+    asked = sum(len(partitions) for _, partitions in query.topics)
+    return len(answered) < asked or KafkaError.UNKNOWN_SERVER_ERROR in answered
 
 
 def _repeats(query: AlterPartitionQuery) -> bool:

@@ -1,5 +1,7 @@
 """What brokers ask: the event that each request becomes, and the answer that each reply becomes."""
 
+import asyncio
+
 import pytest
 
 from controllerd.api.limits import Limits
@@ -178,3 +180,28 @@ async def test_a_partition_without_outcome_is_left_out_so_that_the_broker_asks_a
         client = await cluster.connect()
         entity = await client.ask(56, 3, topics=topics(wish(0), wish(1)))
         assert [row.partition_index for row in entity.topics[0].partitions] == [1]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+async def test_a_partition_that_is_to_be_asked_for_again_is_left_out_of_the_answer(version: int) -> None:
+    async with running(handler=lambda _: AlterPartitionReply(KafkaError.NONE, {ORDERS_1: STATE}, {})) as cluster:
+        client = await cluster.connect()
+
+        entity = await client.ask(56, version, topics=topics(wish(0), wish(1)))
+
+        assert entity.error_code == KafkaError.NONE
+        assert [row.partition_index for topic in entity.topics for row in topic.partitions] == [1]
+
+
+@pytest.mark.parametrize("outcomes", [{}, {ORDERS_0: KafkaError.UNKNOWN_SERVER_ERROR}])
+async def test_an_answer_after_which_the_leader_asks_again_at_once_is_held_back(
+    outcomes: dict[TopicPartition, LeaderAndIsr | KafkaError],
+) -> None:
+    async with running(handler=lambda _: AlterPartitionReply(KafkaError.NONE, outcomes, {})) as cluster:
+        client = await cluster.connect()
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
+
+        await client.ask(56, 3, topics=topics(wish(0)))
+
+        assert loop.time() - asked_at >= 0.1

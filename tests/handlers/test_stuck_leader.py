@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, LeaderAndIsr
+from controllerd.core.releases import Release
 from controllerd.zk import paths
 from events.cluster import QuarantineCheck
 from events.replicas import ProposedIsr
@@ -157,3 +159,46 @@ async def test_who_does_not_lead_gets_no_newer_leader_epoch_by_naming_a_stranger
     await successor.call(ask(successor, (2, 3, 4), by=3))
 
     assert successor.state("t") == (2, 1, [2, 3], 1)
+
+
+# -- leaders of releases that take most refusals for the end (docs/deviations.md) --------------------------------------
+
+
+@pytest.mark.parametrize("release", [Release(2, 7), Release(2, 8), Release(3, 0), Release(3, 1), None], ids=str)
+async def test_an_old_leader_is_left_without_an_answer_while_its_state_is_in_quarantine(
+    world: World, release: Release | None
+) -> None:
+    """Whatever code it got, it would keep the change pending for good; what is missing it sends again."""
+    await with_isr_of_two(world)
+    if release is not None:
+        world.context.releases[BrokerId(2)] = release
+    world.tree.put(paths.partition_state(tp("t")), b"not json")
+
+    reply = await world.call(ask(world, (2, 3, 1), version=0))
+
+    assert (reply.error, reply.partitions) == (KafkaError.NONE, {})
+
+
+@pytest.mark.parametrize("release", [Release(2, 7), Release(2, 8), Release(3, 0), None], ids=str)
+async def test_an_old_leader_that_wants_a_dead_member_gets_the_committed_isr_back(
+    world: World, release: Release | None
+) -> None:
+    await with_isr_of_two(world)
+    if release is not None:
+        world.context.releases[BrokerId(2)] = release
+    world.die(1)
+    await world.settle()
+    writes = len(world.zk.writes)
+
+    reply = await world.call(ask(world, (2, 3, 1), version=0))
+
+    assert reply.partitions == {tp("t"): LeaderAndIsr(BrokerId(2), 1, ids(2, 3), 1, 1)}
+    assert len(world.zk.writes) == writes
+
+
+async def test_an_old_leader_that_asks_for_nonsense_gets_a_code_that_it_knows(world: World) -> None:
+    await with_isr_of_two(world)
+
+    reply = await world.call(ask(world, (3,), version=0))
+
+    assert reply.partitions == {tp("t"): KafkaError.INVALID_UPDATE_VERSION}
