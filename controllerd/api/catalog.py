@@ -1,9 +1,10 @@
 """Which APIs this node serves itself, which it relays, and which it refuses (``wire.md`` A.6 and D.1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from controllerd.api.shared_versions import overlap
 from wire.versions import ApiKey, VersionRange
 
 NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
@@ -95,28 +96,12 @@ def is_relayable(api_key: int) -> bool:
     return api_key in KNOWN and api_key not in _NOT_RELAYABLE
 
 
-def advertised(brokers: Iterable[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
-    """What ApiVersions lists: native, and what every one of these brokers speaks of the rest."""
+def advertised(shared: Mapping[int, VersionRange]) -> dict[int, VersionRange]:
+    """What ApiVersions lists: native APIs, and of the rest what all brokers share."""
     ranges: dict[int, VersionRange] = dict(NATIVE)
-    shared = _intersection(list(brokers))
     for api_key, versions in shared.items():
         if is_relayable(api_key):
             ranges[api_key] = versions
-        elif api_key in PARTLY_RELAYED and (both := _overlap(NATIVE[api_key], versions)) is not None:
+        elif api_key in PARTLY_RELAYED and (both := overlap(NATIVE[api_key], versions)) is not None:
             ranges[api_key] = both
     return ranges
-
-
-def _intersection(brokers: list[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
-    if not brokers:
-        return {}
-    shared = dict(brokers[0])
-    for other in brokers[1:]:
-        pairs = {key: _overlap(versions, other[key]) for key, versions in shared.items() if key in other}
-        shared = {key: both for key, both in pairs.items() if both is not None}
-    return shared
-
-
-def _overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
-    both = VersionRange(max(one.lowest, other.lowest), min(one.highest, other.highest))
-    return both if both.lowest <= both.highest else None

@@ -15,6 +15,7 @@ from controllerd.api.producer_ids import OwnProducerIds
 from controllerd.api.scram_calls import ScramCalls
 from controllerd.api.security import Authorizer, Operation
 from controllerd.api.session import Answered, Session, requester
+from controllerd.api.shared_versions import SharedVersions
 from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.kafka_error import KafkaError
 from controllerd.pace import sliced
@@ -61,6 +62,7 @@ class Dispatcher:
         scram: ScramCalls,
         ids: OwnProducerIds,
         versions: BrokerVersions,
+        shared: SharedVersions,
         authorizer: Authorizer,
     ) -> None:
         self._snapshot = snapshot
@@ -70,6 +72,7 @@ class Dispatcher:
         self._scram = scram
         self._ids = ids
         self._versions = versions
+        self._shared = shared
         self._authorizer = authorizer
 
     async def answer(self, request: Request, session: Session) -> Answered:
@@ -161,7 +164,8 @@ class Dispatcher:
             return encode_api_versions(request.head, KafkaError.INVALID_REQUEST, {})
         known = await self._versions.known(session.own.listener)
         can_relay = self._denied(session, Operation.RELAY) is None
-        return encode_api_versions(request.head, KafkaError.NONE, advertised(known.values() if can_relay else ()))
+        shared = self._shared.of(known.values())
+        return encode_api_versions(request.head, KafkaError.NONE, advertised(shared if can_relay else {}))
 
     # -- the picture of the cluster ------------------------------------------------------------------------------------
 

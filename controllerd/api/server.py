@@ -22,6 +22,7 @@ from controllerd.api.relay import Relay
 from controllerd.api.scram_calls import ScramCalls
 from controllerd.api.security import AllowAll, Authorizer, principal_of
 from controllerd.api.session import Session
+from controllerd.api.shared_versions import SharedVersions
 from controllerd.api.stats import Ledger, ServerStats
 from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.model import Endpoint
@@ -55,11 +56,12 @@ class KafkaServer:
         now: Callable[[], float] = time.monotonic,
         acceptor: Acceptor = PLAINTEXT_SERVER,
         transport: Transport = PLAINTEXT,
+        shared: SharedVersions | None = None,
     ) -> None:
         """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller.
 
         ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets clients in, and
-        ``transport`` leads to the brokers that answer in our stead.
+        ``transport`` leads to the brokers that answer in our stead. ``shared`` remembers the versions that they serve.
         """
         self._listeners = tuple(listeners)
         self._acceptor = acceptor
@@ -67,13 +69,14 @@ class KafkaServer:
         self._snapshot = snapshot
         self._limits = limits or Limits()
         self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s, transport=transport)
+        self._shared = shared or SharedVersions()
         self._ids = OwnProducerIds(queue, node_id)
         asker, awaiter = Asker(queue, snapshot, self._limits.call_s), Awaiter(snapshot, self._limits)
         calls, admin = BrokerCalls(asker, snapshot), AdminCalls(asker, snapshot, awaiter)
         rights = authorizer or AllowAll()
         topics = TopicCalls(asker, snapshot, awaiter, rights, policy, now, transport)
         self._dispatcher = Dispatcher(
-            snapshot, calls, admin, topics, ScramCalls(asker), self._ids, self._versions, rights
+            snapshot, calls, admin, topics, ScramCalls(asker), self._ids, self._versions, self._shared, rights
         )
         self._ledger = Ledger(audit)
         self._servers: list[asyncio.Server] = []
@@ -110,6 +113,7 @@ class KafkaServer:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
         await self._versions.close()
+        await self._shared.close()
         await self._ids.close()
         for server in self._servers:
             await server.wait_closed()

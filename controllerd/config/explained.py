@@ -23,7 +23,8 @@ MEANINGS: Final = {
     "zookeeper.connection_timeout_ms": "How long a start waits for the first connection before it exits with 69. "
     "The session timeout when only that one is given.",
     "node.id": "The id of this instance in metadata, 2000000000 to 2000000099, another one for each instance.",
-    "node.data_dir": "Holds the instance's uuid (`instance`), a lock and, by default, the audit log; never shared. "
+    "node.data_dir": "Holds the instance's uuid (`instance`), a lock, the API versions that brokers served at last "
+    "(`api_versions.json`) and, by default, the audit log; never shared. "
     "Under systemd it defaults to the state directory.",
     "kafka.listeners": "What brokers and clients connect to; binds the same host and port. Plaintext only. "
     "Required unless `kafka.mode` is `hidden`.",

@@ -9,6 +9,7 @@ from controllerd.api.broker_settings import BrokerSettings
 from controllerd.api.listener import Listener
 from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.api.server import KafkaServer
+from controllerd.api.shared_versions import SharedVersions, release_of_protocol
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
@@ -69,6 +70,7 @@ class Node:
             policy=config.kafka.policy,
             now=around.clock.monotonic,
             transport=around.transport,
+            shared=SharedVersions(release_of_protocol(config.kafka.inter_broker_protocol_version), identity.data_dir),
         )
         self.sizes = ReplicaSizes(
             self.snapshot,

@@ -15,6 +15,7 @@ from controllerd.api.limits import Limits
 from controllerd.api.listener import Listener
 from controllerd.api.security import AllowAll, Authorizer
 from controllerd.api.server import KafkaServer
+from controllerd.api.shared_versions import SharedVersions
 from controllerd.core.model import (
     Broker,
     BrokerId,
@@ -215,6 +216,7 @@ async def running(
     now: Callable[[], float] = time.monotonic,
     acceptor: Acceptor = PLAINTEXT_SERVER,
     transport: Transport = PLAINTEXT,
+    shared: SharedVersions | None = None,
 ) -> AsyncIterator[Cluster]:
     picture = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)
@@ -232,6 +234,7 @@ async def running(
         now=now,
         acceptor=acceptor,
         transport=transport,
+        shared=shared,
     )
     await server.start()
     cluster = Cluster(picture, queue, server, audit, handler=handler)

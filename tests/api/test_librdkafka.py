@@ -2,7 +2,8 @@
 
 import asyncio
 
-from confluent_kafka import ElectionType, KafkaException, TopicPartition
+import pytest
+from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -97,3 +98,22 @@ async def test_librdkafka_deletes_a_topic() -> None:
         admin = admin_of(cluster)
         futures = admin.delete_topics(["gone"], operation_timeout=10)
         assert await asyncio.to_thread(futures["gone"].result, 10) is None
+
+
+async def test_a_transactional_producer_outlives_the_time_in_which_no_broker_is_live() -> None:
+    """A fatal error would end it for good, though nothing is wrong with it."""
+    async with running() as cluster:
+        endpoint = cluster.server.advertised[0]
+        producer = Producer(
+            {
+                "bootstrap.servers": f"{endpoint.host}:{endpoint.port}",
+                "transactional.id": "orders",
+                "log_level": 0,
+            }
+        )
+
+        with pytest.raises(KafkaException) as refused:
+            await asyncio.to_thread(producer.init_transactions, 3.0)
+
+        error = refused.value.args[0]
+        assert (error.name(), error.fatal(), error.retriable()) == ("_TIMED_OUT", False, True)

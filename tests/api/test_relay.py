@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.limits import Limits
 from controllerd.api.relay import Relay
 from controllerd.api.security import Operation, Principal
+from controllerd.api.shared_versions import SharedVersions
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.releases import Release
 from controllerd.snapshot import Role
 from tests.api.cluster import BROKER_RANGES, NODE_ID, Client, Cluster, new_request, new_snapshot, running, until
 from tests.turns import Turns
@@ -57,12 +60,32 @@ async def advertised(cluster: Cluster, version: int = 3) -> dict[int, tuple[int,
 # -- ApiVersions -------------------------------------------------------------------------------------------------------
 
 
-async def test_without_brokers_only_what_is_native_is_advertised() -> None:
-    async with running() as cluster:
+async def test_before_any_broker_has_answered_the_versions_of_the_protocols_release_are_advertised() -> None:
+    async with running(shared=SharedVersions(Release(2, 8))) as cluster:
         ranges = await advertised(cluster)
-        assert ranges[56] == (0, 3)
-        assert ranges[67] == (0, 0)
-        assert FIND_COORDINATOR not in ranges
+        assert (ranges[56], ranges[67]) == ((0, 3), (0, 0)), "what is native does not depend on brokers"
+        assert ranges[FIND_COORDINATOR] == (0, 3)
+        assert ranges[3] == (0, 11), "auto-creation goes to a broker, so Metadata is what brokers speak"
+
+
+async def test_a_cluster_that_is_down_is_advertised_as_it_was_and_what_cannot_be_relayed_is_hung_up_on() -> None:
+    """A client that misses FindCoordinator gives up for good; one that loses its connection tries again."""
+    async with running(brokers=2) as cluster:
+        before = await advertised(cluster)
+        client = await cluster.connect()
+
+        cluster.set_live()
+
+        assert await advertised(cluster) == before
+        assert await ask_raw(client, find_coordinator()) is None
+
+
+async def test_what_was_advertised_is_remembered_across_a_restart(tmp_path: Path) -> None:
+    async with running(brokers=1, shared=SharedVersions(folder=tmp_path)) as cluster:
+        before = await advertised(cluster)
+
+    async with running(shared=SharedVersions(Release(2, 6), tmp_path)) as cluster:
+        assert await advertised(cluster) == before
 
 
 async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_versions() -> None:

@@ -1,0 +1,144 @@
+"""The versions that all brokers serve of what is relayed, also while no broker is there to say so.
+
+A client fails for good when the ApiVersions answer of every node that it reaches lacks an API that it needs: a
+transactional producer of Java ends with UnsupportedVersionException, where a cluster that is down gives it a time-out
+that it may outlive. While no broker is live this node alone answers, so it must go on to list what it relays in better
+times. Requests that cannot be relayed now end with a closed connection, after which clients try again.
+
+Listed are the versions that all live brokers served at last, kept in the data directory for the next start. Before any
+broker has ever answered, they are those of the release whose protocol the cluster speaks. A list that promises too
+much costs a client one connection, since the relay compares versions with the broker's own.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import structlog
+
+from controllerd.core.releases import NEWEST, OLDEST, Release
+from wire.versions import VersionRange
+
+VERSIONS_FILE: Final = "api_versions.json"
+"""In the data directory: the versions that all live brokers served at last."""
+
+NEW_HIGHEST: Final[Mapping[Release, Mapping[int, int]]] = MappingProxyType({
+    Release(2, 6): {
+        0: 8, 1: 11, 2: 5, 3: 9, 8: 8, 9: 7, 10: 3, 11: 7, 12: 4, 13: 4, 14: 5, 15: 5, 21: 2, 22: 3, 23: 3, 24: 1,
+        25: 1, 26: 1, 27: 0, 28: 3, 29: 2, 30: 2, 31: 2, 32: 3, 33: 1, 34: 1, 38: 2, 39: 2, 40: 2, 41: 2, 42: 2, 44: 1,
+        47: 0, 48: 0, 49: 0,
+    },
+    Release(2, 7): {1: 12, 22: 4, 24: 2, 25: 2, 26: 2, 50: 0},
+    Release(2, 8): {
+        0: 9, 2: 6, 3: 11, 23: 4, 24: 3, 25: 3, 26: 3, 27: 1, 32: 4, 33: 2, 34: 2, 48: 1, 49: 1, 61: 0,
+    },
+    Release(3, 0): {2: 7, 9: 8, 10: 4, 65: 0},
+    Release(3, 1): {1: 13, 3: 12},
+    Release(3, 2): {11: 9, 13: 5},
+    Release(3, 3): {29: 3, 30: 3, 31: 3, 38: 3, 41: 3},
+    Release(3, 5): {1: 15, 2: 8},
+    Release(3, 6): {24: 4},
+    Release(3, 7): {0: 10, 1: 16, 8: 9, 9: 9, 68: 0},
+    Release(3, 8): {0: 11, 10: 5, 22: 5, 24: 5, 25: 4, 26: 4, 28: 4, 69: 0},
+    Release(3, 9): {1: 17, 2: 9, 10: 6},
+})  # fmt: skip
+"""API key to the highest version, where it is another than in the release before; the lowest is 0 in all of them.
+
+Only APIs that are relayed, at least in part. A test compares them with the answers of real brokers.
+"""
+
+_LOG = structlog.get_logger(__name__)
+
+
+def release_of_protocol(protocol_version: str) -> Release:
+    """The release that an ``inter.broker.protocol.version`` such as ``3.9`` or ``2.7-IV2`` belongs to."""
+    major, minor = protocol_version.partition("-")[0].split(".")[:2]
+    return min(max(Release(int(major), int(minor)), OLDEST), NEWEST)
+
+
+def ranges_of(release: Release) -> dict[int, VersionRange]:
+    """The versions of relayed APIs that brokers of this release serve."""
+    highest: dict[int, int] = {}
+    for each, changed in NEW_HIGHEST.items():
+        if each <= release:
+            highest |= changed
+    return {api_key: VersionRange(0, version) for api_key, version in highest.items()}
+
+
+def intersection(brokers: Iterable[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
+    """The versions that every one of these brokers serves; empty without brokers."""
+    first, *others = [*brokers] or [{}]
+    shared = dict(first)
+    for other in others:
+        pairs = {key: overlap(versions, other[key]) for key, versions in shared.items() if key in other}
+        shared = {key: both for key, both in pairs.items() if both is not None}
+    return shared
+
+
+def overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
+    """The versions in both ranges; None without any."""
+    both = VersionRange(max(one.lowest, other.lowest), min(one.highest, other.highest))
+    return both if both.lowest <= both.highest else None
+
+
+class SharedVersions:
+    """The versions that all live brokers serve, or served at last. Belongs to the event loop's thread."""
+
+    def __init__(self, release: Release = NEWEST, folder: Path | None = None) -> None:
+        """``release`` stands in until a broker has answered; ``folder`` keeps the versions for the next start."""
+        self._file = folder / VERSIONS_FILE if folder is not None else None
+        kept = _read(self._file) if self._file is not None else None
+        self._latest: dict[int, VersionRange] = kept or ranges_of(release)
+        self._saved = kept
+        self._saving: asyncio.Task[None] | None = None
+
+    def of(self, brokers: Iterable[Mapping[int, VersionRange]]) -> Mapping[int, VersionRange]:
+        """The versions that all of these brokers serve; without brokers, those of the last time that there were any."""
+        shared = intersection(brokers)
+        if shared:
+            self._latest = shared
+            self._save()
+        return self._latest
+
+    async def close(self) -> None:
+        """Wait until the versions are on disk."""
+        if self._saving is not None:
+            await self._saving
+
+    def _save(self) -> None:
+        if self._file is not None and self._latest != self._saved and self._saving is None:
+            self._saving = asyncio.create_task(self._save_latest(self._file), name="save-api-versions")
+
+    async def _save_latest(self, file: Path) -> None:
+        """Write until the file has the latest versions; a disk that refuses is no reason to serve clients less."""
+        try:
+            while self._latest != self._saved:
+                saved = self._latest
+                await asyncio.to_thread(_write, file, saved)
+                self._saved = saved
+        except OSError as error:
+            self._saved = self._latest  # not again before they change
+            _LOG.warning("could not save the API versions of brokers", file=str(file), error=str(error))
+        finally:
+            self._saving = None
+
+
+def _write(file: Path, ranges: Mapping[int, VersionRange]) -> None:
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps({str(key): list(ranges[key]) for key in sorted(ranges)}) + "\n", encoding="utf-8")
+    temporary.replace(file)
+
+
+def _read(file: Path) -> dict[int, VersionRange] | None:
+    """The versions in the file; None if there is none, or it cannot be understood."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return {int(key): VersionRange(int(lowest), int(highest)) for key, (lowest, highest) in content.items()}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        _LOG.warning("could not read the API versions of brokers", file=str(file), error=str(error))
+        return None

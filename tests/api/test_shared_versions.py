@@ -1,0 +1,73 @@
+"""What all brokers serve, remembered for the time in which none is there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controllerd.api.catalog import PARTLY_RELAYED, is_relayable
+from controllerd.api.shared_versions import VERSIONS_FILE, SharedVersions, ranges_of, release_of_protocol
+from controllerd.core.releases import FIRST_SEEN, Release
+from tests.api.test_native_versions import RECORDED
+from wire.versions import VersionRange
+
+ONE = {10: VersionRange(0, 4), 22: VersionRange(0, 5), 99: VersionRange(0, 0)}
+OTHER = {10: VersionRange(1, 6), 22: VersionRange(0, 3)}
+SHARED = {10: VersionRange(1, 4), 22: VersionRange(0, 3)}
+
+
+@pytest.mark.parametrize("release", RECORDED)
+def test_the_versions_of_a_release_are_those_that_its_brokers_answered(release: str) -> None:
+    major, minor, _ = map(int, release.split("."))
+    relayed = {
+        key: versions for key, versions in RECORDED[release].items() if is_relayable(key) or key in PARTLY_RELAYED
+    }
+    assert ranges_of(Release(major, minor)) == relayed
+
+
+def test_every_release_was_recorded() -> None:
+    assert [f"{release}" for release in FIRST_SEEN] == [release.rpartition(".")[0] for release in RECORDED]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "release"), [("3.9", (3, 9)), ("2.7-IV2", (2, 7)), ("2.0", (2, 6)), ("3.0", (3, 0)), ("2.6", (2, 6))]
+)
+def test_a_protocol_version_belongs_to_a_release_that_is_served(protocol: str, release: tuple[int, int]) -> None:
+    assert release_of_protocol(protocol) == release
+
+
+async def test_the_last_brokers_are_remembered() -> None:
+    shared = SharedVersions()
+    assert shared.of([ONE, OTHER]) == SHARED
+    assert shared.of([]) == SHARED
+    assert shared.of([OTHER]) == OTHER
+
+
+def files_in(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()]
+
+
+async def test_the_latest_versions_are_on_disk_when_it_is_closed(tmp_path: Path) -> None:
+    shared = SharedVersions(folder=tmp_path)
+    shared.of([ONE])
+    shared.of([ONE, OTHER])
+    await shared.close()
+    assert SharedVersions(folder=tmp_path).of([]) == SHARED
+    assert files_in(tmp_path) == [VERSIONS_FILE]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": [0, 1]}', '{"3": [0]}', '{"3": null}', "{}"])
+async def test_a_file_that_cannot_be_understood_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / VERSIONS_FILE).write_text(content, encoding="utf-8")
+    shared = SharedVersions(Release(2, 7), tmp_path)
+    assert shared.of([]) == ranges_of(Release(2, 7))
+    shared.of([ONE])
+    await shared.close()
+    assert json.loads((tmp_path / VERSIONS_FILE).read_text(encoding="utf-8"))["10"] == [0, 4]
+
+
+async def test_a_disk_that_refuses_changes_nothing_for_clients(tmp_path: Path) -> None:
+    shared = SharedVersions(folder=tmp_path / "missing")
+    assert shared.of([ONE]) == ONE
+    await shared.close()
+    assert shared.of([]) == ONE
