@@ -8,6 +8,7 @@ from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.mutation_quota import NO_THROTTLE, Throttle
 from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.releases import NEWEST, Release
 from controllerd.core.scram import ScramChange
 from controllerd.core.topic_creation import TopicWish
 from events.base import Call, ControllerState
@@ -91,6 +92,8 @@ class TopicOutcome:
     partitions: frozenset[int] = frozenset()
     replication_factor: int = -1
     configs: Mapping[str, str] = field(default_factory=dict)
+    release: Release = NEWEST
+    """The oldest release that accepted ``configs``, by which they are to be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,8 @@ async def _picture(c: Controller) -> CreationPicture:
         default_partitions=c.policy.num_partitions,
         default_replication_factor=c.policy.default_replication_factor,
         tiered_storage=c.policy.tiered_storage,
+        releases=c.context.releases,
+        protocol_release=c.policy.protocol_release,
     )
 
 
@@ -123,7 +125,7 @@ def _outcome(plan: PlannedTopic | Refusal, made: tuple[NewTopicZnodes, WriteResu
         if not isinstance(result, Written):
             return TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR))
         topic_id = new.image.topic_id
-    return TopicOutcome(None, topic_id, frozenset(plan.assignment), plan.replication_factor, plan.configs)
+    return TopicOutcome(None, topic_id, frozenset(plan.assignment), plan.replication_factor, plan.configs, plan.release)
 
 
 # -- more partitions ---------------------------------------------------------------------------------------------------

@@ -265,7 +265,8 @@ def _created(topic: str, outcome: TopicOutcome, secret: Collection[str], setting
     if topic in secret:
         hidden = KafkaError.TOPIC_AUTHORIZATION_FAILED
         return CreatedTopic(topic, error, text, outcome.topic_id, config_error=hidden)
-    known = effective_configs(outcome.configs, settings) if settings else given_configs(outcome.configs)
+    given, release = outcome.configs, outcome.release
+    known = effective_configs(given, settings, release) if settings else given_configs(given, release)
     configs = [TopicConfig(*config) for config in known]
     return CreatedTopic(
         topic, error, text, outcome.topic_id, len(outcome.partitions), outcome.replication_factor, configs

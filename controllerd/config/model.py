@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from controllerd.config.versions import features_of
+from controllerd.config.versions import features_of, release_of_protocol
 from controllerd.core.model import Endpoint, Features
 from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.core.policy import Policy
@@ -135,6 +135,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
             num_partitions=self.num_partitions,
             default_replication_factor=self.default_replication_factor,
             tiered_storage=self.remote_log_storage_system_enable,
+            protocol_release=release_of_protocol(self.inter_broker_protocol_version),
         )
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from controllerd.core.model import Features
+from controllerd.core.releases import Release
 
 _PATTERN: Final = re.compile(r"(\d)\.(\d{1,2})(?:-IV(\d))?")
 _RELEASES: Final = frozenset({(2, minor) for minor in range(9)} | {(3, minor) for minor in range(10)})
@@ -20,6 +21,11 @@ def parse_version(text: str) -> ProtocolVersion:
     if match is None or (int(match[1]), int(match[2])) not in _RELEASES:
         raise ValueError(f"{text!r} is not a protocol version between 2.0 and 3.9 (like 3.9 or 2.8-IV1)")
     return int(match[1]), int(match[2]), int(match[3]) if match[3] else _LATEST_STEP
+
+
+def release_of_protocol(inter_broker_protocol_version: str) -> Release:
+    """Return the release that this protocol version is named for. :raises ValueError: it is no such version."""
+    return Release(*parse_version(inter_broker_protocol_version)[:2])
 
 
 def features_of(inter_broker_protocol_version: str) -> Features:

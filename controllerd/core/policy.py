@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from controllerd.core.releases import NEWEST, Release
+
 
 class Policy(NamedTuple):
     """Kafka's settings by the names that operators know, with Kafka's defaults."""
@@ -20,6 +22,8 @@ class Policy(NamedTuple):
     """``default.replication.factor``, for topics created without one."""
     tiered_storage: bool = False
     """``remote.log.storage.system.enable``: new topics may have ``remote.storage.enable``."""
+    protocol_release: Release = NEWEST
+    """The release of ``inter.broker.protocol.version``: every broker is of this release or of a newer one."""
 
 
 KAFKAS_DEFAULTS: Final = Policy()

@@ -1,7 +1,13 @@
-"""Which topic configs Kafka 3.9 knows and what they may be set to, so that a bad one is refused before it is stored.
+"""Which topic configs each Kafka release knows, and what they may be set to.
 
-A broker that finds a bad value in ``/config/topics`` cannot load the topic. The sentences are those of Kafka's own
-controller, and so is the order: unknown names, each value in the order of the table, the rules across values.
+A broker reads ``/config/topics`` at every start and judges each value by its own release. A value
+that it does not understand ends the start: one topic with ``message.format.version=3.9-IV0`` keeps
+every 2.8 broker down, whoever leads the cluster. So a new topic is judged by the releases of the
+live brokers (``topic_creation.py`` has the argument), and here by one of them.
+
+The sentences are those of that release's controller, and so is the order: unknown names, each
+value in the order of the table, the rules across values. The table is data, generated from the
+releases themselves (``topic_config_table.py``).
 """
 
 import math
@@ -9,8 +15,16 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from typing import Final, NamedTuple
 
+from controllerd.core.releases import NEWEST, OLDEST, Release
+from controllerd.core.topic_config_table import (
+    FORMAT_VERSIONS,
+    LATEST_FORMAT_VERSIONS,
+    TOPIC_CONFIG_ROWS,
+    TopicConfigRow,
+)
 from controllerd.errors import ControllerdError
 
 Value = int | float | bool | str | tuple[str, ...]
@@ -20,7 +34,14 @@ Check = Callable[[Value], str | None]
 
 
 class InvalidTopicConfig(ControllerdError):
-    """A config is unknown, its value is bad, or two values contradict each other (error 40); the message says which."""
+    """A config is unknown, its value is bad, or two values contradict each other (error 40); the message says which.
+
+    ``config`` is the name of the one that is to blame, always one of those that were given.
+    """
+
+    def __init__(self, message: str, config: str) -> None:
+        super().__init__(message)
+        self.config = config
 
 
 class ConfigType(Enum):
@@ -41,6 +62,8 @@ class ConfigRule(NamedTuple):
     check: Check | None = None
     each: Check | None = None
     """For each element of a list; the error names the element only."""
+    default: str | None = None
+    """What holds where a topic does not set it; None: a setting of the broker."""
 
 
 MAX_LONG: Final = 2**63 - 1
@@ -51,27 +74,25 @@ _WHOLE: Final = re.compile(r"[+-]?\d+")
 _BITS: Final = {ConfigType.INT: 31, ConfigType.LONG: 63}
 _DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))([fFdD]?)")
 _THROTTLED: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
+_RETENTION_DEFAULTS: Final = {"retention.ms": 7 * 24 * 60 * 60 * 1000, "retention.bytes": -1}
+_FIRST_WITH_TIERED_STORAGE: Final = Release(3, 6)
+_LAST_OF_SCALA: Final = Release(3, 4)
+"""The last release whose ``LogConfig`` is written in Scala; one sentence of its successor ends without a full stop."""
+_REMOTE_STORAGE: Final = "remote.storage.enable"
 _REMOTE_FLAGS: Final = ("remote.log.delete.on.disable", "remote.log.copy.disable")
-_LAST_STEPS: Final = {
-    "0.10.0": 1, "0.10.1": 2, "0.10.2": 0, "0.11.0": 2, "1.0": 0, "1.1": 0, "2.0": 1, "2.1": 2, "2.2": 1, "2.3": 1,
-    "2.4": 1, "2.5": 0, "2.6": 0, "2.7": 2, "2.8": 1, "3.0": 1, "3.1": 0, "3.2": 0, "3.3": 3, "3.4": 0, "3.5": 2,
-    "3.6": 2, "3.7": 4, "3.8": 0, "3.9": 0,
-}  # fmt: skip
-"""Release -> its last step (``-IV``)."""
-_STEPS: Final = (f"{release}-IV{step}" for release, last in _LAST_STEPS.items() for step in range(last + 1))
-_VERSIONS: Final = frozenset({"0.8.0", "0.8.1", "0.8.2", "0.9.0", *_LAST_STEPS, *_STEPS, "4.0-IV0", "4.0-IV1"})
-"""What 3.9 takes as a protocol version; of 4.0 it knows the steps only."""
+_FORMAT_VERSIONS: Final = tuple(FORMAT_VERSIONS)
+_LAST_STEPS: Final = {version.partition("-IV")[0]: version for version in _FORMAT_VERSIONS}
+"""Name of a protocol version without its step -> with its last step; the oldest versions have no steps."""
+_LENIENT: Final = "ApiVersionValidator"
+"""How releases up to 3.2 read protocol versions: they ignore dots at the end, too."""
 
 
-def _at_least(minimum: int) -> Check:
-    return lambda value: f"Value must be at least {minimum}" if _number(value) < minimum else None
-
-
-def _between(minimum: int, maximum: int) -> Check:
+def _between(minimum: int, maximum: int | None) -> Check:
     def check(value: Value) -> str | None:
         if _number(value) < minimum:
             return f"Value must be at least {minimum}"
-        return f"Value must be no more than {maximum}" if _number(value) > maximum else None
+        too_large = maximum is not None and _number(value) > maximum
+        return f"Value must be no more than {maximum}" if too_large else None
 
     return check
 
@@ -84,21 +105,37 @@ def _gzip_level(value: Value) -> str | None:
     return None if value == -1 or 1 <= _number(value) <= 9 else "Value must be between 1 and 9 or equal to -1"
 
 
-def _version(value: Value) -> str | None:
-    text = str(value)
-    return None if _without_patch(text) in _VERSIONS else f"Version {text} is not a valid version"
+def _format_version(row: TopicConfigRow, release: Release) -> Check:
+    known, lenient = _format_versions(release), row.validator == _LENIENT
+
+    def check(value: Value) -> str | None:
+        text = str(value)
+        if _without_patch(text, lenient=lenient) in known:
+            return None
+        return f"Version {f'`{text}`' if lenient else text} is not a valid version"
+
+    return check
 
 
-def _without_patch(text: str) -> str:
+@cache
+def _format_versions(release: Release) -> frozenset[str]:
+    """Every text that this release takes as a protocol version, but for patch numbers, which it ignores."""
+    latest = LATEST_FORMAT_VERSIONS[release]
+    names = list(_LAST_STEPS)
+    steps = _FORMAT_VERSIONS[: _FORMAT_VERSIONS.index(latest.step) + 1]
+    return frozenset((*steps, *names[: names.index(latest.name) + 1]))
+
+
+def _without_patch(text: str, *, lenient: bool = False) -> str:
     segments = text.rstrip(".").split(".")
     wanted = 3 if text.startswith("0.") else 2
-    return text if len(segments) <= wanted else ".".join(segments[:wanted])
+    return text if len(segments) <= wanted and not lenient else ".".join(segments[:wanted])
 
 
 def exact_version(text: str) -> str:
     """A protocol version with the last step of its release, unless it names one, as brokers show it."""
     version = _without_patch(text)
-    return f"{version}-IV{_LAST_STEPS[version]}" if version in _LAST_STEPS else version
+    return _LAST_STEPS.get(version, version)
 
 
 def _throttled(name: str) -> Check:
@@ -125,79 +162,81 @@ def _strings(value: Value) -> tuple[str, ...]:
     return value
 
 
-_LEADER_THROTTLE: Final = "leader.replication.throttled.replicas"
-_FOLLOWER_THROTTLE: Final = "follower.replication.throttled.replicas"
+def topic_configs(release: Release) -> Mapping[str, ConfigRule]:
+    """Return every topic config of a release, in the order in which Kafka checks their values.
 
-TOPIC_CONFIGS: Final[Mapping[str, ConfigRule]] = {
-    "segment.bytes": ConfigRule(ConfigType.INT, _at_least(14)),
-    "segment.ms": ConfigRule(ConfigType.LONG, _at_least(1)),
-    "segment.jitter.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "segment.index.bytes": ConfigRule(ConfigType.INT, _at_least(4)),
-    "flush.messages": ConfigRule(ConfigType.LONG, _at_least(1)),
-    "flush.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "retention.bytes": ConfigRule(ConfigType.LONG),
-    "retention.ms": ConfigRule(ConfigType.LONG, _at_least(-1)),
-    "max.message.bytes": ConfigRule(ConfigType.INT, _at_least(0)),
-    "index.interval.bytes": ConfigRule(ConfigType.INT, _at_least(0)),
-    "delete.retention.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "min.compaction.lag.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "max.compaction.lag.ms": ConfigRule(ConfigType.LONG, _at_least(1)),
-    "file.delete.delay.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "min.cleanable.dirty.ratio": ConfigRule(ConfigType.DOUBLE, _between(0, 1)),
-    "cleanup.policy": ConfigRule(ConfigType.LIST, each=_one_of("compact", "delete")),
-    "unclean.leader.election.enable": ConfigRule(ConfigType.BOOLEAN),
-    "min.insync.replicas": ConfigRule(ConfigType.INT, _at_least(1)),
-    "compression.type": ConfigRule(
-        ConfigType.STRING, _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-    ),
-    "compression.gzip.level": ConfigRule(ConfigType.INT, _gzip_level),
-    "compression.lz4.level": ConfigRule(ConfigType.INT, _between(1, 17)),
-    "compression.zstd.level": ConfigRule(ConfigType.INT, _between(-131072, 22)),
-    "preallocate": ConfigRule(ConfigType.BOOLEAN),
-    "message.format.version": ConfigRule(ConfigType.STRING, _version),
-    "message.timestamp.type": ConfigRule(ConfigType.STRING, _one_of("CreateTime", "LogAppendTime")),
-    "message.timestamp.difference.max.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "message.timestamp.before.max.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    "message.timestamp.after.max.ms": ConfigRule(ConfigType.LONG, _at_least(0)),
-    _LEADER_THROTTLE: ConfigRule(ConfigType.LIST, _throttled(_LEADER_THROTTLE)),
-    _FOLLOWER_THROTTLE: ConfigRule(ConfigType.LIST, _throttled(_FOLLOWER_THROTTLE)),
-    "message.downconversion.enable": ConfigRule(ConfigType.BOOLEAN),
-    "remote.storage.enable": ConfigRule(ConfigType.BOOLEAN),
-    "local.retention.ms": ConfigRule(ConfigType.LONG, _at_least(-2)),
-    "local.retention.bytes": ConfigRule(ConfigType.LONG, _at_least(-2)),
-    "remote.log.copy.disable": ConfigRule(ConfigType.BOOLEAN),
-    "remote.log.delete.on.disable": ConfigRule(ConfigType.BOOLEAN),
-}
-"""Every topic config of 3.9, in the order in which Kafka checks their values."""
-
-
-def check_topic_configs(configs: Mapping[str, str], *, tiered_storage: bool = False) -> dict[str, Value]:
-    """The parsed values of the configs of a new topic; what is not given counts as Kafka's own default.
-
-    ``tiered_storage`` says whether the brokers have ``remote.log.storage.system.enable`` (KIP-405).
-
-    :raises InvalidTopicConfig: Kafka would refuse them.
+    A release that is older or newer than all that the table has is taken for the nearest one of it.
     """
+    return _rules(min(max(release, OLDEST), NEWEST))
+
+
+@cache
+def _rules(release: Release) -> Mapping[str, ConfigRule]:
+    return {row.name: _rule(row, release) for row in TOPIC_CONFIG_ROWS if row.since <= release <= row.until}
+
+
+def _rule(row: TopicConfigRow, release: Release) -> ConfigRule:
+    each = _one_of(*row.elements) if row.elements else None
+    return ConfigRule(ConfigType[row.type], _check(row, release), each, row.default if row.setting is None else None)
+
+
+def _check(row: TopicConfigRow, release: Release) -> Check | None:
+    if row.validator is not None:
+        return _VALIDATORS[row.validator](row, release)
+    if row.minimum is not None:
+        return _between(row.minimum, row.maximum)
+    return _one_of(*row.values) if row.values else None
+
+
+_VALIDATORS: Final[Mapping[str, Callable[[TopicConfigRow, Release], Check]]] = {
+    "ApiVersionValidator": _format_version,
+    "MetadataVersionValidator": _format_version,
+    "ThrottledReplicaListValidator": lambda row, _release: _throttled(row.name),
+    "[1,...,9] or -1": lambda _row, _release: _gzip_level,
+}
+"""The rules that the table only names."""
+
+TOPIC_CONFIGS: Final = topic_configs(NEWEST)
+"""Every topic config of 3.9."""
+
+
+def check_topic_configs(
+    configs: Mapping[str, str], release: Release = NEWEST, *, tiered_storage: bool = False
+) -> dict[str, Value]:
+    """Return the parsed values of the configs of a new topic, as brokers of ``release`` read them.
+
+    A config that is not given counts as Kafka's own default. ``tiered_storage`` says whether the brokers have
+    ``remote.log.storage.system.enable`` (KIP-405).
+
+    :raises InvalidTopicConfig: brokers of this release would refuse them, or could not load the topic.
+    """
+    rules = topic_configs(release)
     for name in configs:
-        if name not in TOPIC_CONFIGS:
-            raise InvalidTopicConfig(f"Unknown topic config name: {name}")
-    values = {name: parse_config(name, configs[name]) for name in TOPIC_CONFIGS if name in configs}
+        if name not in rules:
+            raise InvalidTopicConfig(f"Unknown topic config name: {name}", name)
+    values = {name: _parsed(name, configs[name], rules[name]) for name in rules if name in configs}
     _check_compaction_lags(values)
-    if any(values.get(flag, False) for flag in _REMOTE_FLAGS):
-        flags = " or ".join(f"`{flag}`" for flag in _REMOTE_FLAGS)
-        raise InvalidTopicConfig(f"It is invalid to set {flags} under Zookeeper's mode.")
-    if values.get("remote.storage.enable", False):
+    _check_remote_flags(values)
+    if release < _FIRST_WITH_TIERED_STORAGE:
+        _check_local_retention_always(values, release)
+    elif values.get(_REMOTE_STORAGE, False):
         _check_remote_storage(values, tiered_storage=tiered_storage)
     return values
 
 
-def parse_config(name: str, text: str) -> Value:
-    """The value of one known config from its text. :raises InvalidTopicConfig: wrong type, or beyond its range."""
-    config = TOPIC_CONFIGS[name]
-    value = _parse(name, text, config.type)
-    for element in _strings(value) if config.each else ():
-        _require(name, element, config.each)
-    _require(name, value, config.check)
+def parse_config(name: str, text: str, release: Release = NEWEST) -> Value:
+    """Return the value of one config from its text, as ``release``, which knows the config, reads it.
+
+    :raises InvalidTopicConfig: wrong type, or out of range.
+    """
+    return _parsed(name, text, topic_configs(release)[name])
+
+
+def _parsed(name: str, text: str, rule: ConfigRule) -> Value:
+    value = _parse(name, text, rule.type)
+    for element in _strings(value) if rule.each else ():
+        _require(name, element, rule.each)
+    _require(name, value, rule.check)
     return value
 
 
@@ -236,7 +275,7 @@ def _decimal(text: str) -> float | None:
 
 
 def _invalid(name: str, shown: str, problem: str) -> InvalidTopicConfig:
-    return InvalidTopicConfig(f"Invalid value {shown} for configuration {name}: {problem}")
+    return InvalidTopicConfig(f"Invalid value {shown} for configuration {name}: {problem}", name)
 
 
 def _shown(value: Value) -> str:
@@ -271,20 +310,29 @@ def _check_compaction_lags(values: Mapping[str, Value]) -> None:
     most = _number(values.get("max.compaction.lag.ms", MAX_LONG))
     if least > most:
         raise InvalidTopicConfig(
-            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+            "min.compaction.lag.ms",
         )
+
+
+def _check_remote_flags(values: Mapping[str, Value]) -> None:
+    for given in _REMOTE_FLAGS:
+        if values.get(given, False):
+            flags = " or ".join(f"`{flag}`" for flag in _REMOTE_FLAGS)
+            raise InvalidTopicConfig(f"It is invalid to set {flags} under Zookeeper's mode.", given)
 
 
 def _check_remote_storage(values: Mapping[str, Value], *, tiered_storage: bool) -> None:
     if not tiered_storage:
         raise InvalidTopicConfig(
             "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
+            "Topic cannot be configured with remote log storage.",
+            _REMOTE_STORAGE,
         )
     if "compact" in _strings(values.get("cleanup.policy", ())):
-        raise InvalidTopicConfig("Remote log storage is unsupported for the compacted topics")
-    _check_local_retention(values, "retention.bytes", -1)
-    _check_local_retention(values, "retention.ms", 7 * 24 * 60 * 60 * 1000)
+        raise InvalidTopicConfig("Remote log storage is unsupported for the compacted topics", _REMOTE_STORAGE)
+    for whole, default in reversed(_RETENTION_DEFAULTS.items()):
+        _check_local_retention(values, whole, default)
 
 
 def _check_local_retention(values: Mapping[str, Value], whole: str, default: int) -> None:
@@ -296,3 +344,17 @@ def _check_local_retention(values: Mapping[str, Value], whole: str, default: int
         raise _invalid(f"local.{whole}", "-1", f"Value must not be -1 as {whole} value is set as {total}.")
     if local > total:
         raise _invalid(f"local.{whole}", str(local), f"Value must not be more than {whole} property value: {total}")
+
+
+def _check_local_retention_always(values: Mapping[str, Value], release: Release) -> None:
+    """Check what brokers from 3.0 to 3.5 check whenever they load a topic, with remote storage or without.
+
+    Unlike their successors they take a retention of -1, without limit, for less than any local one (``LogConfig``).
+    """
+    for whole, default in _RETENTION_DEFAULTS.items():
+        total, local = _number(values.get(whole, default)), _number(values.get(f"local.{whole}", -2))
+        if local == -1 and total != -1:
+            stop = "." if release <= _LAST_OF_SCALA else ""
+            raise _invalid(f"local.{whole}", "-1", f"Value must not be -1 as {whole} value is set as {total}{stop}")
+        if local != -2 and local > total:
+            raise _invalid(f"local.{whole}", str(local), f"Value must not be more than property: {whole} value.")

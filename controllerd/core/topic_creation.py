@@ -2,6 +2,14 @@
 
 The rules, their order and their sentences are those of Kafka's own controller, but for what would do harm: a manual
 assignment without replicas, with a negative broker or partition, or with an id of our own range is refused here.
+
+The configs are judged by the releases of the live brokers, not by one release. Every broker that
+hosts the topic, now or after a reassignment, reads the configs at each of its starts, and the start
+ends at a config that its release does not understand. Kafka's own controller judges by the release
+of the broker that it runs in, so that in a rolling upgrade it depends on the election what is
+accepted. Here each live release has to accept them, the oldest first. A broker that has not said
+its release yet may be as old as the protocol version allows. The oldest alone would not be
+enough while releases are mixed: from 3.3 on brokers refuse ``flush.messages=0``, which 2.8 accepts.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +20,7 @@ from typing import Final, NamedTuple
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import OUR_IDS, BrokerId
 from controllerd.core.placement import Placement, place_replicas, placement_refusal
+from controllerd.core.releases import NEWEST, Release
 from controllerd.core.topic_configs import InvalidTopicConfig, check_topic_configs
 from controllerd.core.topic_names import TakenNames, name_problem
 
@@ -42,6 +51,19 @@ class CreationPicture:
     default_partitions: int = 1
     default_replication_factor: int = 1
     tiered_storage: bool = False
+    releases: Mapping[BrokerId, Release] = field(default_factory=dict)
+    """Of the live brokers, as far as known."""
+    protocol_release: Release = NEWEST
+    """The release of ``inter.broker.protocol.version``, which stands for each live broker that has not said its own."""
+
+    @property
+    def judges(self) -> dict[Release, str]:
+        """The releases that have to accept configs, the oldest first, each with what a refusal names."""
+        lowest = {release: broker for broker, release in sorted(self.releases.items(), reverse=True)}
+        judges = {release: f"broker {broker} (Kafka {release})" for release, broker in lowest.items()}
+        if not judges or self.racks.keys() - self.releases.keys():
+            judges.setdefault(self.protocol_release, f"Kafka {self.protocol_release} (inter.broker.protocol.version)")
+        return dict(sorted(judges.items()))
 
 
 class PlannedTopic(NamedTuple):
@@ -50,6 +72,8 @@ class PlannedTopic(NamedTuple):
     name: str
     assignment: Placement
     configs: dict[str, str]
+    release: Release = NEWEST
+    """The oldest release that accepted the configs."""
 
     @property
     def partitions(self) -> int:
@@ -75,7 +99,7 @@ def plan_topic(wanted: TopicWish, picture: CreationPicture, draw: Draw) -> Plann
         or _assignment_refusal(wanted.assignments)
         or _config_refusal(configs, picture)
     )
-    return refusal or PlannedTopic(wanted.name, _assignment(wanted, picture, draw), configs)
+    return refusal or PlannedTopic(wanted.name, _assignment(wanted, picture, draw), configs, min(picture.judges))
 
 
 def _refused_at_sight(wanted: TopicWish, picture: CreationPicture) -> Refusal | None:
@@ -147,11 +171,31 @@ def _as_scala_prints(assignments: Mapping[int, tuple[BrokerId, ...]]) -> str:
 
 
 def _config_refusal(configs: Mapping[str, str], picture: CreationPicture) -> Refusal | None:
-    try:
-        check_topic_configs(configs, tiered_storage=picture.tiered_storage)
-    except InvalidTopicConfig as problem:
-        return Refusal(KafkaError.INVALID_CONFIG, str(problem))
+    judges = picture.judges
+    for release, name in judges.items():
+        problem = _config_problem(configs, release, picture)
+        if problem is not None:
+            is_common = release == min(judges) and _is_refused_by_newest(problem, configs, picture)
+            blamed = f"{problem.config}={configs[problem.config]} is not understood by {name}"
+            text = str(problem) if is_common else f"{blamed}: {problem}"
+            return Refusal(KafkaError.INVALID_CONFIG, text)
     return None
+
+
+def _config_problem(
+    configs: Mapping[str, str], release: Release, picture: CreationPicture
+) -> InvalidTopicConfig | None:
+    try:
+        check_topic_configs(configs, release, tiered_storage=picture.tiered_storage)
+    except InvalidTopicConfig as problem:
+        return problem
+    return None
+
+
+def _is_refused_by_newest(problem: InvalidTopicConfig, configs: Mapping[str, str], picture: CreationPicture) -> bool:
+    """Whether it is wrong for 3.9, too: then no broker's release is to blame, and Kafka's own sentence says all."""
+    newest = _config_problem(configs, NEWEST, picture)
+    return newest is not None and newest.config == problem.config
 
 
 def _assignment(wanted: TopicWish, picture: CreationPicture, draw: Draw) -> Placement:

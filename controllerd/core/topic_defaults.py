@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from controllerd.core.topic_configs import MAX_LONG, TOPIC_CONFIGS, exact_version, parse_config, shown_config
+from controllerd.core.releases import NEWEST, Release
+from controllerd.core.topic_configs import (
+    MAX_LONG,
+    TOPIC_CONFIGS,
+    exact_version,
+    parse_config,
+    shown_config,
+    topic_configs,
+)
 
 
 class ConfigSource(IntEnum):
@@ -54,15 +62,6 @@ _PROTOCOL: Final = "inter.broker.protocol.version"
 _FIRST_WITHOUT_FORMATS: Final = 3
 """The first major version of the protocol under which brokers write one format only (KIP-724)."""
 
-_WITHOUT_SYNONYM: Final = {
-    "leader.replication.throttled.replicas": "",
-    "follower.replication.throttled.replicas": "",
-    "remote.storage.enable": "false",
-    "remote.log.copy.disable": "false",
-    "remote.log.delete.on.disable": "false",
-}
-"""What brokers have no setting for, and Kafka's default of it."""
-
 _SYNONYMS: Final[Mapping[str, tuple[_Synonym, ...]]] = {
     "segment.ms": (_Synonym("log.roll.ms"), _Synonym("log.roll.hours", _HOUR_MS)),
     "segment.jitter.ms": (_Synonym("log.roll.jitter.ms"), _Synonym("log.roll.jitter.hours", _HOUR_MS)),
@@ -100,34 +99,41 @@ def _synonyms(name: str) -> tuple[_Synonym, ...]:
 
 
 BROKER_SETTINGS: Final = (
-    *(each.name for name in TOPIC_CONFIGS if name not in _WITHOUT_SYNONYM for each in _synonyms(name)),
+    *(each.name for name, rule in TOPIC_CONFIGS.items() if rule.default is None for each in _synonyms(name)),
     _PROTOCOL,
 )
 """Every setting of a broker that is needed to know what holds for topics."""
 
 
-def effective_configs(given: Mapping[str, str], broker: Mapping[str, BrokerSetting]) -> list[EffectiveConfig]:
-    """Every config of a topic that sets ``given``, which was found valid, on brokers with these settings.
+def effective_configs(
+    given: Mapping[str, str], broker: Mapping[str, BrokerSetting], release: Release = NEWEST
+) -> list[EffectiveConfig]:
+    """Return every config of a topic that sets ``given``, which was found valid, on brokers with these settings.
 
-    What an older broker does not know is left out, unless the topic sets it.
+    ``release`` is the one that the topic was judged by: configs that it does not know are left out, and those that the
+    broker does not know, unless the topic sets them.
     """
-    return [config for name in TOPIC_CONFIGS if (config := _effective(name, given, broker)) is not None]
+    known = (_effective(name, given, broker, release) for name in topic_configs(release))
+    return [config for config in known if config is not None]
 
 
-def given_configs(given: Mapping[str, str]) -> list[EffectiveConfig]:
-    """What the topic itself sets, for when no broker says what holds for the rest."""
-    return list(map(_given, given, given.values()))
+def given_configs(given: Mapping[str, str], release: Release = NEWEST) -> list[EffectiveConfig]:
+    """Return what the topic itself sets, for when no broker says what holds for the rest."""
+    return [_given(name, text, release) for name, text in given.items()]
 
 
-def _given(name: str, text: str) -> EffectiveConfig:
-    return EffectiveConfig(name, shown_config(parse_config(name, text)), ConfigSource.TOPIC_CONFIG)
+def _given(name: str, text: str, release: Release) -> EffectiveConfig:
+    return EffectiveConfig(name, shown_config(parse_config(name, text, release)), ConfigSource.TOPIC_CONFIG)
 
 
-def _effective(name: str, given: Mapping[str, str], broker: Mapping[str, BrokerSetting]) -> EffectiveConfig | None:
+def _effective(
+    name: str, given: Mapping[str, str], broker: Mapping[str, BrokerSetting], release: Release
+) -> EffectiveConfig | None:
     if name in given:
-        return _given(name, given[name])
-    if name in _WITHOUT_SYNONYM:
-        return EffectiveConfig(name, _WITHOUT_SYNONYM[name], ConfigSource.DEFAULT_CONFIG)
+        return _given(name, given[name], release)
+    default = topic_configs(release)[name].default
+    if default is not None:
+        return EffectiveConfig(name, default, ConfigSource.DEFAULT_CONFIG)
     synonyms = _synonyms(name)
     value = _special(name, _first_set(synonyms, broker), broker)
     if value is None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import OUR_IDS, BrokerId
+from controllerd.core.releases import Release
 from controllerd.core.topic_creation import CreationPicture, PlannedTopic, TopicWish, plan_topic
 from controllerd.core.topic_names import TakenNames
 
@@ -52,7 +53,9 @@ def test_start_and_shift_are_drawn_below_the_number_of_brokers() -> None:
         draws.append(below)
         return below - 1
 
-    assert plan_topic(TopicWish("orders", 1, 2), picture(), draw) == ("orders", {0: (3, 1)}, {})
+    assert plan_topic(TopicWish("orders", 1, 2), picture(), draw) == PlannedTopic(
+        "orders", {0: (BrokerId(3), BrokerId(1))}, {}
+    )
     assert draws == [3, 3]
 
 
@@ -201,3 +204,116 @@ def test_every_plan_has_what_was_wanted_on_live_brokers(
         return
     assert (outcome.partitions, outcome.replication_factor) == (partitions, factor)
     assert all(len(set(ids)) == factor and set(ids) <= seen.racks.keys() for ids in outcome.assignment.values())
+
+
+# -- by release --------------------------------------------------------------------------------------------------------
+
+
+def on_releases(*releases: tuple[int, int], protocol: tuple[int, int] = (3, 9), unknown: int = 0) -> CreationPicture:
+    """Brokers 1, 2, ... of these releases, and so many of unknown release after them."""
+    racks = {BrokerId(number): None for number in range(1, max(len(releases) + unknown, 1) + 1)}
+    known = {BrokerId(number): Release(*release) for number, release in enumerate(releases, 1)}
+    return CreationPicture(TakenNames(()), racks, releases=known, protocol_release=Release(*protocol))
+
+
+def config_refusal(name: str, value: str, seen: CreationPicture) -> str | None:
+    outcome = plan_topic(TopicWish("orders", 1, 1, configs={name: value}), seen, first)
+    if isinstance(outcome, PlannedTopic):
+        return None
+    assert outcome.error is KafkaError.INVALID_CONFIG
+    return outcome.text
+
+
+def test_a_format_that_only_some_brokers_understand_is_refused_and_one_that_does_not_is_named() -> None:
+    seen = on_releases((3, 9), (2, 8), (2, 8))
+
+    assert config_refusal("message.format.version", "3.9-IV0", seen) == (
+        "message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): Invalid value 3.9-IV0 for "
+        "configuration message.format.version: Version `3.9-IV0` is not a valid version"
+    )
+    assert config_refusal("message.format.version", "2.8-IV1", seen) is None
+
+
+def test_a_config_that_an_older_broker_does_not_know_is_refused() -> None:
+    assert config_refusal("compression.zstd.level", "3", on_releases((3, 9), (3, 9), (3, 7))) == (
+        "compression.zstd.level=3 is not understood by broker 3 (Kafka 3.7): "
+        "Unknown topic config name: compression.zstd.level"
+    )
+
+
+def test_what_only_the_newer_brokers_refuse_is_refused_too() -> None:
+    assert config_refusal("flush.messages", "0", on_releases((2, 8), (2, 8))) is None
+    assert config_refusal("flush.messages", "0", on_releases((2, 8), (3, 3))) == (
+        "flush.messages=0 is not understood by broker 2 (Kafka 3.3): "
+        "Invalid value 0 for configuration flush.messages: Value must be at least 1"
+    )
+
+
+def test_what_is_wrong_on_every_release_is_refused_in_the_words_of_the_oldest() -> None:
+    seen = on_releases((3, 9), (2, 8))
+
+    assert config_refusal("x", "1", seen) == "Unknown topic config name: x"
+    assert config_refusal("message.format.version", "5.0", seen) == (
+        "Invalid value 5.0 for configuration message.format.version: Version `5.0` is not a valid version"
+    )
+
+
+@pytest.mark.parametrize("protocol", [(2, 8), (3, 9)])
+def test_while_no_release_is_known_the_protocol_version_says_what_the_brokers_understand(
+    protocol: tuple[int, int],
+) -> None:
+    refused = config_refusal("message.format.version", "3.9-IV0", on_releases(protocol=protocol, unknown=3))
+
+    assert (
+        refused
+        == {
+            (2, 8): "message.format.version=3.9-IV0 is not understood by Kafka 2.8 (inter.broker.protocol.version): "
+            "Invalid value 3.9-IV0 for configuration message.format.version: Version `3.9-IV0` is not a valid version",
+            (3, 9): None,
+        }[protocol]
+    )
+
+
+def test_while_one_release_is_not_known_the_protocol_version_stands_for_it() -> None:
+    seen = on_releases((3, 9), (3, 9), protocol=(2, 8), unknown=1)
+
+    assert config_refusal("message.format.version", "3.9-IV0", seen) == (
+        "message.format.version=3.9-IV0 is not understood by Kafka 2.8 (inter.broker.protocol.version): "
+        "Invalid value 3.9-IV0 for configuration message.format.version: Version `3.9-IV0` is not a valid version"
+    )
+
+
+def test_without_any_live_broker_the_protocol_version_is_judged_by() -> None:
+    seen = CreationPicture(TakenNames(()), {}, protocol_release=Release(2, 8))
+    wanted = TopicWish("orders", assignments={0: (BrokerId(1),)}, configs={"message.format.version": "3.9-IV0"})
+
+    assert "is not understood by Kafka 2.8" in (refusal(wanted, seen).text or "")
+
+
+def test_a_known_release_counts_whatever_the_protocol_version_is() -> None:
+    assert config_refusal("message.format.version", "3.9-IV0", on_releases((3, 9), protocol=(2, 8))) is None
+
+
+def test_two_configs_that_contradict_each_other_on_every_release_are_refused_in_kafkas_words() -> None:
+    configs = {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"}
+
+    assert refusal(TopicWish("orders", 1, 1, configs=configs), on_releases((2, 8), (3, 9))).text == (
+        "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)"
+    )
+
+
+def test_a_local_retention_that_ends_brokers_of_30_to_35_is_refused_there() -> None:
+    assert config_refusal("local.retention.bytes", "5", on_releases((3, 9))) is None
+    assert config_refusal("local.retention.bytes", "5", on_releases((3, 9), (3, 4))) == (
+        "local.retention.bytes=5 is not understood by broker 2 (Kafka 3.4): Invalid value 5 for configuration "
+        "local.retention.bytes: Value must not be more than property: retention.bytes value."
+    )
+
+
+def test_tiered_storage_that_is_off_is_refused_for_the_brokers_that_have_it() -> None:
+    text = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+
+    assert config_refusal("remote.storage.enable", "true", on_releases((3, 9))) == text
+    assert config_refusal("remote.storage.enable", "true", on_releases((3, 5), (3, 6))) == (
+        f"remote.storage.enable=true is not understood by broker 2 (Kafka 3.6): {text}"
+    )

@@ -2,7 +2,9 @@
 
 import pytest
 
-from controllerd.core.topic_configs import TOPIC_CONFIGS
+from controllerd.core.releases import Release
+from controllerd.core.topic_config_table import TOPIC_CONFIG_ROWS
+from controllerd.core.topic_configs import TOPIC_CONFIGS, topic_configs
 from controllerd.core.topic_defaults import (
     BROKER_SETTINGS,
     BrokerSetting,
@@ -115,3 +117,28 @@ def test_what_an_older_broker_does_not_know_is_left_out() -> None:
 def test_a_number_that_is_none_is_an_error() -> None:
     with pytest.raises(ValueError, match="soon"):
         effective_configs({}, broker(log_retention_ms="soon"))
+
+
+@pytest.mark.parametrize("release", [Release(2, 8), Release(3, 4), Release(3, 7)], ids=str)
+def test_a_topic_of_older_brokers_has_no_configs_that_they_do_not_know(release: Release) -> None:
+    known = {name: BrokerSetting("1", DEFAULT) for name in BROKER_SETTINGS}
+    assert [config.name for config in effective_configs({}, known, release)] == list(topic_configs(release))
+
+
+def test_a_local_retention_is_kafkas_default_where_brokers_have_no_setting_for_it() -> None:
+    told = {config.name: config for config in effective_configs({}, {}, Release(3, 4))}
+    assert told["local.retention.ms"] == EffectiveConfig("local.retention.ms", "-2", DEFAULT)
+
+
+def test_a_value_that_only_older_brokers_accept_is_shown_as_they_read_it() -> None:
+    shown = EffectiveConfig("flush.messages", "0", ConfigSource.TOPIC_CONFIG)
+    assert given_configs({"flush.messages": " 0"}, Release(2, 8)) == [shown]
+    assert effective_configs({"flush.messages": "0"}, {}, Release(2, 8))[0] == shown
+
+
+SETTINGS = sorted({(row.name, row.setting) for row in TOPIC_CONFIG_ROWS if row.setting is not None})
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+def test_a_config_that_a_topic_does_not_set_is_that_of_the_setting_that_releases_name(name: str, setting: str) -> None:
+    assert effective(name, {setting: BrokerSetting("5", STATIC)}) == EffectiveConfig(name, "5", STATIC)

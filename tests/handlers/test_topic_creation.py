@@ -7,11 +7,12 @@ import pytest
 
 from controllerd.config.versions import features_of
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.model import PartitionState
+from controllerd.core.model import BrokerId, PartitionState
 from controllerd.core.mutation_quota import Mutation, QuotaEntity
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.placement import MAX_PARTITIONS, TOO_MANY_AT_ONCE
 from controllerd.core.policy import Policy
+from controllerd.core.releases import Release
 from controllerd.core.topic_creation import TopicWish
 from controllerd.errors import CallFailed, NotController
 from events.admin import CreatePartitions, CreateTopics, MutationReply, Requester, TopicOutcome
@@ -117,6 +118,48 @@ async def test_a_topic_has_its_log_elsewhere_only_where_brokers_have_tiered_stor
 
     refusal = reply.outcomes["t"].refusal
     assert (refusal and refusal.error) == error
+
+
+async def test_configs_are_judged_by_the_oldest_release_among_the_live_brokers(world: World) -> None:
+    wanted = create(TopicWish("t", 1, 1, configs={"message.format.version": "3.9-IV0"}))
+    world.context.releases[BrokerId(2)] = Release(2, 8)
+    world.context.releases[BrokerId(3)] = Release(3, 9)
+
+    refused = await world.call(wanted)
+
+    assert refusals(refused)["t"] == Refusal(
+        KafkaError.INVALID_CONFIG,
+        "message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): Invalid value 3.9-IV0 for "
+        "configuration message.format.version: Version `3.9-IV0` is not a valid version",
+    )
+    assert "/brokers/topics/t" not in world.tree.nodes
+
+    world.context.releases[BrokerId(2)] = Release(3, 9)
+
+    assert refusals(await world.call(wanted)) == {"t": None}
+
+
+async def test_configs_are_judged_by_the_protocol_version_while_no_release_is_known() -> None:
+    world = World(policy=Policy(protocol_release=Release(2, 8)))
+    world.register(1)
+    await world.start()
+    world.context.releases.clear()
+
+    reply = await world.call(create(TopicWish("t", 1, 1, configs={"message.format.version": "3.9-IV0"})))
+
+    refusal = reply.outcomes["t"].refusal
+    assert refusal is not None
+    assert "is not understood by Kafka 2.8 (inter.broker.protocol.version)" in (refusal.text or "")
+
+
+async def test_the_reply_says_by_which_release_the_configs_are_to_be_read(world: World) -> None:
+    for broker in (1, 2, 3):
+        world.context.releases[BrokerId(broker)] = Release(2, 8)
+
+    reply = await world.call(create(TopicWish("t", 1, 1, configs={"flush.messages": "0"})))
+
+    assert reply.outcomes["t"].refusal is None
+    assert reply.outcomes["t"].release == Release(2, 8)
 
 
 async def test_replicas_begin_where_chance_says(world: World) -> None:
