@@ -48,7 +48,7 @@ def _api_versions() -> bytes:
     """The newest versions alone: the ones that the decoder of the harness knows."""
     ranges = [
         INT16.pack(key) + INT16.pack(ours.highest) + INT16.pack(ours.highest) + FLEXIBLE.tags
-        for key, ours in CONTROL_VERSIONS.items()
+        for key, ours in {**CONTROL_VERSIONS, ApiKey.METADATA: told.METADATA_VERSIONS}.items()
     ]
     return INT16.pack(0) + FLEXIBLE.count(len(ranges)) + b"".join(ranges) + INT32.pack(0) + FLEXIBLE.tags
 

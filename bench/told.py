@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from bench import layout
 from controllerd.core.model import BrokerId
 from wire.primitives import CLASSIC, FLEXIBLE, INT16, INT32, topic_id_bytes
+from wire.versions import VersionRange
 
+METADATA_VERSIONS = VersionRange(12, 12)
 _NO_NUMBER = INT32.pack(-(2**31))
 """Authorized operations that nobody asked for."""
 _BROKER = 4

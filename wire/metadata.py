@@ -3,19 +3,38 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.metadata.v9 import request as request_v9
+from kio.schema.metadata.v9 import response as response_v9
+from kio.schema.metadata.v11 import response as response_v11
+from kio.schema.metadata.v12 import request as request_v12
+from kio.schema.metadata.v12 import response as response_v12
 from kio.schema.types import TopicName
 
 from wire.connection import DEFAULT_TIMEOUT_S, KafkaConnection
+from wire.errors import UnsupportedByPeer
 from wire.kio_codec import decode_entity, encode_entity
 from wire.primitives import topic_id_text
 from wire.transport import PLAINTEXT, Transport
-from wire.versions import ApiKey
+from wire.versions import ApiKey, VersionRange
 
-_VERSION: Final = 12
+TOPIC_IDS_FROM_VERSION: Final = 10
+"""The first version of Metadata that tells topic ids (KIP-516)."""
+_Request = request_v9.MetadataRequest | request_v12.MetadataRequest
+_Response = response_v9.MetadataResponse | response_v11.MetadataResponse | response_v12.MetadataResponse
+_Topic = response_v9.MetadataResponseTopic | response_v11.MetadataResponseTopic | response_v12.MetadataResponseTopic
+_Partition = (
+    response_v9.MetadataResponsePartition
+    | response_v11.MetadataResponsePartition
+    | response_v12.MetadataResponsePartition
+)
+# Brokers of 2.6 and 2.7 know Metadata up to 9, those of 2.8 and 3.0 up to 11; no release ends at 10.
+_RESPONSES: Final[Mapping[int, type[_Response]]] = {
+    12: response_v12.MetadataResponse,
+    11: response_v11.MetadataResponse,
+    9: response_v9.MetadataResponse,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,13 @@ class ClusterMetadata:
     topics: Mapping[str, TopicMetadata]
 
 
+class EncodedMetadata(NamedTuple):
+    """A Metadata answer as it came, and the version that it is of."""
+
+    version: int
+    body: bytes
+
+
 async def fetch_metadata(
     host: str,
     port: int,
@@ -71,14 +97,14 @@ async def fetch_metadata(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     transport: Transport = PLAINTEXT,
 ) -> ClusterMetadata:
-    """Ask one broker by Metadata version 12, about all topics unless some are named; never creates a topic.
+    """Ask one broker of any release from 2.6 on, about all topics unless some are named; never creates a topic.
 
     :raises OSError: it cannot be reached in time. :raises WireError: its answer cannot be used.
     """
-    body = await fetch_encoded_metadata(
+    answer = await fetch_encoded_metadata(
         host, port, topics, client_id=client_id, timeout_s=timeout_s, transport=transport
     )
-    return await asyncio.to_thread(_decoded, body)  # of a large cluster it takes seconds
+    return await asyncio.to_thread(_decoded, answer)  # of a large cluster it takes seconds
 
 
 async def fetch_encoded_metadata(
@@ -89,8 +115,8 @@ async def fetch_encoded_metadata(
     client_id: str,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     transport: Transport = PLAINTEXT,
-) -> bytes:
-    """The same as it came, for whoever takes it apart himself.
+) -> EncodedMetadata:
+    """The same as it came, for callers that decode it themselves.
 
     :raises OSError: it cannot be reached in time. :raises WireError: it refuses.
     """
@@ -98,25 +124,42 @@ async def fetch_encoded_metadata(
         host, port, client_id, connect_timeout_s=timeout_s, request_timeout_s=timeout_s, transport=transport
     )
     try:
-        return await connection.request(ApiKey.METADATA, _VERSION, encode_entity(_request(topics)))
+        version = _shared_version(await connection.api_versions())
+        body = await connection.request(ApiKey.METADATA, version, encode_entity(_request(version, topics)))
+        return EncodedMetadata(version, body)
     finally:
         await connection.close()
 
 
-def _request(topics: Iterable[str] | None) -> MetadataRequest:
-    wanted = None if topics is None else [MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics]
-    return MetadataRequest(
-        topics=None if wanted is None else tuple(wanted),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
+def _shared_version(peer: Mapping[int, VersionRange]) -> int:
+    """The highest version that both ends speak: a broker hangs up on one that it does not know."""
+    spoken = peer.get(ApiKey.METADATA)
+    if spoken is None or not (shared := [version for version in _RESPONSES if version in spoken]):
+        raise UnsupportedByPeer(f"METADATA: peer speaks {spoken}, we speak {sorted(_RESPONSES)}")
+    return max(shared)
+
+
+def _request(version: int, topics: Iterable[str] | None) -> _Request:
+    names = None if topics is None else [TopicName(name) for name in topics]
+    if version < TOPIC_IDS_FROM_VERSION:
+        return request_v9.MetadataRequest(
+            topics=None if names is None else tuple(request_v9.MetadataRequestTopic(name=name) for name in names),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+    # A request of version 11 has the bytes of one of version 12.
+    wanted = None if names is None else tuple(request_v12.MetadataRequestTopic(topic_id=None, name=n) for n in names)
+    return request_v12.MetadataRequest(
+        topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
 
 
-def _decoded(body: bytes) -> ClusterMetadata:
-    return _cluster(decode_entity(MetadataResponse, body))
+def _decoded(answer: EncodedMetadata) -> ClusterMetadata:
+    return _cluster(decode_entity(_RESPONSES[answer.version], answer.body))
 
 
-def _cluster(response: MetadataResponse) -> ClusterMetadata:
+def _cluster(response: _Response) -> ClusterMetadata:
     nodes = [NodeMetadata(node.node_id, node.host, node.port, node.rack) for node in response.brokers]
     topics = [_topic(topic) for topic in response.topics]
     return ClusterMetadata(
@@ -127,17 +170,18 @@ def _cluster(response: MetadataResponse) -> ClusterMetadata:
     )
 
 
-def _topic(topic: MetadataResponseTopic) -> TopicMetadata:
+def _topic(topic: _Topic) -> TopicMetadata:
+    topic_id = None if isinstance(topic, response_v9.MetadataResponseTopic) else topic.topic_id
     return TopicMetadata(
         name=topic.name or "",
-        topic_id=None if topic.topic_id is None else topic_id_text(topic.topic_id.bytes),
+        topic_id=None if topic_id is None else topic_id_text(topic_id.bytes),
         error=topic.error_code.value,
         is_internal=topic.is_internal,
         partitions={partition.partition_index: _partition(partition) for partition in topic.partitions},
     )
 
 
-def _partition(partition: MetadataResponsePartition) -> PartitionMetadata:
+def _partition(partition: _Partition) -> PartitionMetadata:
     return PartitionMetadata(
         partition=partition.partition_index,
         error=partition.error_code.value,

@@ -7,22 +7,25 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from wire.metadata import PartitionMetadata, TopicMetadata
+from wire.metadata import TOPIC_IDS_FROM_VERSION, EncodedMetadata, PartitionMetadata, TopicMetadata
 from wire.primitives import Cursor, topic_id_text
 
 _ID_SIZE: Final = 16
+_LAST_WITH_CLUSTER_OPERATIONS: Final = 10
 _NUMBERS: Final = Struct(">hiii")
 
 
-def walk_topics(body: bytes) -> Iterator[TopicMetadata | None]:
-    """The topics of a Metadata answer of version 12, and None after each of their partitions.
+def walk_topics(answer: EncodedMetadata) -> Iterator[TopicMetadata | None]:
+    """The topics of a Metadata answer of version 9 or later, and None after each of their partitions.
 
     :raises MalformedMessage: while iterating, where the bytes do not follow the schema.
     """
-    cursor = Cursor(body, flexible=True)
+    cursor = Cursor(answer.body, flexible=True)
     _skip_cluster(cursor)
     for _ in range(cursor.count()):
-        yield from _topic(cursor)
+        yield from _topic(cursor, with_id=answer.version >= TOPIC_IDS_FROM_VERSION)
+    if answer.version <= _LAST_WITH_CLUSTER_OPERATIONS:
+        cursor.int32()
     cursor.skip_tags()
     cursor.end()
 
@@ -39,9 +42,10 @@ def _skip_cluster(cursor: Cursor) -> None:
     cursor.int32()
 
 
-def _topic(cursor: Cursor) -> Iterator[TopicMetadata | None]:
+def _topic(cursor: Cursor, *, with_id: bool) -> Iterator[TopicMetadata | None]:
     error, name = cursor.int16(), cursor.nullable_string() or ""
-    topic_id, is_internal = topic_id_text(cursor.take(_ID_SIZE)), cursor.take(1) != b"\x00"
+    topic_id = topic_id_text(cursor.take(_ID_SIZE)) if with_id else None
+    is_internal = cursor.take(1) != b"\x00"
     partitions: dict[int, PartitionMetadata] = {}
     for _ in range(cursor.count()):
         row = _partition(cursor)

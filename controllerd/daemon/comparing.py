@@ -19,7 +19,7 @@ from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.pictures import Picture, take_picture
 from wire.errors import WireError
-from wire.metadata import fetch_encoded_metadata
+from wire.metadata import EncodedMetadata, fetch_encoded_metadata
 from wire.metadata_walk import walk_topics
 from wire.transport import PLAINTEXT, Transport
 
@@ -144,8 +144,8 @@ class Comparing:
             look.untold[broker.id] = f"it has no plaintext listener {self._listener}"
             return
         try:
-            body = await self._ask(endpoint.host, endpoint.port)
-            told = of_metadata(broker.id, walk_topics(body), Memory.of(self._snapshot))
+            answer = await self._ask(endpoint.host, endpoint.port)
+            told = of_metadata(broker.id, walk_topics(answer), Memory.of(self._snapshot))
             await _take(told, look, pace, expected=2 * look.partitions)
         except (OSError, WireError) as error:
             look.untold[broker.id] = (
@@ -154,7 +154,7 @@ class Comparing:
             return
         look.brokers.append(broker.id)
 
-    async def _ask(self, host: str, port: int) -> bytes:
+    async def _ask(self, host: str, port: int) -> EncodedMetadata:
         return await fetch_encoded_metadata(
             host, port, client_id="controllerd", timeout_s=_ASK_S, transport=self._transport
         )

@@ -3,13 +3,14 @@
 from bench import layout, told
 from controllerd.core.model import BrokerId
 from wire.api_broker_settings import decode_settings
+from wire.metadata import EncodedMetadata
 from wire.metadata_walk import walk_topics
 
 
 def test_metadata_names_every_partition_with_its_leader_and_replicas() -> None:
     body = told.metadata(2 * layout.TOPIC_PARTITIONS, {BrokerId(1): 9092}, "localhost")
 
-    topics = [topic for topic in walk_topics(body) if topic is not None]
+    topics = [topic for topic in walk_topics(EncodedMetadata(12, body)) if topic is not None]
 
     assert [(topic.name, topic.topic_id) for topic in topics] == [
         (name, layout.topic_id(name)) for name in (layout.name(layout.OLD, 0), layout.name(layout.OLD, 1))

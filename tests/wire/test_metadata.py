@@ -2,26 +2,28 @@
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.response import MetadataResponse
 
 from tests.wire.kio_mirror import build
 from tests.wire.test_connection import server
-from wire.errors import MalformedMessage
+from wire.errors import MalformedMessage, UnsupportedByPeer
 from wire.framing import encode_frame
-from wire.kio_codec import decode_request, encode_response
-from wire.metadata import NodeMetadata, PartitionMetadata, fetch_encoded_metadata, fetch_metadata
+from wire.kio_codec import decode_request, encode_response, response_type
+from wire.metadata import EncodedMetadata, NodeMetadata, PartitionMetadata, fetch_encoded_metadata, fetch_metadata
 from wire.metadata_walk import walk_topics
 from wire.primitives import topic_id_text
+from wire.versions import ApiKey
 
 T_ID = uuid.UUID(int=7)
 
 
-def cluster() -> Any:
+def cluster(version: int = 12) -> Any:
     partition = {
         "error_code": ErrorCode.leader_not_available,
         "partition_index": 3,
@@ -41,41 +43,72 @@ def cluster() -> Any:
     }
     node = {"node_id": 1, "host": "a", "port": 9092, "rack": "r"}
     values = {"brokers": [node], "cluster_id": "c", "controller_id": 2_000_000_000, "topics": [topic]}
-    return build(MetadataResponse, values | {"throttle_time": timedelta(0)})
+    values |= {"throttle_time": timedelta(0), "cluster_authorized_operations": -(2**31)}
+    return build(response_type(ApiKey.METADATA, version), values)
 
 
-def answer(frame: bytes) -> bytes:
-    header, _ = decode_request(frame)
-    return encode_frame(encode_response(header.correlation_id, cluster()))
+def broker_up_to(highest: int) -> Callable[[bytes], bytes | None]:
+    """What a broker answers that knows Metadata up to this version: it hangs up on a higher one."""
+
+    def answered(frame: bytes) -> bytes | None:
+        header = decode_request(frame).header
+        if header.api_key == ApiKey.API_VERSIONS:
+            return encode_frame(encode_response(header.correlation_id, versions(highest)))
+        if header.version > highest:
+            return None
+        return encode_frame(encode_response(header.correlation_id, cluster(header.version)))
+
+    return answered
 
 
-async def test_the_cluster_is_described_in_plain_values() -> None:
-    async with server(answer) as peer:
+def versions(highest: int) -> Any:
+    row = {"api_key": ApiKey.METADATA, "min_version": 0, "max_version": highest}
+    return build(ApiVersionsResponse, {"error_code": ErrorCode.none, "api_keys": [row], "throttle_time": timedelta(0)})
+
+
+answer = broker_up_to(12)
+
+
+@pytest.mark.parametrize(("highest", "topic_id"), [(9, None), (11, T_ID), (12, T_ID), (13, T_ID)])
+async def test_the_cluster_is_described_in_plain_values_by_brokers_of_each_release(
+    highest: int, topic_id: uuid.UUID | None
+) -> None:
+    async with server(broker_up_to(highest)) as peer:
         seen = await fetch_metadata("127.0.0.1", peer.port)
 
     assert (seen.cluster_id, seen.controller_id) == ("c", 2_000_000_000)
     assert seen.brokers == {1: NodeMetadata(1, "a", 9092, "r")}
-    assert seen.topics["t"].topic_id == topic_id_text(T_ID.bytes)
+    assert seen.topics["t"].topic_id == (topic_id and topic_id_text(topic_id.bytes))
     assert seen.topics["t"].partitions == {3: PartitionMetadata(3, 5, -1, 4, (1, 2), (2,), (1,))}
 
 
-async def test_an_answer_taken_apart_by_partitions_says_the_same() -> None:
-    async with server(answer) as peer:
+@pytest.mark.parametrize("highest", [9, 11, 12])
+async def test_an_answer_taken_apart_by_partitions_says_the_same(highest: int) -> None:
+    async with server(broker_up_to(highest)) as peer:
         seen = await fetch_metadata("127.0.0.1", peer.port)
-        body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
+        encoded = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
 
-    assert list(walk_topics(body)) == [None, seen.topics["t"]]
+    assert encoded.version == highest
+    assert list(walk_topics(encoded)) == [None, seen.topics["t"]]
+
+
+async def test_a_peer_without_a_version_of_ours_is_not_asked() -> None:
+    async with server(broker_up_to(8)) as peer:
+        with pytest.raises(UnsupportedByPeer, match="METADATA"):
+            await fetch_metadata("127.0.0.1", peer.port)
+
+    assert len(peer.asked) == 1
 
 
 async def test_an_answer_that_breaks_off_is_malformed_and_not_taken_for_a_smaller_cluster() -> None:
     async with server(answer) as peer:
-        body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
+        version, body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
 
     for length in range(len(body)):
         with pytest.raises(MalformedMessage):
-            list(walk_topics(body[:length]))
+            list(walk_topics(EncodedMetadata(version, body[:length])))
     with pytest.raises(MalformedMessage):
-        list(walk_topics(body + b"\x00"))
+        list(walk_topics(EncodedMetadata(version, body + b"\x00")))
 
 
 async def test_all_topics_are_asked_for_unless_some_are_named() -> None:
@@ -84,7 +117,8 @@ async def test_all_topics_are_asked_for_unless_some_are_named() -> None:
         await fetch_metadata("127.0.0.1", peer.port, ["t"])
         await asyncio.wait_for(peer.ended.wait(), 5)
 
-    asked: list[Any] = [decode_request(frame).entity for frame in peer.asked]
+    requests = [decode_request(frame) for frame in peer.asked]
+    asked: list[Any] = [each.entity for each in requests if each.header.api_key == ApiKey.METADATA]
     assert asked[0].topics is None
     assert [topic.name for topic in asked[1].topics] == ["t"]
     assert not asked[1].allow_auto_topic_creation
