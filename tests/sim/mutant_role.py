@@ -152,6 +152,14 @@ WATCHES: Final = (
         "return await self._zk.read([paths.topic(name) for name in names])",
     ),
     bug(
+        "later-change-is-lost-watch",
+        "the second look of the comparison with ZooKeeper takes a later change for a lost watch",
+        "seeds 474, 701, 2493",
+        "handlers/self_audit.py",
+        "    return second.known == first.known and (second.known is not None or second.found == first.found)\n",
+        "    return second.path == first.path\n",
+    ),
+    bug(
         "no-resync",
         "a connection that comes back within the session is as if nothing had happened, though the watches are lost",
         "KAFKA-7987, KAFKA-13461",
