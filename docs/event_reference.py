@@ -59,8 +59,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "ShutdownEventThread": "The role is gone already: logged. After one second it is cut off, and the session's end "
     "gives the role back.",
     "Resync": "As each of the events that it stands for.",
-    "SelfAudit": "What differs is looked at again after 5 s; what still differs is an alarm, and put right by the "
-    "events that should have come. A state znode that vanished is an alarm alone.",
+    "SelfAudit": "What differs is looked at again after 5 s; what still differs, though no event took it in between, "
+    "is an alarm, and put right by the events that should have come. A state znode that vanished is an alarm alone.",
     "Takeover": "The holder is another controllerd, or garbage: refused with the reason.",
     "Resign": "Not active: refused.",
     "BrokerChange": "A registration that cannot be used is quarantined with an alarm and its broker left as known; one "
