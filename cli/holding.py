@@ -95,15 +95,21 @@ def broker(
         ),
     ],
     leaders_only: Annotated[
-        bool, typer.Option("--leaders-only", help="It goes on as a follower in sync, and leads nothing for an hour.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--leaders-only/--leave-isrs",
+            help="Move the leaderships alone: the broker goes on as a follower in sync, and leads nothing for an hour. "
+            "Or take it out of the ISRs as well, as its controlled shutdown does: only if it is stopped next.",
+        ),
+    ] = True,
 ) -> None:
-    """Do what the controlled shutdown of a broker would do: others lead what it leads, and it leaves the ISRs.
+    """Have other brokers lead what a broker leads, before it is stopped.
 
-    Shows first who would lead each partition, and which cannot move and why; these stay where they are, and the exit
-    code is 5 then. Without --leaders-only it gets no leadership back before it is restarted.
+    Shows first who would lead each partition, what becomes of its ISR, and which partition cannot move and why; these
+    stay where they are, and the exit code is 5 then. With --leave-isrs the broker gets no leadership back before it is
+    restarted, and while it runs its leaders ask in vain to have it in the ISRs again.
 
-    Examples: controllerctl drain broker 3 --dry-run · controllerctl drain broker 3 --leaders-only --reason "new disk"
+    Examples: controllerctl drain broker 3 --dry-run · controllerctl drain broker 3 --leave-isrs --reason "new disk"
     """
     from controllerd.status.schema.verbs import DrainRequest
 

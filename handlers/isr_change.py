@@ -1,4 +1,21 @@
-"""ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2."""
+"""ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2.
+
+Who is sent an UpdateMetadata after an AlterPartition
+-----------------------------------------------------
+All brokers, with the partitions whose state was written, and nobody where none was. A state that was not written is
+the one that all brokers were sent when it was written, or when this controller came to lead, so that a repetition says
+nothing. Kafka (``KafkaController.tryProcessAlterPartition``) sends every partition that was asked for, refused or not.
+
+That matters because refusals recur. While a member of the assignment lives and is not eligible, as a broker after a
+controlled shutdown that does not end, its leaders ask for its return with every fetch that catches up, and each answer
+of INELIGIBLE_REPLICA has them ask anew: tens of requests a second, and with Kafka's rule as many to every broker.
+
+No answer stops such a leader without harm. INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before KIP-841) is the only
+refusal after which it returns to the ISR that holds. After any other it keeps the larger ISR pending, until a newer
+leader epoch comes: its high watermark waits for the ineligible member, and it can take nobody else out of the ISR.
+Leaders propose any follower that UpdateMetadata names as live, and this one has to be named, for its clients.
+So a broker leaves ISRs only to be stopped (``handlers/draining.py``).
+"""
 
 import re
 from collections import defaultdict
@@ -56,7 +73,7 @@ async def _refresh(partitions: list[TopicPartition], c: Controller) -> None:
 
 
 async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> AlterPartitionReply:
-    """Judge each partition, write what is accepted in one go, answer, and tell everybody what holds now."""
+    """Judge each partition, write what is accepted in one go, answer, and send all brokers what was written."""
     if not c.is_active:
         raise NotController("not the active controller")
     if c.context.epochs().get(event.broker) != event.broker_epoch:
@@ -65,7 +82,9 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     outcomes, wanted = _judge_all(event, proposed, c)
     results = await c.store.update_states(wanted, by_leaders=True) if wanted else {}
     outcomes |= _fold(wanted, results, c)
-    await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)
+    written = [tp for tp, result in results.items() if isinstance(result, Written)]
+    if written:
+        await c.outbox.update_metadata(c.context.live_or_shutting_down, written)
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
     outdated = [tp for tp in outcomes if _is_for_want_of_news(tp, outcomes[tp], event, proposed, results, c)]
     outcomes |= await _release_leaders(outdated, c)

@@ -164,11 +164,13 @@ async def test_a_deletion_is_planned_refused_and_declined(operator: Operator) ->
 
 async def test_a_broker_is_drained_and_what_stays_is_named_with_the_reason(operator: Operator) -> None:
     planned = await ctl(operator, "drain", "broker", "1", "--dry-run")
-    drained = await ctl(operator, "drain", "broker", "1", "--leaders-only", "--yes", "--reason", "new disk")
+    leaving = await ctl(operator, "drain", "broker", "1", "--leave-isrs", "--dry-run")
+    drained = await ctl(operator, "drain", "broker", "1", "--yes", "--reason", "new disk")
     resumed = await ctl(operator, "resume", "drain-1", "--yes")
 
     assert (planned.code, drained.code) == (5, 5)
-    assert re.search(r"t-0 +planned +leader 1 -> 2", planned.out)
+    assert re.search(r"t-0 +planned +leader 1 -> 2, ISR stays \[1, 2", planned.out)
+    assert re.search(r"t-0 +planned +leader 1 -> 2, ISR \[1, 2.*\] -> \[2", leaving.out)
     assert re.search(r"lone-0 +failed", drained.out)
     assert "leads nothing for an hour" in drained.err
     assert (resumed.code, "drain-1" in resumed.out) == (0, True)
@@ -178,15 +180,15 @@ async def test_a_broker_that_leads_nothing_is_drained_all_the_same_and_it_is_sai
     operator: Operator,
 ) -> None:
     planned = await ctl(operator, "drain", "broker", "2", "--dry-run")
-    drained = await ctl(operator, "drain", "broker", "2", "--yes")
-    kept = await ctl(operator, "drain", "broker", "2", "--leaders-only", "--yes")
+    drained = await ctl(operator, "drain", "broker", "2", "--leaders-only", "--yes")
+    left = await ctl(operator, "drain", "broker", "2", "--leave-isrs", "--yes")
 
-    assert [planned.code, drained.code, kept.code] == [0, 0, 0]
+    assert [planned.code, drained.code, left.code] == [0, 0, 0]
     assert "nothing to do" not in planned.out + drained.out + drained.err
-    assert "broker 2 leads no partition, so nobody else has to; then it is out of every ISR" in planned.out
+    assert "broker 2 leads no partition, so nobody else has to; then it goes on as a follower" in planned.out
     assert "broker 2 leads no partition, so nobody else has to" in drained.err
-    assert "led nothing, so nobody else had to; it left every ISR that has another member" in drained.out
-    assert "it leads nothing for an hour" in kept.out
+    assert "led nothing, so nobody else had to; it leads nothing for an hour" in drained.out
+    assert re.search(r"t-0 +done +ISR \[1", left.out)
 
 
 async def test_a_broker_that_is_not_there_is_not_drained(operator: Operator) -> None:

@@ -48,15 +48,38 @@ async def test_a_repeated_request_writes_nothing_and_gets_the_same_answer(world:
 
     assert reply.partitions == {tp("t"): LeaderAndIsr(BrokerId(2), 1, ids(2, 3, 1), 1, 2)}
     assert world.zk.writes == []
+    assert world.channels.sent == []
 
 
-async def test_a_refused_change_is_still_followed_by_an_update_for_everybody(world: World) -> None:
+async def test_a_refused_change_is_sent_to_nobody(world: World) -> None:
     await with_isr_of_two(world)
 
     reply = await world.call(ask(world, (2, 3, 1), leader_epoch=0))
 
     assert reply.partitions == {tp("t"): KafkaError.FENCED_LEADER_EPOCH}
-    assert world.brief(3) == ["UpdateMetadata(t-0 2/1 [2, 3])"]
+    assert world.channels.sent == []
+
+
+async def test_a_leader_that_asks_again_and_again_for_a_broker_that_shuts_down_causes_no_requests(world: World) -> None:
+    await with_isr_of_two(world)
+    world.context.mark_shutting_down(BrokerId(1))
+
+    for _ in range(3):
+        reply = await world.call(ask(world, (2, 3, 1)))
+        assert reply.partitions == {tp("t"): KafkaError.INELIGIBLE_REPLICA}
+
+    assert world.channels.sent == []
+
+
+async def test_of_several_changes_only_what_was_written_is_sent(world: World) -> None:
+    await with_isr_of_two(world)
+    accepted = {(topic_id_of("t"), 0): ProposedIsr(1, 1, ids(2, 3, 1))}
+    refused = {(topic_id_of("nobody knows"), 0): ProposedIsr(0, 0, ids(2))}
+    epoch = world.context.epochs()[BrokerId(2)]
+
+    await world.call(AlterPartitionReceived(BrokerId(2), epoch, 3, {}, accepted | refused))
+
+    assert world.brief(3) == ["UpdateMetadata(t-0 2/1 [2, 3, 1])"]
 
 
 async def test_a_stale_broker_epoch_is_refused_at_the_top_and_nobody_is_told(world: World) -> None:
@@ -69,7 +92,7 @@ async def test_a_stale_broker_epoch_is_refused_at_the_top_and_nobody_is_told(wor
     assert world.channels.sent == []
 
 
-async def test_an_unknown_topic_id_is_named_and_everybody_gets_an_empty_update(world: World) -> None:
+async def test_an_unknown_topic_id_is_named_and_nobody_is_sent_anything(world: World) -> None:
     await with_isr_of_two(world)
     unknown = topic_id_of("nobody knows")
     epoch = world.context.epochs()[BrokerId(2)]
@@ -78,7 +101,7 @@ async def test_an_unknown_topic_id_is_named_and_everybody_gets_an_empty_update(w
     reply = await world.call(request)
 
     assert reply.unknown_ids == {unknown: (4,)}
-    assert world.brief(1) == ["UpdateMetadata()"]
+    assert world.channels.sent == []
 
 
 async def test_a_dead_member_is_ineligible_under_the_name_that_the_version_knows(world: World) -> None:

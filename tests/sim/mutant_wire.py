@@ -40,8 +40,8 @@ WIRE: Final = (
         "an accepted AlterPartition is not told to the others",
         "F1, I-24",
         "handlers/isr_change.py",
-        "    await c.outbox.update_metadata(c.context.live_or_shutting_down, proposed)\n",
-        "",
+        "    if written:\n",
+        "    if False:\n",
     ),
     bug(
         "coalescing-loses",

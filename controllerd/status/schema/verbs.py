@@ -127,12 +127,12 @@ class DeleteTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``POST /v1/brokers/{id}/drain``: what a controlled shutdown does, before the broker is stopped.
+    """``POST /v1/brokers/{id}/drain``: other brokers lead its partitions, and it goes on as a follower.
 
-    ``leaders_only``: others lead its partitions, and it goes on as a follower.
+    Without ``leaders_only`` it leaves the ISRs as well, as in a controlled shutdown: for a broker that is stopped next.
     """
 
-    leaders_only: bool = False
+    leaders_only: bool = True
     reason: str = ""
 
 

@@ -16,7 +16,7 @@ from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.admin import ForgetRequest, ForgetResponse
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import DrainRequest
-from controllerd.status.tasks import Items, Operation
+from controllerd.status.tasks import Items, Operation, State
 from controllerd.status.verbs.cluster import Cluster, leader_of, listed, online_of
 from controllerd.status.verbs.confirmed import check_confirmed
 from controllerd.status.verbs.desk import Desk, verb
@@ -82,17 +82,25 @@ class Draining(Operation):
         self._asked = asked
         self._by = by
         self._cluster = cluster
+        self._followed: dict[str, TopicPartition] = {}
+        """The partitions of the plan that the broker only follows, and whose ISR it leaves."""
 
     async def plan(self) -> list[TaskItem]:
-        """Who would lead instead. :raises CallRefused: the broker is not registered."""
+        """Who would lead instead, and the ISRs then. :raises CallRefused: the broker is not registered."""
         snapshot = self._cluster.snapshot
         if self._broker not in snapshot.brokers:
             raise CallRefused(f"broker {self._broker} is not registered: there is nothing to drain")
-        return [
-            self._foresee(tp, view)
-            async for tp, view in self._cluster.partitions(snapshot.topics.values())
-            if leader_of(view) == self._broker and not self._cluster.is_hidden(tp.topic)
-        ]
+        self._followed = {}
+        items = []
+        async for tp, view in self._cluster.partitions(snapshot.topics.values()):
+            if self._cluster.is_hidden(tp.topic):
+                continue
+            if leader_of(view) == self._broker:
+                items.append(self._foresee(tp, view))
+            elif not self._asked.leaders_only and self._leaves_isr(view):
+                self._followed[str(tp)] = tp
+                items.append(TaskItem(subject=str(tp), state="planned", detail=self._isr_change(view)))
+        return items
 
     async def run(self, items: Items) -> str:
         """One event moves all of them, as the broker's own request to stop would."""
@@ -102,13 +110,13 @@ class Draining(Operation):
         await self._cluster.shown()
         pace = Pace()
         for tp in reply.moved:
-            items.mark(str(tp), "done", f"leader {self._broker} -> {leader_of(self._cluster.snapshot.partition(tp))}")
+            items.mark(str(tp), "done", self._moved(tp))
             await pace.breathe()
         for tp, why in reply.remaining.items():
             items.mark(str(tp), "failed", why)
             await pace.breathe()
         for item in items.of("waiting"):
-            items.mark(item.subject, "not-needed", f"broker {self._broker} did not lead it any more")
+            items.mark(item.subject, *self._rest(item.subject))
             await pace.breathe()
         if len(items):
             return ""
@@ -120,10 +128,40 @@ class Draining(Operation):
         leaving = self._cluster.snapshot.shutting_down | {self._broker}
         elected = elect_controlled_shutdown(view.assignment.replicas, isr, online_of(view), leaving)
         if elected is not None:
-            return TaskItem(subject=str(tp), state="planned", detail=f"leader {self._broker} -> {elected.leader}")
+            detail = f"leader {self._broker} -> {elected.leader}, {self._isr_change(view)}"
+            return TaskItem(subject=str(tp), state="planned", detail=detail)
         why = f"nobody else in its ISR {listed(isr)} can lead"
         error = KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE.name
         return TaskItem(subject=str(tp), state="failed", detail=why, kafka_error=error)
+
+    def _leaves_isr(self, view: PartitionView) -> bool:
+        """Whether a follower is taken out of the ISR: the last member stays."""
+        isr = view.leadership.isr if view.leadership is not None else ()
+        return self._broker in isr and len(isr) > 1
+
+    def _isr_change(self, view: PartitionView) -> str:
+        isr = view.leadership.isr if view.leadership is not None else ()
+        if self._asked.leaders_only:
+            return f"ISR stays {listed(isr)}"
+        leaving = self._cluster.snapshot.shutting_down | {self._broker}
+        return f"ISR {listed(isr)} -> {listed(member for member in isr if member not in leaving)}"
+
+    def _moved(self, tp: TopicPartition) -> str:
+        view = self._cluster.snapshot.partition(tp)
+        isr = () if view is None or view.leadership is None else view.leadership.isr
+        return f"leader {self._broker} -> {leader_of(view)}, ISR {listed(isr)}"
+
+    def _rest(self, subject: str) -> tuple[State, str]:
+        """How a partition of the plan ended that the reply does not name."""
+        tp = self._followed.get(subject)
+        if tp is None:
+            return "not-needed", f"broker {self._broker} did not lead it any more"
+        view = self._cluster.snapshot.partition(tp)
+        if view is None or view.leadership is None:
+            return "not-needed", "it is gone"
+        if self._broker in view.leadership.isr:
+            return "failed", f"broker {self._broker} is still in the ISR {listed(view.leadership.isr)}"
+        return "done", f"ISR {listed(view.leadership.isr)}"
 
 
 class Forgetting(Operation):

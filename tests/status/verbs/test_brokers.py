@@ -23,14 +23,26 @@ async def test_others_lead_what_a_drained_broker_led(operator: Operator, leaders
     planned = await operator.dry_run("/v1/brokers/1/drain", body)
     task = await operator.do("/v1/brokers/1/drain", body)
 
+    isr = "ISR stays [1, 2]" if leaders_only else "ISR [1, 2] -> [2]"
+    follows = {} if leaders_only else {"t-1": "planned ISR [2, 1] -> [2]"}
     assert briefly(planned.items) == {
         "alone-0": "failed ELIGIBLE_LEADERS_NOT_AVAILABLE nobody else in its ISR [1] can lead",
-        "t-0": "planned leader 1 -> 2",
+        "t-0": f"planned leader 1 -> 2, {isr}",
+        **follows,
     }
     assert task.state == "partial"
-    assert briefly(task.items)["t-0"] == "done leader 1 -> 2"
+    assert briefly(task.items)["t-0"] == f"done leader 1 -> 2, ISR {'[1, 2]' if leaders_only else '[2]'}"
+    assert briefly(task.items).get("t-1") == (None if leaders_only else "done ISR [2]")
     assert operator.world.state("t", 0)[0] == 2
     assert operator.world.state("t", 0)[2] == ([1, 2] if leaders_only else [2])
+
+
+async def test_a_drained_broker_stays_in_the_isrs_unless_it_is_to_leave_them(operator: Operator) -> None:
+    """Outside of them its leaders would ask for its return, and be refused, for as long as it runs."""
+    await operator.do("/v1/brokers/1/drain", {"reason": "new disk"})
+
+    assert operator.world.state("t", 0)[2] == [1, 2]
+    assert operator.world.state("t", 1)[2] == [2, 1]
 
 
 async def test_the_end_of_a_whole_drain_is_the_restart_of_the_broker(operator: Operator) -> None:
