@@ -10,7 +10,8 @@ class TopicConfigRow(NamedTuple):
     """One config as the releases from ``since`` to ``until`` define it; None and empty tuples do not restrict it.
 
     ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that is not data.
-    ``setting`` is the broker setting that holds where a topic does not set the config.
+    ``setting`` is the broker setting that holds where a topic does not set the config. One that ``is_internal`` is not
+    shown unless a topic sets it, and then as it was written.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TopicConfigRow(NamedTuple):
     values: tuple[str, ...] = ()
     elements: tuple[str, ...] = ()
     validator: str | None = None
+    is_internal: bool = False
 
 
 class FormatVersions(NamedTuple):
@@ -227,10 +229,11 @@ TOPIC_CONFIG_ROWS: Final = (
     TopicConfigRow(
         "message.downconversion.enable", "BOOLEAN", (2, 6), (3, 9), "true", setting="log.message.downconversion.enable"
     ),
-    TopicConfigRow("remote.storage.enable", "BOOLEAN", (3, 0), (3, 9), "false"),
-    TopicConfigRow("local.retention.ms", "LONG", (3, 0), (3, 5), "-2", minimum=-2),
+    TopicConfigRow("remote.storage.enable", "BOOLEAN", (3, 0), (3, 5), "false", is_internal=True),
+    TopicConfigRow("remote.storage.enable", "BOOLEAN", (3, 6), (3, 9), "false"),
+    TopicConfigRow("local.retention.ms", "LONG", (3, 0), (3, 5), "-2", minimum=-2, is_internal=True),
     TopicConfigRow("local.retention.ms", "LONG", (3, 6), (3, 9), "-2", setting="log.local.retention.ms", minimum=-2),
-    TopicConfigRow("local.retention.bytes", "LONG", (3, 0), (3, 5), "-2", minimum=-2),
+    TopicConfigRow("local.retention.bytes", "LONG", (3, 0), (3, 5), "-2", minimum=-2, is_internal=True),
     TopicConfigRow(
         "local.retention.bytes", "LONG", (3, 6), (3, 9), "-2", setting="log.local.retention.bytes", minimum=-2
     ),

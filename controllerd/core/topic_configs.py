@@ -64,6 +64,8 @@ class ConfigRule(NamedTuple):
     """For each element of a list; the error names the element only."""
     default: str | None = None
     """What holds where a topic does not set it; None: a setting of the broker."""
+    is_internal: bool = False
+    """Whether brokers show it only where a topic sets it, and then as it was written."""
 
 
 MAX_LONG: Final = 2**63 - 1
@@ -177,7 +179,8 @@ def _rules(release: Release) -> Mapping[str, ConfigRule]:
 
 def _rule(row: TopicConfigRow, release: Release) -> ConfigRule:
     each = _one_of(*row.elements) if row.elements else None
-    return ConfigRule(ConfigType[row.type], _check(row, release), each, row.default if row.setting is None else None)
+    default = row.default if row.setting is None else None
+    return ConfigRule(ConfigType[row.type], _check(row, release), each, default, row.is_internal)
 
 
 def _check(row: TopicConfigRow, release: Release) -> Check | None:

@@ -123,7 +123,9 @@ def given_configs(given: Mapping[str, str], release: Release = NEWEST) -> list[E
 
 
 def _given(name: str, text: str, release: Release) -> EffectiveConfig:
-    return EffectiveConfig(name, shown_config(parse_config(name, text, release)), ConfigSource.TOPIC_CONFIG)
+    is_internal = topic_configs(release)[name].is_internal
+    shown = text if is_internal else shown_config(parse_config(name, text, release))
+    return EffectiveConfig(name, shown, ConfigSource.TOPIC_CONFIG)
 
 
 def _effective(
@@ -131,9 +133,11 @@ def _effective(
 ) -> EffectiveConfig | None:
     if name in given:
         return _given(name, given[name], release)
-    default = topic_configs(release)[name].default
-    if default is not None:
-        return EffectiveConfig(name, default, ConfigSource.DEFAULT_CONFIG)
+    rule = topic_configs(release)[name]
+    if rule.is_internal:
+        return None
+    if rule.default is not None:
+        return EffectiveConfig(name, rule.default, ConfigSource.DEFAULT_CONFIG)
     synonyms = _synonyms(name)
     value = _special(name, _first_set(synonyms, broker), broker)
     if value is None:

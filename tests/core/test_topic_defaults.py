@@ -122,12 +122,17 @@ def test_a_number_that_is_none_is_an_error() -> None:
 @pytest.mark.parametrize("release", [Release(2, 8), Release(3, 4), Release(3, 7)], ids=str)
 def test_a_topic_of_older_brokers_has_no_configs_that_they_do_not_know(release: Release) -> None:
     known = {name: BrokerSetting("1", DEFAULT) for name in BROKER_SETTINGS}
-    assert [config.name for config in effective_configs({}, known, release)] == list(topic_configs(release))
+    shown = [name for name, rule in topic_configs(release).items() if not rule.is_internal]
+    assert [config.name for config in effective_configs({}, known, release)] == shown
 
 
-def test_a_local_retention_is_kafkas_default_where_brokers_have_no_setting_for_it() -> None:
-    told = {config.name: config for config in effective_configs({}, {}, Release(3, 4))}
-    assert told["local.retention.ms"] == EffectiveConfig("local.retention.ms", "-2", DEFAULT)
+@pytest.mark.parametrize("release", [Release(3, 0), Release(3, 5)], ids=str)
+def test_an_internal_config_is_shown_only_where_a_topic_sets_it_and_then_as_it_was_written(release: Release) -> None:
+    unset = effective_configs({}, {}, release)
+    told = effective_configs({"local.retention.ms": " +5"}, {}, release)
+    assert "local.retention.ms" not in {config.name for config in unset}
+    assert EffectiveConfig("local.retention.ms", " +5", ConfigSource.TOPIC_CONFIG) in told
+    assert given_configs({"local.retention.ms": " +5"}, release) == [told[-1]]
 
 
 def test_a_value_that_only_older_brokers_accept_is_shown_as_they_read_it() -> None:

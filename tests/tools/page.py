@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.real.comparison.asking import Justified, justified
 from tests.real.comparison.plan import EVERYTHING
-from tests.tools import configs, data, libraries, others, partitions, topics
+from tests.tools import configs, data, libraries, others, partitions, releases, topics
 from tests.tools.cells import CELLS, WAYS, Cell, Client
 from tests.tools.seen import Seen, is_seen, read
 
@@ -64,7 +64,7 @@ def page() -> str:
     """The whole page."""
     seen = read()
     sections = itertools.chain.from_iterable(_section(*section, seen) for section in ordered())
-    return "\n".join([HEAD, *sections, DIFFERENCES + "".join(map(_difference, justified())), TAIL])
+    return "\n".join([HEAD, *sections, DIFFERENCES + "".join(map(_difference, justified())), releases.section(), TAIL])
 
 
 def results(cell: Cell, seen: Seen) -> list[str]:

@@ -1,0 +1,171 @@
+"""The tables of topic configs beside real brokers of each release: what these refuse, what they accept, what holds."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from kazoo.client import KazooClient
+
+from controllerd.api.broker_settings import BrokerSettings
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.releases import Release
+from controllerd.core.topic_configs import InvalidTopicConfig, check_topic_configs
+from controllerd.core.topic_defaults import EffectiveConfig, effective_configs
+from controllerd.dev.errors import DevError
+from controllerd.dev.kafka import KafkaBroker
+from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.releases import LAST_RELEASES, line_of
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.snapshot import ClusterSnapshot
+from tests.real.comparison.asking import CREATE, answer_of, ms
+from tests.real.comparison.creations import topic
+from tests.releases.topic_configs import ANSWERS
+
+pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.real, pytest.mark.usefixtures("kafka_jars")]
+
+_VERSION: Final = 5
+"""Of CreateTopics: every release from 2.6 on has it, and it is answered with the configs that hold (KIP-525)."""
+_AT_ONCE: Final = 200
+_ELECTION_S: Final = 30.0
+
+
+class Answer(NamedTuple):
+    """What a broker said of one topic that it was to validate."""
+
+    error: KafkaError
+    text: str | None
+    configs: list[EffectiveConfig]
+
+
+class Node:
+    """One real broker, which is its own controller."""
+
+    def __init__(self, version: str, broker: KafkaBroker, zookeeper: EmbeddedZooKeeper) -> None:
+        self.release = Release(*line_of(version))
+        self.broker = broker
+        self.zookeeper = zookeeper
+
+    async def validated(self, wanted: Sequence[Mapping[str, str]]) -> list[Answer]:
+        """Its answer to each of these configs of a new topic, none of which is created."""
+        answers: list[Answer] = []
+        for start in range(0, len(wanted), _AT_ONCE):
+            answers += await self._create(wanted[start : start + _AT_ONCE], validate_only=True)
+        return answers
+
+    async def created(self) -> None:
+        """Create a topic, ``topic-0``."""
+        assert [answer.error for answer in await self._create([{}], validate_only=False)] == [KafkaError.NONE]
+
+    async def _create(self, wanted: Sequence[Mapping[str, str]], *, validate_only: bool) -> list[Answer]:
+        rows = [topic(f"topic-{number}", configs=configs) for number, configs in enumerate(wanted)]
+        values = {"topics": rows, "timeout": ms(15_000), "validate_only": validate_only}
+        said = {row.name: _answer(row) for row in (await self._as_controller(values)).topics}
+        return [said[str(row["name"])] for row in rows]
+
+    async def _as_controller(self, values: Mapping[str, object]) -> Any:
+        """The answer, once the broker has been elected."""
+        async with asyncio.timeout(_ELECTION_S):
+            while True:
+                said = await answer_of(self.broker.port, CREATE, _VERSION, values)
+                if KafkaError.NOT_CONTROLLER not in {row.error_code for row in said.topics}:
+                    return said
+
+    async def settings(self) -> Any:
+        """What it says of its own settings."""
+        snapshot = ClusterSnapshot(1)
+        endpoint = Endpoint("PLAINTEXT", LOOPBACK, self.broker.port)
+        snapshot.brokers = {BrokerId(1): Broker(BrokerId(1), 1, (endpoint,), None)}
+        found = await BrokerSettings(snapshot, ask_s=10.0, patience_s=10.0).of_any("PLAINTEXT")
+        assert found
+        return found
+
+    async def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Write the configs of a topic as an older controllerd would have."""
+        client = KazooClient(self.zookeeper.connect)
+        data = json.dumps({"version": 1, "config": dict(configs)}).encode()
+        await asyncio.to_thread(client.start)
+        try:
+            await asyncio.to_thread(client.set, f"/config/topics/{name}", data)
+        finally:
+            await asyncio.to_thread(client.stop)
+            await asyncio.to_thread(client.close)
+
+
+def _answer(row: Any) -> Answer:
+    configs = [EffectiveConfig(each.name, each.value, each.config_source) for each in row.configs or ()]
+    return Answer(KafkaError(row.error_code), row.error_message, configs)
+
+
+@asynccontextmanager
+async def node_of(version: str, directory: Path) -> AsyncIterator[Node]:
+    """A broker of this release beside a ZooKeeper of its own."""
+    async with (
+        EmbeddedZooKeeper(directory / "zookeeper") as zookeeper,
+        KafkaBroker(1, zookeeper.connect, directory / "broker", version=version) as broker,
+    ):
+        yield Node(version, broker, zookeeper)
+
+
+def questions() -> Iterator[Mapping[str, str]]:
+    """All that ``LogConfig`` of the releases was asked, for brokers without tiered storage."""
+    return (row["configs"] for row in json.loads(ANSWERS.read_text("utf-8")) if not row["tiered_storage"])
+
+
+def refusal(configs: Mapping[str, str], release: Release) -> str | None:
+    try:
+        check_topic_configs(configs, release)
+    except InvalidTopicConfig as problem:
+        return str(problem)
+    return None
+
+
+def same(own: str | None, said: Answer, configs: Mapping[str, str]) -> bool:
+    """Whether both say the same; of several unknown names Java gives the first of a hash table."""
+    unknown = {f"Unknown topic config name: {name}" for name in configs}
+    if own is None:
+        return said.error is KafkaError.NONE
+    return said.error is KafkaError.INVALID_CONFIG and (own == said.text or {own, said.text} <= unknown)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("version", LAST_RELEASES)
+async def test_topic_configs_are_refused_and_shown_as_a_broker_of_that_release_does(
+    version: str, tmp_path: Path
+) -> None:
+    asked = list(questions())
+    async with node_of(version, tmp_path) as node:
+        answers = await node.validated(asked)
+        settings = await node.settings()
+
+    differing = [
+        (configs, said.text, own)
+        for configs, said in zip(asked, answers, strict=True)
+        if not same(own := refusal(configs, node.release), said, configs)
+    ]
+    assert differing == []
+    accepted = [(configs, said) for configs, said in zip(asked, answers, strict=True) if said.error is KafkaError.NONE]
+    shown_otherwise = {
+        config
+        for configs, said in accepted
+        for config in set(said.configs) ^ set(effective_configs(configs, settings, node.release))
+    }
+    assert shown_otherwise == set()
+    assert len(accepted) > 150
+
+
+@pytest.mark.timeout(120)
+async def test_a_format_of_39_ends_the_next_start_of_a_28_broker(tmp_path: Path) -> None:
+    async with node_of("2.8.2", tmp_path) as node:
+        await node.created()
+        await node.set_configs("topic-0", {"message.format.version": "3.9-IV0"})
+        await node.broker.terminate()
+
+        with pytest.raises(DevError):
+            await node.broker.start()
+
+        assert "Version `3.9-IV0` is not a valid version" in "".join(node.broker.process.log_tail(200))
