@@ -13,7 +13,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
 from events.admin import ProducerIdBlock
 from tests.sim.broker_dirs import LogDirs
-from tests.sim.broker_frames import SPOKEN, Key
+from tests.sim.broker_frames import RELEASES, Key, ReleaseNumber, spoken_on
 from tests.sim.broker_life import BrokerLife
 from tests.sim.broker_log import ReplicaLog
 from tests.sim.broker_replica import Role
@@ -34,6 +34,7 @@ _LINK: Final = Range(0.0003, 0.003)
 _FETCH: Final = Range(0.01, 0.05)
 _BOOT: Final = Range(0.05, 1.5)
 _LATE: Final = Range(1.0, 20.0)
+NEWEST: Final = RELEASES[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class BrokerSettings:
     session_timeout_s: float = 6.0
     late_s: Range = _LATE
     """How late a late answer is."""
+    release: ReleaseNumber = NEWEST
+    """Of Kafka: what it speaks, and which topic configs it understands."""
     producer_ids_s: Range | None = None
     """Between two blocks of producer ids that it asks for; None: only when the story wants it."""
 
@@ -68,7 +71,7 @@ class SimBroker:
         """Survives everything."""
         self.life: BrokerLife | None = None
         """The memory of the present run, None until it is registered and after a crash."""
-        self.spoken = dict(SPOKEN)
+        self.spoken = spoken_on(settings.release)
         """Versions by api key."""
         self.link_s = settings.link_s
         """Knob: one way on the network."""

@@ -23,6 +23,12 @@ API_NAMES: Final[Mapping[int, str]] = {
 }  # fmt: skip
 SPOKEN: Final[Mapping[int, tuple[int, int]]] = {LEADER_AND_ISR: (0, 7), STOP_REPLICA: (0, 4), UPDATE_METADATA: (0, 8)}
 """What a 3.9 broker says that it speaks."""
+ReleaseNumber = tuple[int, int]
+RELEASES: Final[Sequence[ReleaseNumber]] = ((3, 3), (3, 4), (3, 5), (3, 6), (3, 7), (3, 8), (3, 9))
+"""The releases that brokers may be of. All of them know topic ids, which every story relies on."""
+_TOLD_BY: Final = {(3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1), (3, 8): (22, 5), (3, 9): (18, 4)}
+"""Release -> API and version that no earlier one has; 3.4 is told by its control requests."""
+_BEFORE_34: Final = {LEADER_AND_ISR: (0, 6), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7)}
 _LOWEST: Final = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 
 _I16: Final = Struct(">h")
@@ -320,6 +326,13 @@ def raw_id(text: str | None) -> bytes:
 def framed(content: bytes) -> bytes:
     """A frame with its size."""
     return _I32.pack(len(content)) + content
+
+
+def spoken_on(release: ReleaseNumber) -> dict[int, tuple[int, int]]:
+    """What a broker of this release says that it speaks, as far as anything depends on it."""
+    told_by = dict(api for since, api in _TOLD_BY.items() if since <= release)
+    control = SPOKEN if release >= (3, 4) else _BEFORE_34
+    return {**control, **{api: (0, version) for api, version in told_by.items()}}
 
 
 def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, tuple[int, int]]) -> bytes:

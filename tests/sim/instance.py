@@ -22,6 +22,7 @@ from controllerd.pace import Pace
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
+from tests.sim.broker_frames import RELEASES
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
@@ -269,6 +270,7 @@ def base_config(*, unclean: bool, takes: bool, deletes: bool = True) -> Config:
         "node.id": FIRST_NODE_ID,
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
+        "kafka.inter_broker_protocol_version": ".".join(map(str, RELEASES[0])),
         "kafka.unclean_leader_election_enable": str(unclean).lower(),
         "kafka.delete_topic_enable": str(deletes).lower(),
         "controller.when_broker_holds": "takeover" if takes else "standby",

@@ -26,6 +26,14 @@ TOPIC_CALLS: Final = (
         "            written = await self._writer.write_groups([group[1:] for group in groups.values()])\n",
     ),
     bug(
+        "judged-by-the-newest-table",
+        "the configurations of new topics are judged by the table of 3.9, whatever releases the brokers are of",
+        "peer 3.9",
+        "controllerd/core/topic_creation.py",
+        "    judges = picture.judges\n",
+        "    judges = {NEWEST: str(NEWEST)}\n",
+    ),
+    bug(
         "lost-creation-is-another",
         "a topic whose creation was not answered counts as somebody else's",
         "KAFKA-1382, I-38",

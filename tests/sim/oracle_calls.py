@@ -19,7 +19,16 @@ RULES: Final = {
     "Z-39": "every topic that is created gets an id that no other one ever had",
     "Z-40": "an answer is true: what is answered without error is done, what is refused was in the way",
     "Z-41": "whoever changes a credential changes nothing else of the user, and tells it",
+    "Z-42": "a topic gets no configuration that a live broker does not understand: that broker could not start again",
 }
+UNDERSTOOD_SINCE: Final[Mapping[tuple[str, str], tuple[int, int]]] = {
+    ("compression.zstd.level", "7"): (3, 8),
+    ("message.format.version", "3.4-IV0"): (3, 4),
+    ("message.format.version", "3.9-IV0"): (3, 8),
+    ("message.timestamp.after.max.ms", "5000"): (3, 6),
+    ("local.retention.bytes", "5"): (3, 6),
+}
+"""Name and value of a configuration -> the first release whose brokers start with it, from Kafka's ``LogConfig``."""
 TOPICS: Final = "/brokers/topics/"
 CONFIGS: Final = "/config/topics/"
 USERS: Final = "/config/users/"
@@ -89,6 +98,8 @@ class CallJudge:
         """What is configured for users besides credentials, by the path of the znode."""
         self._born: dict[str, int] = {}
         """The zxid at which an instance last created a topic."""
+        self.releases: dict[int, tuple[int, int]] = {}
+        """Of the brokers; without one a broker understands everything."""
         self.created = 0
         """Topics that instances created."""
         self.grown = 0
@@ -182,8 +193,16 @@ class CallJudge:
         if open_ones and not fitting:
             self._report("Z-37", now, f"{what} with {config}, wanted was {open_ones}")
         self._note(Wanted.CREATE, topic, _Act(now, fitting, document.get("topic_id"), what), asked=bool(open_ones))
+        self._judge_understood(topic, config or {}, now)
         self._born[topic] = transaction.zxid
         self.created += 1
+
+    def _judge_understood(self, topic: str, config: Mapping[str, str], now: float) -> None:
+        since = max((UNDERSTOOD_SINCE.get(item, (0, 0)) for item in config.items()), default=(0, 0))
+        older = [broker for broker, release in sorted(self.releases.items()) if release < since]
+        ended = [broker for broker in older if self._history.is_surely_live(broker, now)]
+        if ended:
+            self._report("Z-42", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
 
     def _judge_id(self, topic: str, topic_id: str | None, now: float) -> None:
         if not topic_id or topic_id in self._ids:

@@ -185,6 +185,12 @@ class History:
         history = self.brokers.get(broker)
         return history is not None and (history.czxid > 0 or history.changed_at >= now - self.window)
 
+    def is_surely_live(self, broker: int, now: float) -> bool:
+        """Whether every controller must know by now that this broker is registered."""
+        history = self.brokers.get(broker)
+        is_live = history is not None and history.czxid > 0 and history.is_usable
+        return is_live and self.brokers[broker].changed_at < now - self.window
+
     def is_surely_eligible(self, broker: int, now: float) -> bool:
         """Whether every controller must know by now that this broker may lead."""
         history = self.brokers.get(broker)

@@ -10,6 +10,7 @@ from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.core.topic_creation import DEFAULT_COUNT, TopicWish
 from tests.sim.admin_desk import TOPICS
+from tests.sim.oracle_calls import UNDERSTOOD_SINCE
 from tests.sim.plan import STORY_S
 from tests.sim.story_admin import Act, break_something, existing, later
 from tests.sim.topic_desk import CLIENT, USER
@@ -62,8 +63,10 @@ def _topic(world: SimWorld, rng: Random, name: str) -> TopicWish:
 
 def _configs(rng: Random) -> Mapping[str, str]:
     dice = rng.random()
-    if dice < 0.7:
+    if dice < 0.6:
         return {}
+    if dice < 0.7:
+        return dict([sorted(UNDERSTOOD_SINCE)[int((dice - 0.6) * 10 * len(UNDERSTOOD_SINCE))]])
     return {_UNCLEAN: rng.choice(("true", "false"))} if dice < 0.93 else {"retention.ms": "soon"}
 
 

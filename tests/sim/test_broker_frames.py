@@ -16,6 +16,7 @@ from controllerd.core.model import (
     ReplicaAssignment,
     TopicPartition,
 )
+from controllerd.core.releases import release_of
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrPartition,
@@ -176,3 +177,8 @@ def test_the_product_reads_its_answers(request_: ControlRequest, version: int) -
 def test_the_product_reads_which_versions_there_are(version: int) -> None:
     content = frames.api_versions_answer(3, version, frames.SPOKEN)[4:]
     assert decode_api_versions(content[4:], flexible=version == 3) == frames.SPOKEN
+
+
+@pytest.mark.parametrize("release", frames.RELEASES)
+def test_the_product_tells_the_release_of_a_broker_by_what_it_speaks(release: tuple[int, int]) -> None:
+    assert release_of(frames.spoken_on(release)) == release

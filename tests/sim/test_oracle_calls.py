@@ -89,11 +89,22 @@ def within_the_window(tale: Tale) -> None:
     tale.time += WINDOW / 2
 
 
+def of_release(*release: int) -> Step:
+    """All brokers are of this release, and have been registered for long."""
+
+    def begun(tale: Tale) -> None:
+        tale.time += LONG
+        tale.zookeeper.calls.releases.update(dict.fromkeys((1, 2, 3), (release[0], release[1])))
+
+    return begun
+
+
 def user(**config: str) -> bytes:
     return document(version=1, config=config)
 
 
 ONE: Final = {0: [1]}
+LEVEL: Final = {"compression.zstd.level": "7"}
 MORE: Final = {0: [1, 2, 3], 1: [3, 1, 2]}
 MOST: Final = {**MORE, 2: [2, 3, 1]}
 
@@ -105,6 +116,7 @@ def _wrong() -> list[tuple[str, Step]]:
     grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
     by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
     dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
+    newer, understood = Asked(configs=LEVEL), document(version=1, config=LEVEL)
     throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
     return [
         # Nobody asked, not any more, not for this, or was told that it was refused.
@@ -141,6 +153,8 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-40", told(unknown, unknown.answered(3))),
         ("Z-40", told(exists, exists.answered(36))),
         ("Z-40", told(throttled, throttled.answered(89))),
+        # A configuration of 3.8 for a broker of 3.7.
+        ("Z-42", told(of_release(3, 7), newer, made(ONE, understood))),
         # More than a credential.
         ("Z-41", told(by_tool(create(USER, user(rate="1"))), fenced(set_(USER, user(), 0), create(CHANGE)))),
         ("Z-41", fenced(create(USER, user(**{"SCRAM-SHA-256": "salt"})))),
@@ -171,6 +185,8 @@ def _true() -> list[Step]:
     young, hidden = Asked(Wanted.DELETE, "n"), Asked()
     by_hand = Asked(Wanted.GROW, "t", partitions=3, assignments={1: (2, 3, 1), 2: (1, 2, 3)})
     by_count = Asked(Wanted.GROW, "t", partitions=3)
+    newest, newer = Asked(configs=LEVEL), Asked(configs=LEVEL)
+    understood = document(version=1, config=LEVEL)
     return [
         told(asked, made(ONE), asked.answered(0, ID)),
         told(asked, by_tool(create(NEW_CONFIG)), _over_a_stray, asked.answered(0, ID)),
@@ -191,6 +207,9 @@ def _true() -> list[Step]:
         told(again, by_tool(create(MARKER)), again.answered()),
         told(unknown, unknown.answered(3)),
         told(exists, exists.answered(36)),
+        # Every broker understands the configuration, or may not have been known yet.
+        told(of_release(3, 8), newest, made(ONE, understood)),
+        told(of_release(3, 7), _all_again, newer, made(ONE, understood)),
         # What was created a moment ago need not be known yet.
         told(by_tool(create(NEW, topic(ONE))), young, young.answered(3)),
         told(
@@ -203,6 +222,12 @@ def _true() -> list[Step]:
 def _extended(tale: Tale) -> None:
     """Somebody else adds a partition."""
     by_tool(set_(TOPIC, topic(MORE), 0))(tale)
+
+
+def _all_again(tale: Tale) -> None:
+    """The brokers have just registered anew."""
+    for broker in tale.zookeeper.history.brokers.values():
+        broker.changed_at = tale.time
 
 
 def _over_a_stray(tale: Tale) -> None:

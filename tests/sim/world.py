@@ -15,9 +15,9 @@ from events.cluster import Resign, Takeover
 from events.queue import EventQueue
 from replay.invariants import InvariantChecker
 from tests.sim.admin_desk import AdminDesk
-from tests.sim.broker import BrokerSettings, SimBroker
+from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
-from tests.sim.broker_frames import SimRequest
+from tests.sim.broker_frames import RELEASES, SimRequest
 from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, base_config
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
@@ -32,6 +32,8 @@ SAFE_SHARE: Final = 2 / 3
 """After a pause of so much of the session time-out an instance must look who leads before it sends anything."""
 WINDOW_S: Final = 4 * SESSION_S
 """So long an instance may believe what is over: over a slow ZooKeeper, a few events of a few reads each take that."""
+_MIXED: Final = 0.4
+"""Share of the clusters whose brokers are in the middle of a rolling upgrade."""
 _CALL_S: Final = 30.0
 _CONTROLLER: Final = "/controller"
 _HANDS: Final = "hands"
@@ -77,10 +79,14 @@ class SimWorld:
         for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"):
             self.server.put(path)
         self.server.put("/cluster/id", b'{"version":"1","id":"simulated"}')
+        rng = self.loop.rng("releases")
+        is_mixed = rng.random() < _MIXED
         for number in range(1, self.options.brokers + 1):
             rack = f"rack {number % 2}" if self.options.racks else None
-            broker = self.cluster.add(number, rack=rack, settings=BrokerSettings(producer_ids_s=Range(5.0, 40.0)))
-            broker.start()
+            release = rng.choice(RELEASES) if is_mixed else NEWEST
+            settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
+            self.oracle.zookeeper.calls.releases[number] = release
+            self.cluster.add(number, rack=rack, settings=settings).start()
         self.desk.opened()
         for number in range(self.options.instances):
             self.start_instance(number)
