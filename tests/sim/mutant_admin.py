@@ -108,6 +108,14 @@ REASSIGNMENTS: Final = (
 
 DELETIONS: Final = (
     bug(
+        "waiting-is-hidden",
+        "a topic whose deletion waits for a reassignment is served no more",
+        "peer 3.9 (elections ask whether a topic is queued)",
+        "controllerd/core/deletion_waits.py",
+        "    return {topic for topic in context.deletions.queued if is_hidden(context, topic)}\n",
+        "    return set(context.deletions.queued)\n",
+    ),
+    bug(
         "marker-first",
         "the marker goes before the topic",
         "I-22, KAFKA-6650",

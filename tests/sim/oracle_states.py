@@ -23,8 +23,13 @@ RULES: Final = {
     "Z-25": "an ISR loses nobody who is surely eligible",
     "Z-34": "a live leader is not taken away where somebody in sync could follow at once (KAFKA-14808)",
     "Z-35": "the deletion of a topic does not begin while a reassignment of it goes on that can end",
+    "Z-42": "while the deletion of a topic waits for a reassignment, another of the ISR follows a leader that dies",
     "Z-26": "who was told to go ahead with its shutdown is neither elected nor taken into an ISR by the same term",
 }
+
+
+_KNOWN_SHARE: Final = 0.25
+"""Of the window: so long before a reassignment its brokers must have been as they are."""
 
 
 class _Write(NamedTuple):
@@ -183,6 +188,8 @@ class StateJudge:
     def _judge_deposed(self, write: _Write, before: State) -> None:
         """A dead leader may leave the ISR before somebody is elected, as at the start of a term; a live one may not."""
         if not self._history.is_surely_eligible(before.leader, write.now):
+            if before.leader != NO_LEADER:
+                self._judge_waiting(write)
             return
         heirs = [broker for broker in write.after.isr if self._is_surely_known(broker, write)]
         target, is_eligible = write.partition.target, self._history.is_surely_eligible
@@ -191,6 +198,33 @@ class StateJudge:
                 self._say("Z-34", write, f"{before.leader} is live, and {heirs} could have followed")
         elif write.partition.is_being_reassigned and all(is_eligible(broker, write.now) for broker in target):
             self._say("Z-35", write, f"the topic goes, and could have moved to {list(target)} before")
+
+    def _judge_waiting(self, write: _Write) -> None:
+        """A topic whose deletion waits for a reassignment is served: whoever can follows a dead leader at once.
+
+        Judged where the reassignment began in this term, when all whom it needs had been known for a while: at the
+        start of a term a dead leader leaves the ISR before somebody is elected.
+        """
+        history, topic = self._history, write.place.topic
+        if topic not in history.asked.markers or any(topic in path.split("/") for path in history.unreadable):
+            return
+        for (name, _), partition in history.partitions.items():
+            heirs = self._heirs(partition, write) if name == topic and partition.is_being_reassigned else []
+            if heirs:
+                self._say("Z-42", write, f"its deletion waits, and {heirs} could have followed")
+                return
+
+    def _heirs(self, moving: PartitionHistory, write: _Write) -> list[int]:
+        """Who could follow, as far as everybody is well whom the reassignment needs."""
+        history, leader = self._history, moving.state.leader if moving.state is not None else NO_LEADER
+        heard = history.brokers[leader].heard if leader in history.brokers else {}
+        since = moving.moved_at + history.window * (1 - _KNOWN_SHARE)
+        if not heard.get(write.epoch, write.now) < moving.moved_at:
+            return []
+        known = {each for each in (leader, *moving.target, *write.after.isr) if history.is_surely_eligible(each, since)}
+        is_noticed = history.is_surely_noticed
+        heirs = [each for each in write.after.isr if each in known and is_noticed(each, write.now, write.epoch)]
+        return heirs if known >= {leader, *moving.target} else []
 
     def _judge_elected(self, write: _Write) -> None:
         if not self._history.was_live(write.after.leader, write.now):

@@ -63,6 +63,9 @@ _FIRST_AUDIT: Final = 2500
 RETURN: Final = "topic_returns"
 """In few stories, and with a stream of its own."""
 _FIRST_RETURN: Final = 2600
+WAITING: Final = "leader_dies_while_waiting"
+"""In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
+_FIRST_WAITING: Final = 2700
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -148,6 +151,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True) -
         options.admin, requests = admin_of(seed, STORY_S)
         actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
         actions += _returns(Random(f"{seed}/return"))
+        actions += _waiting(Random(f"{seed}/waiting"))
     if is_late and calls_for_topics:
         actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
     return Plan(seed, options, sorted(actions))
@@ -184,3 +188,9 @@ def _audits(rng: Random) -> list[Action]:
 
 def _returns(rng: Random) -> list[Action]:
     return [Action(rng.uniform(1.0, STORY_S / 2), RETURN, _FIRST_RETURN)] if rng.random() < 0.08 else []
+
+
+def _waiting(rng: Random) -> list[Action]:
+    if rng.random() > 0.3:
+        return []
+    return [Action(rng.uniform(STORY_S / 4, STORY_S), WAITING, _FIRST_WAITING)]

@@ -23,6 +23,7 @@ from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.story_topics import TOPIC_ACTS
+from tests.sim.story_waiting import WAITING_ACTS
 from tests.sim.world import SimWorld
 from tests.sim.zk_server import ServerDown
 from tests.sim.zk_tree import Txn
@@ -33,7 +34,7 @@ QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
-_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS}
+_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS}
 
 
 class Ending(NamedTuple):

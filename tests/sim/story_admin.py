@@ -185,10 +185,11 @@ def delete_while_moving(world: SimWorld, rng: Random) -> None:
     keys = _some(world, rng)
     if keys:
         world.desk.reassign({key: _target(world, rng, key) for key in keys})
-        later(world, rng.choice((0.0, 0.05, 0.5)), _delete_now, world, keys[0][0])
+        later(world, rng.choice((0.0, 0.05, 0.5)), delete_now, world, keys[0][0])
 
 
-def _delete_now(world: SimWorld, topic: str) -> None:
+def delete_now(world: SimWorld, topic: str) -> None:
+    """A topic is to be deleted, if it is there and anybody can ask for it."""
     if world.server.is_up and TOPICS + topic in world.server.nodes:
         world.desk.delete_topic(topic)
 
@@ -198,7 +199,7 @@ def delete_while_growing(world: SimWorld, rng: Random) -> None:
     topics = existing(world)
     if topics:
         topic = rng.choice(topics)
-        first, second = (_grow, _delete_now) if rng.random() < 0.3 else (_delete_now, _grow)
+        first, second = (_grow, delete_now) if rng.random() < 0.3 else (delete_now, _grow)
         first(world, topic)
         later(world, rng.choice((0.001, 0.02, 0.2)), second, world, topic)
 
@@ -345,10 +346,11 @@ def _broker_goes(world: SimWorld, rng: Random) -> None:
             broker.bounce(rng.choice((0.0, 0.0, 2.0)))
             return
         broker.crash(expires_after_s=rng.choice((0.05, None)))
-        later(world, rng.choice((1.0, 8.0, 20.0)), _restart, broker)
+        later(world, rng.choice((1.0, 8.0, 20.0)), restart, broker)
 
 
-def _restart(broker: SimBroker) -> None:
+def restart(broker: SimBroker) -> None:
+    """Start a broker, unless somebody did already."""
     if not broker.is_running and not broker.is_starting:
         broker.restart()
 

@@ -133,6 +133,28 @@ def begins_and_deletes(tale: Tale) -> None:
     tale.send("StopReplica", Row("t", 0, leader_epoch=1, delete=True))
 
 
+def waits_and_is_left_without_leader(tale: Tale) -> None:
+    """A partition moves from 2 and 3 to 4, its topic is to be deleted, and the leader of another partition dies."""
+    told(fourth_broker, by_tool(create("/brokers/topics/u", topic({0: [1, 2], 1: [2, 3]}, topic_id="id-u"))))(tale)
+    states = {number: f"/brokers/topics/u/partitions/{number}/state" for number in (0, 1)}
+    tale.fenced(create(states[0], state(1, 0, [1, 2])), create(states[1], state(2, 0, [2, 3])))
+    told(greeted, long_after)(tale)
+    row = {"topic": "u", "partition": 1, "replicas": [4]}
+    moving = topic(
+        {0: [1, 2], 1: [4, 2, 3]}, topic_id="id-u", adding_replicas={"1": [4]}, removing_replicas={"1": [2, 3]}
+    )
+    told(by_tool(create(ENTRIES, document(version=1, partitions=[row]))), fenced(set_("/brokers/topics/u", moving, 0)))(
+        tale
+    )
+    told(by_tool(create("/admin/delete_topics/u")), lambda each: each.die(1))(tale)
+    tale.fenced(set_(states[0], state(-1, 1, [2]), 0))
+
+
+def greeted(tale: Tale) -> None:
+    tale.greet(2)
+    tale.send("LeaderAndIsr", Row("u", 1, 2, 0, (2, 3), 0, (2, 3)), broker=2)
+
+
 def holding(tale: Tale) -> None:
     tale.zookeeper.admin.holds = lambda _broker, _key: True
 
@@ -170,6 +192,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-34", told(wants([2, 3]), assigns([2, 3, 1], [], [1]), long_after, leaderless)),
     ("R-14", GONE),
     ("R-15", deletion_is_swallowed),
+    ("Z-42", waits_and_is_left_without_leader),
     ("Z-35", told(moves(), MARKED, long_after, fenced(set_(STATE, state(-1, 1, [3]), 0)))),
 ]  # fmt: skip
 

@@ -81,7 +81,7 @@ async def imbalance_of(scene: Scene, broker: BrokerId) -> float:
     """The share of the partitions which a broker should lead that others lead (0 to 1), as the rebalance counts."""
     preferred = led_by_others = 0
     for name, topic in list(scene.snapshot.topics.items()):
-        if topic.deletion is not None or name not in scene.snapshot.topics:
+        if topic.is_hidden or name not in scene.snapshot.topics:
             continue
         for view in topic.partitions:
             replicas = view[2][0]

@@ -1,0 +1,65 @@
+"""The part of stories in which a deletion waits for a reassignment, and a leader of its topic dies meanwhile."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Final
+
+from tests.sim.broker import SimBroker
+from tests.sim.oracle_history import PartitionHistory
+from tests.sim.oracle_seen import Key
+from tests.sim.story_admin import Act, delete_now, existing, later, restart
+from tests.sim.world import SimWorld
+
+_DELETES_AFTER_S: Final = 0.3
+_DIES_AFTER_S: Final = 1.5
+_RETURNS_AFTER_S: Final = 10.0
+_CATCHES_UP_AFTER_S: Final = 20.0
+
+
+def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
+    """A new replica does not catch up, the topic is to be deleted, and the leader of another partition dies."""
+    moves = [(key, broker) for key in _keys(world) for broker in _free(world, key)]
+    if not moves:
+        return
+    key, late = rng.choice(moves)
+    late.is_stuck = True
+    later(world, _CATCHES_UP_AFTER_S, setattr, late, "is_stuck", False)
+    world.desk.reassign({key: [*(_partition(world, key).replicas or ()), late.id]})
+    later(world, _DELETES_AFTER_S, delete_now, world, key[0])
+    later(world, _DIES_AFTER_S, _leader_dies, world, rng, key)
+
+
+def _keys(world: SimWorld) -> list[Key]:
+    """The partitions of topics that have several."""
+    topics = [topic for topic in existing(world) if len(world.topics[topic]) > 1]
+    return [(topic, number) for topic in topics for number in range(len(world.topics[topic]))]
+
+
+def _partition(world: SimWorld, key: Key) -> PartitionHistory:
+    return world.oracle.zookeeper.history.partition(*key)
+
+
+def _free(world: SimWorld, key: Key) -> list[SimBroker]:
+    """The brokers that run and have no replica of the partition, which has some."""
+    replicas = _partition(world, key).replicas
+    brokers = world.cluster.brokers.values()
+    return [each for each in brokers if replicas and each.is_running and each.id not in replicas]
+
+
+def _leader_dies(world: SimWorld, rng: Random, moving: Key) -> None:
+    leaders = {_leader(world, key) for key in _keys(world) if key[0] == moving[0]} - {_leader(world, moving)}
+    dying = [world.cluster.brokers[leader] for leader in sorted(leaders) if leader in world.cluster.brokers]
+    running = [each for each in dying if each.is_running and not each.is_paused and not each.is_stuck]
+    if running:
+        broker = rng.choice(running)
+        broker.crash(expires_after_s=0.05)
+        later(world, _RETURNS_AFTER_S, restart, broker)
+
+
+def _leader(world: SimWorld, key: Key) -> int:
+    state = _partition(world, key).state
+    return state.leader if state is not None else -1
+
+
+WAITING_ACTS: Final[Mapping[str, Act]] = {leader_dies_while_waiting.__name__: leader_dies_while_waiting}
+"""By the kind of the action."""
