@@ -27,6 +27,7 @@ NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
         ApiKey.ALTER_PARTITION: VersionRange(0, 3),
         ApiKey.UPDATE_FEATURES: VersionRange(0, 1),
+        ApiKey.ENVELOPE: VersionRange(0, 0),
         ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
         ApiKey.LIST_TRANSACTIONS: VersionRange(0, 1),
         ApiKey.ALLOCATE_PRODUCER_IDS: VersionRange(0, 0),
@@ -47,6 +48,12 @@ ADMIN: Final = frozenset(
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
 """Native APIs of operators too, but with rights per topic and with quotas (KIP-599)."""
+
+FORWARDED: Final = ADMIN | MUTATIONS
+"""Native APIs that brokers may pass on in an envelope.
+
+Others are refused: what a broker forwards must not go back to one, which would forward it again.
+"""
 
 PARTLY_RELAYED: Final = frozenset(
     {

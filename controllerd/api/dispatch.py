@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from controllerd.api.admin_calls import AdminCalls
@@ -9,6 +10,7 @@ from controllerd.api.apart import SMALL, apart, read, rows_in
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
 from controllerd.api.catalog import ADMIN, KNOWN, MUTATIONS, NATIVE, advertised, is_relayable
+from controllerd.api.envelopes import Envelopes
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.picture import CLUSTER_OPERATIONS, Picture, unknown_names
 from controllerd.api.producer_ids import OwnProducerIds
@@ -50,16 +52,24 @@ _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The families of native requests, each with the module that serves it."""
+
+    brokers: BrokerCalls
+    admin: AdminCalls
+    topics: TopicCalls
+    scram: ScramCalls
+    envelopes: Envelopes
+
+
 class Dispatcher:
     """Answers requests. Every answer has the request's exact version, or there is none (``wire.md`` G-1)."""
 
     def __init__(
         self,
         snapshot: ClusterSnapshot,
-        calls: BrokerCalls,
-        admin: AdminCalls,
-        topics: TopicCalls,
-        scram: ScramCalls,
+        calls: Calls,
         ids: OwnProducerIds,
         versions: BrokerVersions,
         shared: SharedVersions,
@@ -67,9 +77,6 @@ class Dispatcher:
     ) -> None:
         self._snapshot = snapshot
         self._calls = calls
-        self._admin = admin
-        self._topics = topics
-        self._scram = scram
         self._ids = ids
         self._versions = versions
         self._shared = shared
@@ -84,6 +91,8 @@ class Dispatcher:
         key, version = request.head.api_key, request.head.version
         if key == ApiKey.API_VERSIONS:
             return Answered([await self._api_versions(request, session)])
+        if key == ApiKey.ENVELOPE:
+            return Answered([await self._calls.envelopes.answer(request, session, self.answer)])
         if key not in NATIVE:
             if not is_relayable(key):
                 raise HangUp(Reason.NOT_RELAYED if key in KNOWN else Reason.UNKNOWN_API, str(request.head))
@@ -101,11 +110,11 @@ class Dispatcher:
         """What is a right on each topic, and limited by quotas."""
         match key:
             case ApiKey.CREATE_TOPICS:
-                return await self._topics.create_topics(request, session)
+                return await self._calls.topics.create_topics(request, session)
             case ApiKey.DELETE_TOPICS:
-                return await self._topics.delete_topics(request, session)
+                return await self._calls.topics.delete_topics(request, session)
             case _:
-                return await self._topics.create_partitions(request, session)
+                return await self._calls.topics.create_partitions(request, session)
 
     async def _admin_call(self, key: ApiKey, request: Request, session: Session) -> bytes:
         """What an operator asks of the controller; in Kafka all of it is a right on the cluster."""
@@ -113,25 +122,25 @@ class Dispatcher:
         denied = self._denied(session, Operation.DESCRIBE if reads else Operation.ALTER)
         match key:
             case ApiKey.ELECT_LEADERS:
-                return await self._admin.elect_leaders(request, requester(request, session), denied)
+                return await self._calls.admin.elect_leaders(request, requester(request, session), denied)
             case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
-                return await self._admin.alter_reassignments(request, requester(request, session), denied)
+                return await self._calls.admin.alter_reassignments(request, requester(request, session), denied)
             case ApiKey.LIST_PARTITION_REASSIGNMENTS:
-                return await self._admin.list_reassignments(request, denied)
+                return await self._calls.admin.list_reassignments(request, denied)
             case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-                return await self._scram.alter_scram(request, session, denied)
+                return await self._calls.scram.alter_scram(request, session, denied)
             case _:
-                return await self._admin.update_features(request, requester(request, session), denied)
+                return await self._calls.admin.update_features(request, requester(request, session), denied)
 
     async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
         denied = self._denied(session, Operation.CLUSTER_ACTION)
         match key:
             case ApiKey.ALTER_PARTITION:
-                return await self._calls.alter_partition(request, denied)
+                return await self._calls.brokers.alter_partition(request, denied)
             case ApiKey.ALLOCATE_PRODUCER_IDS:
-                return await self._calls.allocate_producer_ids(request, denied)
+                return await self._calls.brokers.allocate_producer_ids(request, denied)
             case ApiKey.CONTROLLED_SHUTDOWN:
-                return await self._calls.controlled_shutdown(request, denied)
+                return await self._calls.brokers.controlled_shutdown(request, denied)
             case ApiKey.INIT_PRODUCER_ID:
                 return await self._init_producer_id(request, session)
             case ApiKey.DESCRIBE_CLUSTER:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from typing import Final
 
@@ -13,7 +13,8 @@ from controllerd.api.asking import Asker
 from controllerd.api.awaiting import Awaiter
 from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.calls import BrokerCalls
-from controllerd.api.dispatch import Dispatcher
+from controllerd.api.dispatch import Calls, Dispatcher
+from controllerd.api.envelopes import Envelopes
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.limits import Limits
 from controllerd.api.listener import Listener
@@ -57,11 +58,13 @@ class KafkaServer:
         acceptor: Acceptor = PLAINTEXT_SERVER,
         transport: Transport = PLAINTEXT,
         shared: SharedVersions | None = None,
+        between_brokers: Collection[str] | None = None,
     ) -> None:
         """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller.
 
         ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets clients in, and
         ``transport`` leads to the brokers that answer in our stead. ``shared`` remembers the versions that they serve.
+        ``between_brokers`` names the listeners that brokers use among themselves; any when None.
         """
         self._listeners = tuple(listeners)
         self._acceptor = acceptor
@@ -72,12 +75,16 @@ class KafkaServer:
         self._shared = shared or SharedVersions()
         self._ids = OwnProducerIds(queue, node_id)
         asker, awaiter = Asker(queue, snapshot, self._limits.call_s), Awaiter(snapshot, self._limits)
-        calls, admin = BrokerCalls(asker, snapshot), AdminCalls(asker, snapshot, awaiter)
         rights = authorizer or AllowAll()
         topics = TopicCalls(asker, snapshot, awaiter, rights, policy, now, transport)
-        self._dispatcher = Dispatcher(
-            snapshot, calls, admin, topics, ScramCalls(asker), self._ids, self._versions, self._shared, rights
+        calls = Calls(
+            BrokerCalls(asker, snapshot),
+            AdminCalls(asker, snapshot, awaiter),
+            topics,
+            ScramCalls(asker),
+            Envelopes(snapshot, rights, between_brokers),
         )
+        self._dispatcher = Dispatcher(snapshot, calls, self._ids, self._versions, self._shared, rights)
         self._ledger = Ledger(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []

@@ -71,6 +71,7 @@ class Node:
             now=around.clock.monotonic,
             transport=around.transport,
             shared=SharedVersions(release_of_protocol(config.kafka.inter_broker_protocol_version), identity.data_dir),
+            between_brokers=config.kafka.reach.talked_over,
         )
         self.sizes = ReplicaSizes(
             self.snapshot,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
@@ -217,6 +217,7 @@ async def running(
     acceptor: Acceptor = PLAINTEXT_SERVER,
     transport: Transport = PLAINTEXT,
     shared: SharedVersions | None = None,
+    between_brokers: Collection[str] | None = None,
 ) -> AsyncIterator[Cluster]:
     picture = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)
@@ -235,6 +236,7 @@ async def running(
         acceptor=acceptor,
         transport=transport,
         shared=shared,
+        between_brokers=between_brokers,
     )
     await server.start()
     cluster = Cluster(picture, queue, server, audit, handler=handler)

@@ -101,6 +101,8 @@ def values_for(api_key: ApiKey, version: int) -> dict[str, object]:
         return MUTATION_VALUES[api_key]
     if api_key in ADMIN:
         return ADMIN_VALUES
+    if api_key == ApiKey.ENVELOPE:
+        return {"request_data": b"", "request_principal": None, "client_host_address": b""}
     own = {"resource_type": 4, "resource_name": str(NODE_ID), "configs": (), "configuration_keys": None}
     return {"resources": [own]} if "CONFIGS" in api_key.name else {}
 

@@ -36,6 +36,7 @@ MORE_THAN_A_RELEASE: Final[dict[ApiKey, str]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "the controller writes to ZooKeeper what brokers before 2.7 read as well",
     ApiKey.ALTER_PARTITION: _BROKERS_ASK,
     ApiKey.UPDATE_FEATURES: "clients send it to the controller, which refuses it below protocol version 2.7",
+    ApiKey.ENVELOPE: "brokers from 3.4 on send it, while they wait for a migration to KRaft",
     ApiKey.DESCRIBE_CLUSTER: "it tells of this node, and version 1 asks it for brokers or controllers (KIP-919)",
     ApiKey.LIST_TRANSACTIONS: "this node has no transactions in any version",
     ApiKey.ALLOCATE_PRODUCER_IDS: _BROKERS_ASK,

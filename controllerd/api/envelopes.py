@@ -1,0 +1,100 @@
+"""Envelopes (KIP-590): requests of clients that brokers pass on, answered for the client and given back to the broker.
+
+Brokers from 3.4 on that wait for a migration to KRaft (``zookeeper.metadata.migration.enable``) forward what a
+controller of ZooKeeper mode serves (``KafkaApis.maybeForwardToController``). What they understand of an answer
+(``ForwardingManager``, ``BrokerToControllerChannelManager.handleResponse``): the code NONE with a response, which the
+client gets; NOT_CONTROLLER, after which they look for the controller and ask again; UNSUPPORTED_VERSION, after which
+they close the client's connection, so that it learns the versions anew; any other code, which the client gets as
+UNKNOWN_SERVER_ERROR. A closed connection makes them send the same envelope again until their time-out, and keeps the
+requests behind it waiting, those for producer ids among them.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from controllerd.api.apart import apart, rows_in
+from controllerd.api.catalog import FORWARDED, NATIVE
+from controllerd.api.hang_up import HangUp, Reason
+from controllerd.api.security import Authorizer, Operation, Principal
+from controllerd.api.session import Answered, Session
+from controllerd.core.kafka_error import KafkaError
+from controllerd.snapshot import ClusterSnapshot
+from wire.api_codec import Request
+from wire.api_envelope import (
+    ForwardedRequest,
+    UnreadableEnvelope,
+    decode_envelope,
+    encode_envelope,
+    encode_envelope_error,
+    says_not_controller,
+)
+from wire.errors import MalformedMessage
+
+_CODES: Final = {
+    Reason.UNSUPPORTED_VERSION: KafkaError.UNSUPPORTED_VERSION,
+    Reason.NO_ERROR_FIELD: KafkaError.NOT_CONTROLLER,
+}
+"""What an envelope says where a client of ours would be hung up on."""
+_LOG = structlog.get_logger(__name__)
+
+Answer = Callable[[Request, Session], Awaitable[Answered]]
+
+
+class Envelopes:
+    """Opens envelopes, and answers them as the built-in controller does (``KafkaApis.handleEnvelope``)."""
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, authorizer: Authorizer, between_brokers: Collection[str] | None
+    ) -> None:
+        """``between_brokers``: the listeners on which envelopes are taken; any when None."""
+        self._snapshot = snapshot
+        self._authorizer = authorizer
+        self._between_brokers = between_brokers
+
+    async def answer(self, request: Request, session: Session, answer: Answer) -> bytes:
+        """The response to an envelope whose content ``answer`` serves.
+
+        :raises MalformedMessage: bad bytes. :raises HangUp: a listener for clients, or no answer in time.
+        """
+        if self._between_brokers is not None and session.own.listener not in self._between_brokers:
+            raise HangUp(Reason.NOT_AUTHORIZED, f"an envelope on the listener {session.own.listener}")
+        if request.head.version not in NATIVE[request.head.api_key]:
+            raise HangUp(Reason.UNSUPPORTED_VERSION, str(request.head))
+        if (refused := self._refused(session)) is not None:
+            return encode_envelope_error(request.head, refused)
+        try:
+            forwarded = await apart(rows_in(request), decode_envelope, request)
+            response = await self._serve(forwarded, session, answer)
+        except UnreadableEnvelope as error:
+            _LOG.warning("envelope refused", code=error.code.name, reason=str(error), peer=session.peer)
+            return encode_envelope_error(request.head, error.code)
+        if await apart(rows_in(request), says_not_controller, forwarded.request.head, response):
+            return encode_envelope_error(request.head, KafkaError.NOT_CONTROLLER)
+        return encode_envelope(request.head, response)
+
+    def _refused(self, session: Session) -> KafkaError | None:
+        if not self._authorizer.allows(session.principal, Operation.CLUSTER_ACTION):
+            return KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        return None if self._snapshot.is_active else KafkaError.NOT_CONTROLLER
+
+    async def _serve(self, forwarded: ForwardedRequest, session: Session, answer: Answer) -> bytes:
+        """The response for the client, with the rights of the client.
+
+        The broker holds its client back for a violated quota, so that this connection is read on.
+        """
+        head = forwarded.request.head
+        if head.api_key not in FORWARDED:
+            raise UnreadableEnvelope(KafkaError.INVALID_REQUEST, f"{head} is not forwarded")
+        client = replace(session, peer=forwarded.address, principal=Principal(*forwarded.principal))
+        try:
+            answered = await answer(forwarded.request, client)
+        except MalformedMessage as error:
+            raise UnreadableEnvelope(KafkaError.UNSUPPORTED_VERSION, f"{head}: {error}") from error
+        except HangUp as hang_up:
+            if (code := _CODES.get(hang_up.reason)) is None:
+                raise
+            raise UnreadableEnvelope(code, str(hang_up)) from hang_up
+        return b"".join(answered.pieces)
