@@ -19,7 +19,7 @@ RULES: Final = {
     "Z-39": "every topic that is created gets an id that no other one ever had",
     "Z-40": "an answer is true: what is answered without error is done, what is refused was in the way",
     "Z-41": "whoever changes a credential changes nothing else of the user, and tells it",
-    "Z-42": "a topic gets no configuration that a live broker does not understand: that broker could not start again",
+    "Z-46": "a topic gets no configuration that a live broker does not understand: that broker could not start again",
 }
 UNDERSTOOD_SINCE: Final[Mapping[tuple[str, str], tuple[int, int]]] = {
     ("compression.zstd.level", "7"): (3, 8),
@@ -202,7 +202,7 @@ class CallJudge:
         older = [broker for broker, release in sorted(self.releases.items()) if release < since]
         ended = [broker for broker in older if self._history.is_surely_live(broker, now)]
         if ended:
-            self._report("Z-42", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
+            self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
 
     def _judge_id(self, topic: str, topic_id: str | None, now: float) -> None:
         if not topic_id or topic_id in self._ids:

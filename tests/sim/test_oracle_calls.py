@@ -154,7 +154,7 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-40", told(exists, exists.answered(36))),
         ("Z-40", told(throttled, throttled.answered(89))),
         # A configuration of 3.8 for a broker of 3.7.
-        ("Z-42", told(of_release(3, 7), newer, made(ONE, understood))),
+        ("Z-46", told(of_release(3, 7), newer, made(ONE, understood))),
         # More than a credential.
         ("Z-41", told(by_tool(create(USER, user(rate="1"))), fenced(set_(USER, user(), 0), create(CHANGE)))),
         ("Z-41", fenced(create(USER, user(**{"SCRAM-SHA-256": "salt"})))),
