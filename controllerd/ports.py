@@ -18,6 +18,7 @@ from controllerd.intent_ports import IntentStore
 from controllerd.results import (
     BrokersRead,
     ConfigChangesRead,
+    DelegationToken,
     ElectionsRead,
     FeaturesRead,
     Held,
@@ -26,6 +27,7 @@ from controllerd.results import (
     ProducerIds,
     ReassignmentsRead,
     StatesRead,
+    TokensRead,
     TopicsRead,
     Won,
     WriteResult,
@@ -199,7 +201,15 @@ class AdminStore(Protocol):
         ...
 
     async def has_delegation_tokens(self) -> bool:
-        """Whether there are delegation tokens (KIP-48), which somebody has to expire."""
+        """Whether there are delegation tokens (KIP-48), which the controller has to expire."""
+        ...
+
+    async def read_delegation_tokens(self) -> TokensRead:
+        """All of them."""
+        ...
+
+    async def delete_delegation_tokens(self, tokens: Mapping[str, DelegationToken]) -> Mapping[str, WriteResult]:
+        """Delete these as they were read, and let brokers know; ``Conflict``: somebody changed one meanwhile."""
         ...
 
     async def read_broker_defaults(self) -> Mapping[str, str]:

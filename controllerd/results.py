@@ -50,6 +50,24 @@ class NotificationsRead:
     broken: tuple[BadZnode, ...] = ()
 
 
+class DelegationToken(NamedTuple):
+    """What of a delegation token matters for its end."""
+
+    owner: str
+    """Its principal as the znode has it: percent-encoded."""
+    expires_ms: int
+    """Milliseconds since 1970: the expiry or the end of the longest life, whichever comes first."""
+    znode_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokensRead:
+    """The delegation tokens by id, and the znodes that cannot be understood."""
+
+    tokens: Mapping[str, DelegationToken]
+    broken: tuple[BadZnode, ...] = ()
+
+
 # -- results of writes -------------------------------------------------------------------------------------------------
 
 

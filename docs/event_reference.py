@@ -68,6 +68,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "BrokerModifications": "As BrokerChange, for one broker.",
     "BrokerRefresh": "The broker is gone meanwhile: nothing.",
     "QuarantineCheck": "Still broken: it stays in quarantine until the next check in 10 s.",
+    "DelegationTokenExpiryCheck": "A token that cannot be understood is quarantined and left alone; one that somebody "
+    "changed meanwhile is looked at by the next check.",
     "TopicChange": "A broken topic znode is quarantined; a partition with a broker twice is left out; an assignment "
     "that names controllerd is replaced first; without a live replica a partition waits.",
     "PartitionModifications": "As TopicChange. Partitions added while the topic is being deleted are taken out again.",

@@ -143,6 +143,14 @@ class SelfAudit(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DelegationTokenExpiryCheck(Event):
+    """Time to delete delegation tokens that have expired (the peer's scheduler, which is no event there).
+
+    Comes again while there are any.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class QuarantineCheck(Event):
     """Partition states are in quarantine: see whether somebody mended them (ours; comes again while there are any)."""
 

@@ -40,6 +40,7 @@ AdminEvent = (
     | admin.DeleteTopics
     | admin.CreatePartitions
     | admin.AlterScram
+    | cluster.DelegationTokenExpiryCheck
 )
 ElectionEvent = (
     elections.ReplicaLeaderElection

@@ -20,10 +20,6 @@ log = structlog.get_logger(__name__)
 
 _DEFAULTS: Final = "brokers/<default>"
 _TOPICS: Final = "topics/"
-_TOKENS: Final = "/delegation_token/tokens"
-_NOT_EXPIRED: Final = (
-    "controllerd does not delete expired delegation tokens: do it by kafka-delegation-tokens.sh --expire"
-)
 _VALUES: Final = frozenset({"true", "false"})
 
 
@@ -36,17 +32,6 @@ async def load_configs(c: Controller) -> None:
     c.configs.set_unclean_by_default(None)
     await _read_defaults(c)
     await load_quotas(c)
-    await look_for_tokens(c)
-
-
-async def look_for_tokens(c: Controller) -> None:
-    """Say so while there are delegation tokens: the built-in controller deletes those that have expired, we do not."""
-    if not await c.store.has_delegation_tokens():
-        await take_out_of_quarantine(c, _TOKENS)
-    elif _TOKENS not in c.context.quarantine:
-        c.context.put_in_quarantine(_TOKENS, _NOT_EXPIRED)
-        c.audit.record(AlarmRecord("delegation tokens are not expired", f"{_TOKENS}: {_NOT_EXPIRED}"))
-        log.error("delegation tokens are not expired", path=_TOKENS, reason=_NOT_EXPIRED)
 
 
 async def on_config_change(_event: ConfigChange, c: Controller) -> None:

@@ -19,6 +19,7 @@ from handlers import role
 from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
 from handlers.config_changes import on_config_change
 from handlers.controlled_shutdown import on_controlled_shutdown
+from handlers.delegation_tokens import on_token_expiry_check
 from handlers.draining import on_drain_broker
 from handlers.elections import (
     on_auto_preferred_election,
@@ -157,6 +158,8 @@ def _admin_work(event: AdminEvent, c: Controller) -> Awaitable[object]:
             return on_create_partitions(event, c)
         case admin.AlterScram():
             return on_alter_scram(event, c)
+        case cluster.DelegationTokenExpiryCheck():
+            return on_token_expiry_check(event, c)
         case _:
             assert_never(event)
 

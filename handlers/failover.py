@@ -13,6 +13,7 @@ from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from handlers.config_changes import load_configs
 from handlers.debts import pay_debts
+from handlers.delegation_tokens import look_for_tokens
 from handlers.elections import initialise_elections
 from handlers.our_replicas import replace_our_replicas
 from handlers.pauses import load_pauses
@@ -52,6 +53,7 @@ async def fail_over(c: Controller) -> None:
     await initialise_reassignments(c)
     await c.deletions.resume()
     await initialise_elections(c)
+    await look_for_tokens(c)
     await pay_debts(sorted(c.context.brokers), c)
 
 

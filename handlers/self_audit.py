@@ -27,7 +27,7 @@ from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from events.cluster import BrokerChange, Difference, SelfAudit
 from events.topics import PartitionModifications, TopicChange
-from handlers.config_changes import look_for_tokens
+from handlers.delegation_tokens import look_for_tokens
 from handlers.preparation import quarantine
 from handlers.quarantine import take_over_states
 from replay.records import AlarmRecord
@@ -59,7 +59,7 @@ async def on_self_audit(event: SelfAudit, c: Controller) -> None:
     names = _next_topics(event.after, c)
     found = await _differences(names, c)
     if not event.after:
-        await look_for_tokens(c)
+        await look_for_tokens(c, c.policy.delegation_token_expiry_check_interval_s)
         found |= await _brokers(c) | await _topic_names(c)
     if found:
         c.timers.put_later(LOOK_AGAIN_S, SelfAudit(suspects=frozenset(found)))

@@ -36,6 +36,7 @@ COMPLETE = """
     auto.leader.rebalance.enable = FALSE
     leader.imbalance.per.broker.percentage = 5
     leader.imbalance.check.interval.seconds = 60
+    delegation.token.expiry.check.interval.ms = 60000
     controller.quota.window.num = 21
     controller.quota.window.size.seconds = 2
     unclean.leader.election.enable=true
@@ -78,6 +79,7 @@ def test_the_settings_of_a_controller_are_taken_over(tmp_path: Path) -> None:
     assert (policy.leader_imbalance_per_broker_percentage, policy.leader_imbalance_check_interval_s) == (5, 60.0)
     assert (policy.num_partitions, policy.default_replication_factor) == (12, 3)
     assert policy.tiered_storage
+    assert policy.delegation_token_expiry_check_interval_s == 60.0
     assert config.kafka.quota_window == QuotaWindow(21, 2)
     assert config.kafka.unclean_leader_election_enable
     assert config.kafka.inter_broker_protocol_version == "3.7"

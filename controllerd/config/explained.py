@@ -43,6 +43,7 @@ MEANINGS: Final = {
     "kafka.leader_imbalance_per_broker_percentage": "For brokers that do not lead more than this share, in percent, of "
     "the partitions that they should lead.",
     "kafka.leader_imbalance_check_interval_seconds": "How often to look; the first time 5 seconds after an election.",
+    "kafka.delegation_token_expiry_check_interval_ms": "How often delegation tokens that have expired are deleted.",
     "kafka.num_partitions": "Partitions of a topic that is created without a number.",
     "kafka.default_replication_factor": "Replicas of a topic that is created without a number.",
     "kafka.remote_log_storage_system_enable": "Whether brokers have tiered storage: a topic may then be created with "

@@ -17,6 +17,7 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.auto_leader_rebalance_enable": "auto.leader.rebalance.enable",
         "kafka.leader_imbalance_per_broker_percentage": "leader.imbalance.per.broker.percentage",
         "kafka.leader_imbalance_check_interval_seconds": "leader.imbalance.check.interval.seconds",
+        "kafka.delegation_token_expiry_check_interval_ms": "delegation.token.expiry.check.interval.ms",
         "kafka.num_partitions": "num.partitions",
         "kafka.default_replication_factor": "default.replication.factor",
         "kafka.remote_log_storage_system_enable": "remote.log.storage.system.enable",

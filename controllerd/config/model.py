@@ -16,6 +16,7 @@ from controllerd.core.policy import Policy
 from controllerd.core.reach import Reach
 
 Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+LongMilliseconds = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
@@ -91,6 +92,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_per_broker_percentage: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 10
     leader_imbalance_check_interval_seconds: Count = 300
+    delegation_token_expiry_check_interval_ms: LongMilliseconds = 3_600_000
     num_partitions: Count = 1
     default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
     remote_log_storage_system_enable: bool = False
@@ -132,6 +134,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
             auto_leader_rebalance_enable=self.auto_leader_rebalance_enable,
             leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
             leader_imbalance_check_interval_s=float(self.leader_imbalance_check_interval_seconds),
+            delegation_token_expiry_check_interval_s=self.delegation_token_expiry_check_interval_ms / 1000,
             num_partitions=self.num_partitions,
             default_replication_factor=self.default_replication_factor,
             tiered_storage=self.remote_log_storage_system_enable,

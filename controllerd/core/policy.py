@@ -16,6 +16,8 @@ class Policy(NamedTuple):
     """``leader.imbalance.per.broker.percentage``: more than this share of a broker's partitions led by others."""
     leader_imbalance_check_interval_s: float = 300.0
     """``leader.imbalance.check.interval.seconds``; the first check comes 5 s after the election."""
+    delegation_token_expiry_check_interval_s: float = 3_600.0
+    """``delegation.token.expiry.check.interval.ms``: between two looks for expired tokens."""
     num_partitions: int = 1
     """``num.partitions``, for topics created without a count."""
     default_replication_factor: int = 1

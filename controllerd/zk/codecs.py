@@ -42,6 +42,7 @@ from controllerd.zk.formats.requests import (
     encode_reassignments,
 )
 from controllerd.zk.formats.states import decode_plain_state, decode_state, encode_state, state_extra
+from controllerd.zk.formats.tokens import decode_token, encode_token_change
 from controllerd.zk.formats.topics import decode_topic, encode_topic, is_topic_id
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "decode_reassignments",
     "decode_state",
     "decode_throttle",
+    "decode_token",
     "decode_topic",
     "encode_broker",
     "encode_cluster_id",
@@ -85,6 +87,7 @@ __all__ = [
     "encode_reassignments",
     "encode_state",
     "encode_throttle",
+    "encode_token_change",
     "encode_topic",
     "is_topic_id",
     "state_extra",

@@ -32,6 +32,8 @@ LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
 MIGRATION: Final = "/migration"
 DELEGATION_TOKENS: Final = "/delegation_token/tokens"
+DELEGATION_CHANGES: Final = "/delegation_token/token_changes"
+DELEGATION_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
 DEBTS: Final = "/controllerd/owed_deletions"
 """Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
 PAUSES: Final = "/controllerd/pauses"
@@ -71,6 +73,11 @@ _DIGITS: Final = 10
 def broker(broker_id: BrokerId) -> str:
     """The registration of a broker."""
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def delegation_token(token_id: str) -> str:
+    """A delegation token."""
+    return f"{DELEGATION_TOKENS}/{token_id}"
 
 
 def topic(name: str) -> str:

@@ -13,13 +13,14 @@ from controllerd.zk.store_brokers import BrokerZnodes
 from controllerd.zk.store_intents import IntentZnodes
 from controllerd.zk.store_requests import RequestZnodes
 from controllerd.zk.store_states import StateZnodes
+from controllerd.zk.store_tokens import TokenZnodes
 from controllerd.zk.store_topics import TopicZnodes
 from controllerd.zk.watches import Watches
 from controllerd.zk.writer import FencedWriter
 from events.base import Event
 
 
-class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes, IntentZnodes):
+class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes, TokenZnodes, IntentZnodes):
     """All of ZooKeeper that handlers use, behind the fence of the present term."""
 
     def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock, put: Callable[[Event], None]) -> None:

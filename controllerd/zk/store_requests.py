@@ -115,10 +115,6 @@ class RequestZnodes:
         entities, broken = _decoded(names, nodes, codecs.decode_config_change, self._rejections)
         return ConfigChangesRead(entities, broken, frozenset(children))
 
-    async def has_delegation_tokens(self) -> bool:
-        """Whether there are delegation tokens."""
-        return bool(await self._zk.children(paths.DELEGATION_TOKENS))
-
     async def read_broker_defaults(self) -> Mapping[str, str]:
         """Dynamic defaults of all brokers. :raises BadZnode: they cannot be understood."""
         path = paths.CONFIG_BROKER_DEFAULTS

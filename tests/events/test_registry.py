@@ -29,4 +29,4 @@ def test_every_event_has_a_controller_state() -> None:
     states = {event.__name__: event.state.name for event in typing.get_args(registry.AnyEvent)}
 
     idle = [name for name, state in states.items() if state == "IDLE"]
-    assert idle == ["AllocateProducerIds", "AlterScram", "Pause", "Resume", "PauseCheck"]
+    assert idle == ["AllocateProducerIds", "AlterScram", "DelegationTokenExpiryCheck", "Pause", "Resume", "PauseCheck"]

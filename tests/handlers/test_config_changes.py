@@ -167,25 +167,6 @@ async def test_a_default_that_cannot_be_understood_is_shown_until_it_can_be() ->
     assert world.configs.unclean_by_default()
 
 
-async def test_a_cluster_with_delegation_tokens_is_told_that_nobody_expires_them() -> None:
-    world = World()
-    world.tree.put("/delegation_token/tokens/one", b"{}")
-
-    await world.start()
-
-    assert "expired delegation tokens" in world.snapshot.quarantine["/delegation_token/tokens"]
-    assert alarms(world) == ["delegation tokens are not expired"]
-
-
-async def test_a_cluster_without_delegation_tokens_is_told_nothing() -> None:
-    world = World()
-    world.tree.put("/delegation_token/tokens")
-
-    await world.start()
-
-    assert world.snapshot.quarantine == {}
-
-
 async def test_a_standby_looks_at_nothing() -> None:
     world = World()
 

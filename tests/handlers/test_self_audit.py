@@ -282,17 +282,3 @@ async def test_a_standby_looks_at_nothing() -> None:
     before = world.zk.round_trips
     await world.settle()
     assert world.zk.round_trips == before
-
-
-async def test_delegation_tokens_that_came_later_are_told_once_and_forgotten_when_they_are_gone() -> None:
-    world = await cluster()
-    token = "/delegation_token/tokens/one"
-    world.tree.put(token, b"{}")
-    for _ in range(2):
-        await a_round(world)
-    assert "kafka-delegation-tokens.sh" in world.snapshot.quarantine["/delegation_token/tokens"]
-    assert [each.what for each in world.audit.of(AlarmRecord)] == ["delegation tokens are not expired"]
-
-    world.tree.remove(token)
-    await a_round(world)
-    assert world.snapshot.quarantine == {}

@@ -1,0 +1,63 @@
+"""Delegation tokens (KIP-48): brokers make and renew them, the controller deletes those that have expired."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controllerd.errors import BadZnode
+from controllerd.results import DelegationToken, TokensRead, WriteResult
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Create, Delete, Node, ZooKeeper
+from controllerd.zk.reading import missing_parents, read_in_slices
+from controllerd.zk.rejections import Rejections
+from controllerd.zk.writer import FencedWriter
+
+_SLICE: Final = 1_000
+
+
+class TokenZnodes:
+    """The part of ``ports.AdminStore`` that is about delegation tokens."""
+
+    _zk: ZooKeeper
+    _writer: FencedWriter
+    _rejections: Rejections
+
+    async def has_delegation_tokens(self) -> bool:
+        """Whether there are delegation tokens."""
+        return bool(await self._zk.children(paths.DELEGATION_TOKENS))
+
+    async def read_delegation_tokens(self) -> TokensRead:
+        """Children of ``/delegation_token/tokens``."""
+        tokens: dict[str, DelegationToken] = {}
+        broken: list[BadZnode] = []
+
+        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+            for token_id, node in zip(part, nodes, strict=True):
+                try:
+                    if node is not None:
+                        tokens[token_id] = codecs.decode_token(token_id, node.data, node.version)
+                except BadZnode as bad:
+                    broken.append(bad)
+                    self._rejections.note(bad, node)
+
+        names = sorted(await self._zk.children(paths.DELEGATION_TOKENS) or [])
+        await read_in_slices(names, _SLICE, self._read_token_nodes, take)
+        return TokensRead(tokens, tuple(broken))
+
+    async def delete_delegation_tokens(self, tokens: Mapping[str, DelegationToken]) -> Mapping[str, WriteResult]:
+        """Delete tokens, each with the notification by which brokers forget it; one result for each.
+
+        At the version that was read, as a broker may renew the token meanwhile. The token and its notification are one
+        group: a controller that ended between the two would leave the token in the memory of all brokers for good.
+        """
+        await self._writer.write(await missing_parents(self._zk, paths.DELEGATION_CHANGES))
+        groups = [
+            (
+                Delete(paths.delegation_token(token_id), token.znode_version),
+                Create(paths.DELEGATION_CHANGE_PREFIX, codecs.encode_token_change(token_id), sequential=True),
+            )
+            for token_id, token in tokens.items()
+        ]
+        return dict(zip(tokens, await self._writer.write_groups(groups), strict=True))
+
+    async def _read_token_nodes(self, token_ids: Sequence[str]) -> list[Node | None]:
+        return await self._zk.read(list(map(paths.delegation_token, token_ids)))
