@@ -33,7 +33,7 @@ def is_hidden(context: "ControllerContext", topic: str) -> bool:
         return False
     if topic in book.started or topic in book.begun_before or topic not in context.topics:
         return True
-    return book.paused is None and not reassignments_to_wait_for(context, topic)
+    return book.paused is None and not any(_to_wait_for(context, topic))
 
 
 def hidden_topics(context: "ControllerContext") -> set[str]:
@@ -43,15 +43,13 @@ def hidden_topics(context: "ControllerContext") -> set[str]:
 
 def reassignments_to_wait_for(context: "ControllerContext", topic: str) -> list[TopicPartition]:
     """The partitions of a topic whose reassignment ends first, because it can."""
-    if not context.being_reassigned:
-        return []
-    return [tp for tp in _being_reassigned(context, topic) if _can_end(context, context.record(tp))]
+    return list(_to_wait_for(context, topic))
 
 
-def _being_reassigned(context: "ControllerContext", topic: str) -> Iterator[TopicPartition]:
-    for record in context.topics[topic].partitions.values():
-        if record.tp in context.being_reassigned:
-            yield record.tp
+def _to_wait_for(context: "ControllerContext", topic: str) -> Iterator[TopicPartition]:
+    being_reassigned = context.being_reassigned
+    records = context.topics[topic].partitions.values() if being_reassigned else ()
+    return (each.tp for each in records if each.tp in being_reassigned and _can_end(context, each))
 
 
 def _can_end(context: "ControllerContext", record: PartitionRecord) -> bool:
