@@ -49,6 +49,8 @@ class Listing(Generic[Item]):
     nothing: str
     """What an empty table says instead, as a sentence without a full stop."""
     is_paged: bool = False
+    remark: Callable[[Mapping[str, Any]], str | None] | None = None
+    """What a table does not show of the document, given without its items: a sentence, or None."""
 
 
 class Found(NamedTuple, Generic[Item]):
@@ -116,8 +118,19 @@ def print_found(settings: Settings, listing: Listing[Item], found: Found[Item], 
                 typer.echo(listing.name(one))
         case OutputFormat.TABLE | OutputFormat.WIDE if found.items:
             print_columns(settings, listing.columns, found.items)
+            _print_remark(listing, found)
         case OutputFormat.TABLE | OutputFormat.WIDE:
             typer.echo(listing.nothing)
+
+
+def _print_remark(listing: Listing[Item], found: Found[Item]) -> None:
+    import msgspec
+
+    if listing.remark is None:
+        return
+    fields = {name: msgspec.json.decode(raw) for name, raw in _raw(found.body).items() if name != "items"}
+    if (remark := listing.remark(fields)) is not None:
+        note(remark)
 
 
 def print_columns(settings: Settings, columns: Sequence[Column[Item]], items: Sequence[Item]) -> None:

@@ -123,6 +123,8 @@ def identity(status: "Status") -> Iterator[tuple[str, str]]:
     """Who was asked."""
     yield "this instance", f"{status.role}: {status.reason}"
     yield "", f"node {status.node_id}, instance {status.instance}, version {status.version}"
+    if status.registered:
+        yield "", f"registered as /brokers/ids/{status.node_id} for brokers older than 3.0"
 
 
 def activity(status: "Status") -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from controllerd.core.context import ControllerContext
+from controllerd.core.model import Broker
 from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
@@ -15,6 +16,7 @@ from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.reassignments import Reassigner
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.ports import AuditLog, Channels, Clock, Elector, MetadataStore, Timers, TopicConfigs
+from controllerd.role_ports import Registrar
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
 
@@ -42,6 +44,9 @@ class Controller:
     """A random number from 0 to below its argument: where the replicas of a new topic begin."""
     session_expired: Callable[[], None]
     """Tells the session that Expire was handled, so that a new one may contend."""
+    registrar: Registrar
+    our_entry: Callable[[], Broker | None]
+    """Our own entry among the live brokers, for the brokers that are known now; None in hidden mode."""
     policy: Policy = KAFKAS_DEFAULTS
     reach: Reach = PLAIN_AND_HIDDEN
     """Over which listeners brokers, clients and we are to reach each other."""
@@ -54,6 +59,8 @@ class Controller:
     """Children of ``/config/changes`` that were looked at, or were there before the term began."""
     has_given_up: bool = False
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
+    registered: Broker | None = None
+    """What is registered of us under ``/brokers/ids`` in this term."""
 
     @property
     def partitions(self) -> PartitionStateMachine:

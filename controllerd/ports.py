@@ -305,7 +305,10 @@ class Elector(Protocol):
         ...
 
     async def resign(self) -> None:
-        """Delete ``/controller`` under the epoch check, and unbind the fence. Harmless when the role is not ours."""
+        """Delete ``/controller`` and our registration under the epoch check, and unbind the fence.
+
+        Harmless when the role is not ours.
+        """
         ...
 
     def forget_term(self) -> None:

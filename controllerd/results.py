@@ -17,6 +17,8 @@ class BrokersRead:
 
     brokers: Mapping[BrokerId, Broker]
     broken: tuple[BadZnode, ...] = ()
+    controllers: frozenset[BrokerId] = frozenset()
+    """The ids under which instances of controllerd are registered; no brokers."""
 
 
 @dataclass(frozen=True, slots=True)

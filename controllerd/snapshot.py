@@ -130,6 +130,8 @@ class ClusterSnapshot:
     """Why this instance has its role, as a sentence for people."""
     our_entry: Broker | None = None
     """Our own entry among the live brokers; None in hidden mode."""
+    registered: bool = False
+    """Whether this instance is registered under ``/brokers/ids``, for brokers older than 3.0."""
     brokers: Mapping[BrokerId, Broker] = field(default_factory=lambda: MappingProxyType({}))
     shutting_down: frozenset[BrokerId] = frozenset()
     releases: Mapping[BrokerId, Release] = field(default_factory=lambda: MappingProxyType({}))

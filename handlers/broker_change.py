@@ -13,6 +13,7 @@ from events.cluster import BrokerModifications, BrokerRefresh
 from handlers.debts import let_lead, pay_debts
 from handlers.our_replicas import replace_our_replicas
 from handlers.reassignments import additions_to, resume, resume_reassignments_to
+from handlers.registration import keep_registered
 from handlers.replicas_offline import on_replicas_become_offline
 from handlers.topic_deletion import repeat_deletions
 from handlers.usable_brokers import REGISTRATIONS, keep_out, tell_uncovered, usable_brokers
@@ -27,11 +28,11 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
         return
     observed = await usable_brokers(c)
     diff = diff_brokers(c.context.epochs(), {broker.id: broker.epoch for broker in observed.values()})
-    if not diff:
-        return
-    log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
-    _reconcile_channels(diff, observed, c)
-    await _apply(diff, observed, c)
+    if diff:
+        log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
+        _reconcile_channels(diff, observed, c)
+        await _apply(diff, observed, c)
+    await keep_registered(c)  # in a rack if and only if all brokers that are live now have one
 
 
 def _reconcile_channels(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:

@@ -19,6 +19,7 @@ from handlers.our_replicas import replace_our_replicas
 from handlers.pauses import load_pauses
 from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.reassignments import initialise_reassignments
+from handlers.registration import keep_registered
 from handlers.throttles import load_throttle
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
@@ -55,6 +56,7 @@ async def fail_over(c: Controller) -> None:
     await initialise_elections(c)
     await look_for_tokens(c)
     await pay_debts(sorted(c.context.brokers), c)
+    await keep_registered(c)
 
 
 async def _drop_notifications(c: Controller) -> None:

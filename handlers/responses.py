@@ -8,6 +8,7 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerMoved
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from handlers.debts import begin_anew
+from handlers.registration import keep_registered
 from handlers.replicas_offline import on_replicas_become_offline
 
 log = structlog.get_logger(__name__)
@@ -48,11 +49,12 @@ async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: 
 
 
 async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
-    """Remember which release the broker runs, unless it has died or bounced since."""
+    """Remember which release the broker runs, unless it has died or bounced since; register where it needs that."""
     if not c.is_active or c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     log.info("received broker release", broker=event.broker, release=str(event.release))
     c.context.releases[event.broker] = event.release
+    await keep_registered(c)
 
 
 async def on_top_level_error(broker: BrokerId, api: str, error: KafkaError, c: Controller) -> None:

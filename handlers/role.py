@@ -18,6 +18,7 @@ from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import TopicDeletion
 from handlers.broker_change import on_broker_change, on_broker_modifications
 from handlers.failover import fail_over
+from handlers.registration import forget_registration
 from handlers.self_audit import audit_later
 from handlers.topics import on_topic_change, reread_topics
 from replay.records import AlarmRecord, TermRecord
@@ -42,6 +43,7 @@ async def on_startup(_event: Event, c: Controller) -> None:
 async def on_controller_change(_event: Event, c: Controller) -> None:
     """``/controller`` changed: resign if the role was ours and is not any more."""
     await _resign_if_replaced(c)
+    await _unregister_unless_active(c)
     c.snapshot.holder = await c.elector.read_holder()
 
 
@@ -49,6 +51,7 @@ async def on_reelect(_event: Event, c: Controller) -> None:
     """``/controller`` is gone, or a new session may contend: resign if it was ours, then contend."""
     await _resign_if_replaced(c)
     await elect(c)
+    await _unregister_unless_active(c)
 
 
 async def on_expire(_event: Expire, c: Controller) -> None:
@@ -92,6 +95,7 @@ async def on_resync(_event: Event, c: Controller) -> None:
     await _resign_if_replaced(c)
     if not c.is_active:
         await elect(c)
+        await _unregister_unless_active(c)
         return
     await on_broker_change(_event, c)
     for broker in sorted(c.context.brokers):
@@ -171,6 +175,12 @@ async def _resign_if_replaced(c: Controller) -> None:
         end_term(c, "fenced", "another controller holds /controller")
 
 
+async def _unregister_unless_active(c: Controller) -> None:
+    """Where another controller has the role, or nobody: our registration must not make us count as a broker."""
+    if not c.is_active:
+        await c.registrar.unregister()
+
+
 async def give_up_role(c: Controller, reason: str) -> None:
     """Stop sending at once, then delete ``/controller`` if it is ours."""
     was_active = c.is_active
@@ -192,6 +202,7 @@ def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False
         c.audit.record(TermRecord(change, context.epoch, context.epoch_zk_version, f"{c.node_id}", reason))
         log.info("term ended", change=change, epoch=context.epoch, reason=reason)
     c.context.reset()
+    forget_registration(c)
     # Until /controller is read again nobody is known to hold it, least of all ourselves (KAFKA-16509).
     c.snapshot.holder = None
     c.snapshot.uncovered = MappingProxyType({})

@@ -12,6 +12,7 @@ from controllerd.core.finalized import incompatibility
 from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import BadZnode
 from handlers.preparation import quarantine, take_out_of_quarantine
+from handlers.registration import judge_registrations
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -22,6 +23,7 @@ REGISTRATIONS: Final = "/brokers/ids/"
 async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
     """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
     read = await c.store.read_brokers()
+    await judge_registrations(read.controllers, c)
     observed = dict(read.brokers)
     for bad in read.broken:
         c.context.put_in_quarantine(bad.path, bad.reason)

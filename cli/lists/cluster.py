@@ -1,6 +1,7 @@
 """Brokers, topics, partitions and replicas as tables."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from cli.listing import Column, Listing
 from cli.units import dash, human_duration, ids
@@ -51,6 +52,14 @@ def isr_size(item: "PartitionItem") -> str:
     return f"{len(item.isr)}/{len(item.replicas)}"
 
 
+def _registered_controller(document: Mapping[str, Any]) -> str | None:
+    """Say that the registration of controllerd is not that of a broker."""
+    registered = document.get("registered_controller")
+    if registered is None:
+        return None
+    return f"/brokers/ids/{registered} is this controller, registered for brokers older than 3.0; it is no broker"
+
+
 BROKERS: Final["Listing[BrokerItem]"] = Listing(
     "/v1/brokers",
     (
@@ -70,6 +79,7 @@ BROKERS: Final["Listing[BrokerItem]"] = Listing(
     ),
     lambda item: str(item.id),
     "no brokers",
+    remark=_registered_controller,
 )
 
 BALANCE: Final["Listing[BrokerItem]"] = Listing(

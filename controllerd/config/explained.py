@@ -34,6 +34,9 @@ MEANINGS: Final = {
     "must be among `kafka.listeners` likewise.",
     "kafka.mode": "Who sees this instance in metadata: on all its listeners, on the inter-broker and control plane "
     "ones only, or nowhere (only with a protocol version of 2.6 or below).",
+    "kafka.register": "Whether the active instance registers under `/brokers/ids`, where brokers older than 3.0 look "
+    "their controller up before a controlled shutdown: once such a broker is known (`auto`), or always, or never. "
+    "An instance in mode `hidden` does not register.",
     "kafka.inter_broker_protocol_version": "The lowest `inter.broker.protocol.version` of the brokers, 2.0 to 3.9. "
     "It decides about topic ids, AlterPartition and the `/feature` znode.",
     "kafka.unclean_leader_election_enable": "Default of topics for electing a leader outside the ISR.",

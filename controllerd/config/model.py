@@ -86,6 +86,8 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """The listener of brokers for control requests alone, on which they look for their controller, too."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
+    register: Literal["auto", "always", "never"] = "auto"
+    """Whether the active instance registers under ``/brokers/ids``, where brokers older than 3.0 look for it."""
     inter_broker_protocol_version: str = "3.9"
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
@@ -139,6 +141,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
             default_replication_factor=self.default_replication_factor,
             tiered_storage=self.remote_log_storage_system_enable,
             protocol_release=release_of_protocol(self.inter_broker_protocol_version),
+            register=self.register,
         )
 
 

@@ -1,6 +1,6 @@
 """How the controller is to behave: the broker settings that only the controller reads, as one immutable value."""
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from controllerd.core.releases import NEWEST, Release
 
@@ -26,6 +26,8 @@ class Policy(NamedTuple):
     """``remote.log.storage.system.enable``: new topics may have ``remote.storage.enable``."""
     protocol_release: Release = NEWEST
     """The release of ``inter.broker.protocol.version``: every broker is of this release or of a newer one."""
+    register: Literal["auto", "always", "never"] = "auto"
+    """``kafka.register`` of controllerd: whether the active instance registers under ``/brokers/ids``."""
 
 
 KAFKAS_DEFAULTS: Final = Policy()

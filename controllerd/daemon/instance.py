@@ -314,6 +314,8 @@ class Instance:
             draw=self.around.draw,
             quotas=MutationQuotas(self.config.kafka.quota_window),
             session_expired=client.session.expire_handled,
+            registrar=client.elector.registrar,
+            our_entry=partial(self._our_entry, context),
         )
         return EventLoop(
             controller,

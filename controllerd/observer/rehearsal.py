@@ -22,6 +22,7 @@ from controllerd.observer.causes import Facts
 from controllerd.observer.stage import (
     Manner,
     NoElector,
+    NoRegistrar,
     Notes,
     NullChannels,
     NullMetrics,
@@ -30,6 +31,7 @@ from controllerd.observer.stage import (
     UncleanDefault,
     draw_nothing,
     never_expires,
+    no_entry,
 )
 from controllerd.observer.standing import standing_of
 from controllerd.pace import sliced
@@ -144,6 +146,8 @@ class _Stage:
             new_topic_id=TopicIds(),
             draw=draw_nothing,
             session_expired=never_expires,
+            registrar=NoRegistrar(),
+            our_entry=no_entry,
         )
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:

@@ -136,6 +136,26 @@ class NoElector:
         raise IllegalState("a rehearsal ends its term")
 
 
+class NoRegistrar:
+    """What is rehearsed has no entry of its own (``no_entry``), so that nothing registers."""
+
+    async def register(self, entry: Broker) -> str | None:
+        """:raises IllegalState: always."""
+        raise IllegalState(f"a rehearsal registers {entry.id}")
+
+    async def unregister(self) -> None:
+        """:raises IllegalState: always."""
+        raise IllegalState("a rehearsal deletes a registration")
+
+    async def remove_left_over(self) -> None:
+        """Do nothing: registrations of controllerd are not in pictures."""
+
+
+def no_entry() -> Broker | None:
+    """Return no entry: a rehearsal is not in the metadata of brokers."""
+    return None
+
+
 class TopicIds:
     """Topic ids that nobody will see: the same ones in each rehearsal, none of those that are reserved."""
 

@@ -64,6 +64,7 @@ def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
         debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
         audit=view_audit(sources),
         observed=view_observed(sources),
+        registered=snapshot.registered,
     )
     return StatusResponse(meta=view_meta(sources), status=status)
 

@@ -29,7 +29,12 @@ from controllerd.zk.formats.configs import (
 )
 from controllerd.zk.formats.debts import decode_debt, encode_debt
 from controllerd.zk.formats.intents import decode_pauses, decode_throttle, encode_pauses, encode_throttle
-from controllerd.zk.formats.registrations import decode_broker, encode_broker
+from controllerd.zk.formats.registrations import (
+    decode_broker,
+    decode_controller_registration,
+    encode_broker,
+    encode_controller_registration,
+)
 from controllerd.zk.formats.requests import (
     DELETE_MARKER,
     decode_isr_change,
@@ -58,6 +63,7 @@ __all__ = [
     "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
+    "decode_controller_registration",
     "decode_debt",
     "decode_feature",
     "decode_isr_change",
@@ -77,6 +83,7 @@ __all__ = [
     "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
+    "encode_controller_registration",
     "encode_debt",
     "encode_feature",
     "encode_isr_change",

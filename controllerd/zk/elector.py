@@ -25,8 +25,9 @@ from controllerd.zk.access import (
     ZooKeeper,
     code_name,
 )
-from controllerd.zk.eligibility import Epoch, read_epoch, refuse_unless_eligible
+from controllerd.zk.eligibility import Eligible, Epoch, read_epoch, refuse_unless_eligible
 from controllerd.zk.journal import UNFENCED, Journal
+from controllerd.zk.registrar import Registration, ZooKeeperRegistrar
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 from replay.records import TermRecord
@@ -63,6 +64,8 @@ class ZooKeeperElector:
         self._clock = clock
         self._journal = Journal(zk, audit, clock)
         self._rejections = Rejections(audit)
+        self.registrar = ZooKeeperRegistrar(zk, writer, contender.node_id, contender.instance, audit, clock)
+        """Our registration under ``/brokers/ids``, which goes with the role."""
         self._epoch = 0
 
     async def elect(self, *, takeover: bool = False) -> Won | Held:
@@ -75,13 +78,13 @@ class ZooKeeperElector:
         for _ in range(_ATTEMPTS):
             (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
             holder = self._judge(node)
-            epoch = await self._eligible_epoch(node)
+            cluster = await self._eligible(node)
             is_still_held = await self._is_still_held_as(node)
             if holder is not None and (reason := self._reason_to_stand_by(holder, takeover=takeover)) is not None:
-                return self._held(holder, reason, epoch if is_still_held else None)
+                return self._held(holder, reason, cluster.epoch if is_still_held else None)
             if not is_still_held:
                 continue
-            if (won := await self._contend(node, holder, epoch)) is not None:
+            if (won := await self._contend(node, holder, cluster)) is not None:
                 return won
         raise StoreUnavailable(f"no election in {_ATTEMPTS} attempts: others keep winning and giving up")
 
@@ -91,7 +94,7 @@ class ZooKeeperElector:
         :raises RefusedToLead: it must not; the message says why and what to do.
         """
         (node,) = await self._zk.read([paths.CONTROLLER])
-        await self._eligible_epoch(node)
+        await self._eligible(node)
 
     def take_from_brokers(self) -> None:
         """From now on replace a broker's own controller without being asked."""
@@ -116,7 +119,9 @@ class ZooKeeperElector:
             (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
             if node is None or not self._owns(node):
                 break
-            won = await self._try(node, holder_of(node), self._epoch, term, change="renewed")
+            own = await self.registrar.find_own()
+            leaves = [own] if own is not None else []
+            won = await self._try(node, holder_of(node), Epoch(self._epoch, term), change="renewed", leaves=leaves)
             if won is not None:
                 return won
             if await self._epoch_moved(term):
@@ -125,16 +130,20 @@ class ZooKeeperElector:
         raise ControllerMoved("the role is no longer ours")
 
     async def resign(self) -> None:
-        """Delete our ``/controller`` under the epoch check. Afterwards every write raises ``ControllerMoved``."""
+        """Delete our ``/controller`` and our registration under the epoch check, in one transaction.
+
+        Afterwards every write raises ``ControllerMoved``.
+        """
         term = self._writer.term
         self._writer.unbind_term()
         if term is None:
             return
         (node,) = await self._zk.read_and_watch([paths.CONTROLLER], absent_too=True)
         while node is not None and self._owns(node):
-            if await self._delete(node, term):
+            if await self._delete(node, await self.registrar.find_own(), term):
                 break
             (node,) = await self._zk.read([paths.CONTROLLER])
+        await self.registrar.unregister()  # only where the role was not ours any more
         self._record("resigned", self._epoch, term, holder_of(node), "gave the role back")
 
     def forget_term(self) -> None:
@@ -151,7 +160,7 @@ class ZooKeeperElector:
         except BadZnode:
             return UNREADABLE
 
-    async def _eligible_epoch(self, node: Node | None) -> Epoch | None:
+    async def _eligible(self, node: Node | None) -> Eligible:
         try:
             contender = self._contender
             return await refuse_unless_eligible(self._zk, contender.node_id, node, self._rejections, contender.reach)
@@ -182,19 +191,29 @@ class ZooKeeperElector:
             None if self._contender.takes_from_brokers else f"{holder} holds the role and when_broker_holds = standby"
         )
 
-    async def _contend(self, node: Node | None, holder: Holder | None, epoch: Epoch | None) -> Won | None:
-        if epoch is None:
+    async def _contend(self, node: Node | None, holder: Holder | None, cluster: Eligible) -> Won | None:
+        if cluster.epoch is None:
             first = Create(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(0))
             await self._journal.commit([[first]])
             return None
-        return await self._try(node, holder, epoch.value, epoch.version, change="elected")
+        return await self._try(node, holder, cluster.epoch, change="elected", leaves=cluster.registrations)
 
     async def _try(
-        self, node: Node | None, holder: Holder | None, epoch: int, version: int, *, change: str
+        self,
+        node: Node | None,
+        holder: Holder | None,
+        before: Epoch,
+        *,
+        change: str,
+        leaves: Sequence[Registration] = (),
     ) -> Won | None:
-        """One transaction that makes us the controller with the next epoch; None if somebody was faster."""
-        data = self._payload()
-        operations = _election(node, data, epoch + 1, version)
+        """One transaction that makes us the controller with the next epoch; None if somebody was faster.
+
+        It deletes the registrations of controllerd that ``leaves`` names. One of them that is gone meanwhile, or
+        another in its place, makes the transaction fail, and the next attempt reads them anew.
+        """
+        data, (epoch, version) = self._payload(), before
+        operations = _election(node, data, epoch + 1, version, leaves)
         (outcome,) = await self._journal.commit([operations])
         if isinstance(outcome, Aborted):
             _raise_unless_conflict(outcome)
@@ -217,17 +236,22 @@ class ZooKeeperElector:
         self._journal.read_back(operations, [None] * len(operations), UNFENCED, took_effect=won)
         return won
 
-    async def _delete(self, node: Node, term: int) -> bool:
-        """Try to delete ``/controller``; whether the outcome is known. An answer that got lost asks for another try."""
+    async def _delete(self, node: Node, registration: Registration | None, term: int) -> bool:
+        """Try to delete ``/controller``, and our registration with it; whether that is settled.
+
+        An answer that got lost asks for another try, and so does a registration that changed meanwhile.
+        """
         delete: list[Operation] = [Check(paths.CONTROLLER_EPOCH, term), Delete(paths.CONTROLLER, node.version)]
+        of_role = len(delete)
+        delete += [registration.deletion] if registration is not None else []
         (outcome,) = await self._journal.commit([delete], fence=term)
         if not isinstance(outcome, ReplyLost):
-            return True
+            return not (isinstance(outcome, Aborted) and outcome.failed >= of_role)
         with self._journal.settling([delete], fence=term):
             await self._zk.sync()
             (left,) = await self._zk.read([paths.CONTROLLER])
         is_gone = not self._owns(left)
-        self._journal.read_back(delete, [None, None], term, took_effect=is_gone)
+        self._journal.read_back(delete, [None] * len(delete), term, took_effect=is_gone)
         return is_gone
 
     async def _epoch_moved(self, term: int) -> bool:
@@ -266,13 +290,16 @@ def _named_by(node: Node | None) -> Holder | None:
     return Holder(BrokerId(found.broker_id), found.instance, found.timestamp_ms or 0)
 
 
-def _election(node: Node | None, data: bytes, epoch: int, version: int) -> list[Operation]:
+def _election(
+    node: Node | None, data: bytes, epoch: int, version: int, leaves: Sequence[Registration]
+) -> list[Operation]:
     """The first election as Kafka does it; a takeover with the epoch first, which tells a lost race from any other."""
     raised = SetData(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch), version)
     create = Create(paths.CONTROLLER, data, ephemeral=True)
+    deletions = [registration.deletion for registration in leaves]
     if node is None:
-        return [create, raised]
-    return [raised, Delete(paths.CONTROLLER, node.version), create]
+        return [create, raised, *deletions]
+    return [raised, Delete(paths.CONTROLLER, node.version), *deletions, create]
 
 
 def _index_of_epoch(operations: Sequence[Operation]) -> int:

@@ -7,6 +7,7 @@ from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, RefusedToLead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node, ZooKeeper
+from controllerd.zk.registrar import Registration, find_registrations
 from controllerd.zk.rejections import Rejections
 
 MIRROR: Final = 2**31 - 1
@@ -18,6 +19,15 @@ class Epoch(NamedTuple):
 
     value: int
     version: int
+
+
+class Eligible(NamedTuple):
+    """A cluster that may be led: its epoch, and the registrations that a new term must delete."""
+
+    epoch: Epoch | None
+    """None where the znode may be created."""
+    registrations: tuple[Registration, ...]
+    """Those of controllerd, of whatever term."""
 
 
 async def read_epoch(zk: ZooKeeper, rejections: Rejections) -> Epoch | None:
@@ -38,12 +48,12 @@ def _decode_epoch(node: Node | None, rejections: Rejections) -> Epoch | None:
 
 async def refuse_unless_eligible(
     zk: ZooKeeper, node_id: int, controller: Node | None, rejections: Rejections, reach: Reach = PLAIN_AND_HIDDEN
-) -> Epoch | None:
+) -> Eligible:
     """Refuse clusters in migration, secured ones, those with a broker of our id, and those without a usable epoch.
 
     And those with a broker that asks for TLS or SASL where ``reach`` would have us talk.
 
-    Returns the present epoch, None where the znode may be created. Few round trips: brokers are in the race, too.
+    Few round trips: brokers are in the race, too.
 
     :raises RefusedToLead: the message says why and what to do.
     """
@@ -52,11 +62,13 @@ async def refuse_unless_eligible(
     epoch = _decode_epoch(epoch_node, rejections)
     if epoch is None:
         await _refuse_missing_epoch(zk, controller)
-    brokers = await zk.children(paths.BROKER_IDS) or []
+    registered = await zk.children(paths.BROKER_IDS) or []
+    ours = await find_registrations(zk, registered)
+    brokers = sorted(set(registered) - {each.path.rpartition("/")[2] for each in ours})
     _refuse_id_clash(node_id, brokers)
     await _refuse_secured(zk, brokers)
     await _refuse_protected(zk, brokers, reach)
-    return epoch
+    return Eligible(epoch, tuple(ours))
 
 
 def _refuse_migration(migration: Node | None, controller: Node | None) -> None:

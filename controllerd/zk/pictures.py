@@ -4,11 +4,11 @@ Nothing is watched. ZooKeeper gives no picture of many znodes at one moment, so 
 (who is registered, who is the controller) are read again at the end: if they moved, the picture is taken anew.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controllerd.core.model import NO_EPOCH
+from controllerd.core.model import NO_EPOCH, OUR_IDS
 from controllerd.errors import BadZnode
 from controllerd.pace import Pace
 from controllerd.zk import codecs, paths
@@ -87,12 +87,17 @@ async def take_picture(
 
 
 async def _has_moved(zk: ZooKeeper, picture: Picture) -> bool:
-    registered = await zk.children(paths.BROKER_IDS) or ()
+    registered = _brokers(await zk.children(paths.BROKER_IDS) or ())
     if set(registered) != set(picture.names(paths.BROKER_IDS)):
         return True
     watched = [paths.CONTROLLER, paths.CONTROLLER_EPOCH, *(f"{paths.BROKER_IDS}/{name}" for name in registered)]
     found = zip(watched, await zk.read(watched), strict=True)
     return any(node != picture.nodes.get(path) for path, node in found)
+
+
+def _brokers(children: Iterable[str]) -> list[str]:
+    """Leave the ids of controllerd out: nobody who looks at a picture is to take its registration for a broker's."""
+    return [child for child in children if (paths.parse_broker_id(child) or 0) not in OUR_IDS]
 
 
 class _Taking:
@@ -112,7 +117,7 @@ class _Taking:
         for folder in _FOLDERS:
             names = await self._zk.children(folder)
             if names is not None:
-                self._children[folder] = tuple(sorted(names))
+                self._children[folder] = tuple(sorted(_brokers(names) if folder == paths.BROKER_IDS else names))
         topics = self._children.get(paths.BROKER_TOPICS, ())
         await self._read([*_SINGLE, *self._below(paths.BROKER_IDS), *self._below(paths.DELETE_TOPICS)])
         await self._read([paths.topic(name) for name in topics])

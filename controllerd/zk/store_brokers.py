@@ -1,10 +1,13 @@
 """Registrations of brokers."""
 
-from controllerd.core.model import Broker, BrokerId
+from collections.abc import Mapping
+
+from controllerd.core.model import OUR_IDS, Broker, BrokerId
 from controllerd.errors import BadZnode
 from controllerd.results import BrokersRead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ZooKeeper
+from controllerd.zk.registrar import find_registrations
 from controllerd.zk.rejections import Rejections
 
 
@@ -15,9 +18,14 @@ class BrokerZnodes:
     _rejections: Rejections
 
     async def read_brokers(self) -> BrokersRead:
-        """All of ``/brokers/ids``; a registration that cannot be used is reported and left out."""
+        """All of ``/brokers/ids``; a registration that cannot be used is reported and left out.
+
+        Registrations of controllerd are no brokers: they are named apart, by id.
+        """
         children = await self._zk.children(paths.BROKER_IDS, watch=True) or []
-        ids = {child: paths.parse_broker_id(child) for child in sorted(children)}
+        found = {child: paths.parse_broker_id(child) for child in sorted(children)}
+        in_our_range = {child: id_ for child, id_ in found.items() if id_ is not None and id_ in OUR_IDS}
+        ids = {child: id_ for child, id_ in found.items() if child not in in_our_range}
         broken = [BadZnode(f"{paths.BROKER_IDS}/{child}", "no broker id") for child, id_ in ids.items() if id_ is None]
         brokers: dict[BrokerId, Broker] = {}
         known = sorted(broker for broker in ids.values() if broker is not None)
@@ -29,7 +37,20 @@ class BrokerZnodes:
             except BadZnode as error:
                 broken.append(error)
                 self._rejections.note(error, node)
-        return BrokersRead(brokers, tuple(broken))
+        controllers = await self._controllers(in_our_range, broken)
+        return BrokersRead(brokers, tuple(broken), controllers)
+
+    async def _controllers(self, children: Mapping[str, BrokerId], broken: list[BadZnode]) -> frozenset[BrokerId]:
+        """The ids under which instances of controllerd are registered; any other registration there is ``broken``."""
+        ours = {each.path for each in await find_registrations(self._zk, children)}
+        strangers = [id_ for id_ in children.values() if paths.broker(id_) not in ours]
+        nodes = await self._zk.read([paths.broker(id_) for id_ in strangers])
+        reason = (
+            f"the ids from {OUR_IDS[0]} to {OUR_IDS[-1]} are those of controllerd; give the broker another broker.id"
+        )
+        there = [id_ for id_, node in zip(strangers, nodes, strict=True) if node is not None]
+        broken += [BadZnode(paths.broker(id_), reason) for id_ in there]
+        return frozenset(id_ for id_ in children.values() if paths.broker(id_) in ours)
 
     async def read_broker(self, broker: BrokerId) -> Broker | None:
         """One registration, None if it is gone. :raises BadZnode: it cannot be understood."""

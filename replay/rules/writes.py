@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from controllerd.core.model import NO_LEADER, TopicPartition
+from controllerd.core.model import NO_LEADER, OUR_IDS, TopicPartition
 from replay.fold import TERM_BEGINS
 from replay.records import (
     DecisionRecord,
@@ -18,6 +18,7 @@ from replay.rules.base import Entry, Evidence, Rule
 from replay.rules.leaderships import ALTER_PARTITION
 
 _ELECTION_PATHS: Final = frozenset({"/controller", "/controller_epoch"})
+_OUR_REGISTRATIONS: Final = frozenset(f"/brokers/ids/{node_id}" for node_id in OUR_IDS)
 _HARMLESS: Final = frozenset({"create", "delete"})
 _PERSISTENT_ROOTS: Final = ("/admin", "/config", "/cluster", "/consumers")
 _PERSISTENT: Final = frozenset({
@@ -94,8 +95,12 @@ class WritesAreFenced(Rule):
 
 
 def _may_be_unfenced(operation: str, path: str) -> bool:
-    """The election, and the creation of missing persistent parents, which each broker does as well."""
-    if path in _ELECTION_PATHS:
+    """The election, the end of controllerd's own registration, and the creation of missing persistent parents.
+
+    Each broker creates those parents as well. An ephemeral registration is deleted by the election that takes the role,
+    or by its own session, which nobody else can be.
+    """
+    if path in _ELECTION_PATHS or (operation.lower() == "delete" and path in _OUR_REGISTRATIONS):
         return True
     return operation.lower() == "create" and (path in _PERSISTENT or path.startswith(_PERSISTENT_ROOTS))
 

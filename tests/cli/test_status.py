@@ -1,6 +1,7 @@
 """``controllerctl status`` against the real status server."""
 
 import asyncio
+import json
 import signal
 from types import MappingProxyType
 
@@ -119,6 +120,22 @@ async def test_status_shows_on_which_listeners_clients_see_no_controller() -> No
         outcome = await controllerctl("--api", url, "status")
 
     assert "no controller  for clients on EXTERNAL: not among kafka.listeners (on broker 1, 2)" in outcome.out
+
+
+async def test_status_and_the_list_of_brokers_say_that_this_instance_is_registered() -> None:
+    controller = FakeController()
+    controller.lead(12)
+    controller.snapshot.registered = True
+
+    async with serving(controller) as url:
+        status = await controllerctl("--api", url, "status")
+        brokers = await controllerctl("--api", url, "get", "brokers")
+        document = await controllerctl("--api", url, "get", "brokers", "-o", "json")
+
+    node_id = controller.snapshot.node_id
+    assert f"registered as /brokers/ids/{node_id} for brokers older than 3.0" in status.out
+    assert f"/brokers/ids/{node_id} is this controller, registered for brokers older than 3.0" in brokers.err
+    assert json.loads(document.out)["registered_controller"] == node_id
 
 
 async def test_status_shows_what_is_paused_until_when_and_by_whom() -> None:

@@ -203,6 +203,8 @@ class World:
             new_topic_id=self._new_topic_id,
             draw=self._draw,
             session_expired=self._session_expired,
+            registrar=elector.registrar,
+            our_entry=self._our_entry,
         )
         self.loop = EventLoop(self.c, self.watch, self.metrics)
         self._ids = 0
@@ -210,13 +212,12 @@ class World:
         """The bounds of the random numbers that were asked for; each was 0."""
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
-        entry = Broker(
-            BrokerId(self.c.node_id),
-            -1,
-            (Endpoint("PLAINTEXT", "127.0.0.1", 7),),
-            our_rack(context.brokers.values()),
-        )
+        entry = self._our_entry()
         return RequestBatch(self.c.node_id, context, inter_broker_listener="PLAINTEXT", our_entry=entry)
+
+    def _our_entry(self) -> Broker:
+        endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 7),)
+        return Broker(BrokerId(self.c.node_id), -1, endpoints, our_rack(self.context.brokers.values()))
 
     def _new_topic_id(self) -> str:
         self._ids += 1

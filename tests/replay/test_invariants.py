@@ -117,6 +117,11 @@ def gone(path: str) -> ZkWriteRecord:
     return ZkWriteRecord(12, 5020, 1.0, ["delete"], [path], [-1], ["ok"], [-1])
 
 
+def unfenced(operation: str, path: str) -> ZkWriteRecord:
+    """A znode is created or deleted without the fence of a term."""
+    return ZkWriteRecord(-1, 5020, 1.0, [operation], [path], [-1], ["ok"], [-1])
+
+
 JOINED: Final = [
     BrokersRecord(live=[BrokerRow(3, 103, [], None)]),
     RequestRecord("UpdateMetadata", 7, [1, 2, 3], [111, 102, 103], ["a"], [0], [2], [4], [10], [1, 2, 3]),
@@ -198,6 +203,8 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-01", more(TermRecord("elected", 6, 12, "controllerd", ""))),
     ("I-02", changed(ZkWriteRecord, fence=11)),
     ("I-02", changed(ZkWriteRecord, fence=-1)),
+    ("I-02", more(unfenced("create", "/brokers/ids/2000000000"))),
+    ("I-02", more(unfenced("delete", "/brokers/ids/3"))),
     (
         "I-03",
         changed(
@@ -484,6 +491,11 @@ def test_the_election_and_persistent_parents_are_written_without_fence() -> None
     )
     parents = ZkWriteRecord(-1, 2, 1.0, ["create"], ["/config/topics"], [-1], ["ok"], [0])
     assert list(check(with_more(good_log(), election, parents))) == []
+
+
+def test_the_registration_of_an_instance_is_deleted_without_fence() -> None:
+    """By the election that takes the role, or by the session that lost it."""
+    assert list(check(with_more(good_log(), unfenced("delete", "/brokers/ids/2000000000")))) == []
 
 
 def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays_in_sync() -> None:

@@ -92,6 +92,15 @@ def test_listeners_without_a_controller_are_named() -> None:
     assert (uncovered.listener, uncovered.reason) == ("EXTERNAL", "no listener of ours has this name")
 
 
+def test_a_registered_instance_says_so() -> None:
+    controller = leading()
+    assert not shown(controller).registered
+
+    controller.snapshot.registered = True
+
+    assert shown(controller).registered
+
+
 def test_the_holder_is_shown_with_where_it_is_reached_if_that_is_known() -> None:
     controller = FakeController()
     unregistered = shown(controller).holder

@@ -102,8 +102,10 @@ def _controller(
     policy: Policy,
 ) -> Controller:
     def new_batch(context: ControllerContext) -> RequestBatch:
-        entry = Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
-        return RequestBatch(NODE_ID, context, inter_broker_listener=LISTENER, our_entry=entry)
+        return RequestBatch(NODE_ID, context, inter_broker_listener=LISTENER, our_entry=our_entry())
+
+    def our_entry() -> Broker:
+        return Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
 
     context = ControllerContext()
     outbox = Outbox(context, channels, watch, new_batch)
@@ -127,4 +129,6 @@ def _controller(
         new_topic_id=lambda: topic_id_of("made by the controller"),
         draw=lambda _below: 0,
         session_expired=client.session.expire_handled,
+        registrar=client.elector.registrar,
+        our_entry=our_entry,
     )

@@ -46,7 +46,10 @@ class BrokerReads:
     async def list(self, _request: web.Request) -> web.Response:
         """By id."""
         items = await self.items(await self._reading.pace())
-        return answer(BrokerList(meta=self._reading.meta(), items=list(items.values())))
+        snapshot = self._reading.sources.snapshot()
+        registered = snapshot.node_id if snapshot.registered else None
+        meta = self._reading.meta()
+        return answer(BrokerList(meta=meta, items=list(items.values()), registered_controller=registered))
 
     async def one(self, request: web.Request) -> web.Response:
         """:raises Refused: nobody has heard of this broker."""

@@ -178,6 +178,8 @@ class BrokerList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version
     kind: str = "BrokerList"
     meta: Meta
     items: list[BrokerItem]
+    registered_controller: int | None = None
+    """The id under which this instance is registered among the brokers; it is none, and never in ``items``."""
 
 
 class BrokerDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):

@@ -169,6 +169,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The last five, newest first."""
     observed: dict[str, int] | None = None
     """Partitions by how they compared; null unless this instance observes."""
+    registered: bool = False
+    """Whether this instance is registered under ``/brokers/ids``, for brokers older than 3.0."""
 
 
 class StatusResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):

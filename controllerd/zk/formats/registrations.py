@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.core.model import OUR_IDS, Broker, BrokerId, Endpoint, SecurityProtocol
 from controllerd.errors import BadZnode
 from controllerd.zk import paths
 from controllerd.zk.formats.fields import VersionInt, check_version, convert, decode_object, encode_json
@@ -22,6 +22,10 @@ _FeatureVersion = Annotated[int, msgspec.Meta(ge=0, le=32767)]
 class _FeatureRange(msgspec.Struct):
     min_version: _FeatureVersion
     max_version: _FeatureVersion
+
+
+class _Instance(msgspec.Struct):
+    instance: str | None = None
 
 
 class _Registration(msgspec.Struct):
@@ -125,6 +129,32 @@ def encode_broker(
             name: {"min_version": lowest, "max_version": highest} for name, (lowest, highest) in broker.features.items()
         }
     return encode_json(document)
+
+
+def encode_controller_registration(entry: Broker, instance: str, *, timestamp_ms: int) -> bytes:
+    """Encode the registration of an instance of controllerd, told from a broker's by its ``instance``.
+
+    Format 4, the newest that brokers of 2.6 write: every release from 2.6 to 3.9 reads it. It names no features, so
+    that a built-in controller that enforces finalized features (KIP-584) does not count it among the brokers.
+    """
+    document = decode_object(
+        paths.broker(entry.id),
+        encode_broker(entry, format_version=_FIRST_FORMAT_WITH_LISTENERS, timestamp_ms=timestamp_ms),
+    )
+    return encode_json({**document, "instance": instance})
+
+
+def decode_controller_registration(broker_id: BrokerId, data: bytes | None) -> str | None:
+    """Return the uuid of the instance of controllerd that wrote a registration; None for every other content.
+
+    Nothing that cannot be understood counts as controllerd's, because controllerd's registrations may be deleted.
+    """
+    if broker_id not in OUR_IDS:
+        return None
+    try:
+        return convert(paths.broker(broker_id), decode_object(paths.broker(broker_id), data), _Instance).instance
+    except BadZnode:
+        return None
 
 
 def _format_endpoint(endpoint: Endpoint) -> str:

@@ -1,0 +1,212 @@
+"""Registrations of controllerd under ``/brokers/ids``: found, created, and deleted.
+
+Brokers older than 3.0 look the controller up as ``/brokers/ids/<id>`` before a controlled shutdown
+(``KafkaServer.doControlledShutdown``), so the active instance registers there while it leads.
+A registration under ``/brokers/ids`` makes every controller that reads it count one more live
+broker, which may then be given replicas. Therefore it must exist only while its owner leads:
+
+1. It is created by a transaction that checks the version of ``/controller_epoch`` won at our
+   election and the existence of ``/controller``. Every election raises the epoch, so the first check
+   says that nobody was elected after us; the second says that nobody deleted our ``/controller``
+   since. Without the second, an instance whose ``/controller`` an operator deleted would register
+   in the moment before a broker is elected, and that broker would count it. Without the first, an
+   instance that was frozen would register while another controller leads.
+2. It is ephemeral and of the session that owns ``/controller``. When that session ends, ZooKeeper
+   deletes both in the one transaction that closes it (``kill -9``, a frozen instance): nobody is
+   elected by the deletion of ``/controller`` and finds the registration still there.
+3. The transaction that gives the role up deletes it together with ``/controller`` (SIGTERM).
+4. Every election of ours deletes all registrations of controllerd in its own transaction, those of a
+   peer, of our earlier session, and of our earlier term. A server that lags may hide one from
+   the reads before the election; the first read of brokers after it cannot (a session sees its own
+   writes and everything before), and what it finds is deleted behind the fence. Behind
+   the fence every registration that is not of our session is left over, because its owner would
+   have needed an epoch of its own to create it.
+5. An instance that finds ``/controller`` in other hands deletes its registration at once. This is the
+   one write without a term. It needs none: the znode belongs to our own session, so nobody else
+   can have created it, and nobody else needs it.
+
+Only znodes with an id of our range and the field ``instance`` count as registrations of controllerd.
+A real broker that was given such an id is never overwritten and never deleted.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from controllerd.core.model import OUR_IDS, Broker, BrokerId
+from controllerd.errors import BadZnode, ControllerMoved
+from controllerd.ports import AuditLog, Clock
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import (
+    CONFLICT_CODES,
+    Aborted,
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    Outcome,
+    ReplyLost,
+    SetData,
+    ZooKeeper,
+    code_name,
+)
+from controllerd.zk.journal import UNFENCED, Journal
+from controllerd.zk.writer import FencedWriter
+
+log = structlog.get_logger(__name__)
+
+_ATTEMPTS: Final = 10
+_CHECKS: Final = 2
+"""The operations before the write itself: the checks of the epoch and of ``/controller``."""
+
+
+class Registration(NamedTuple):
+    """A registration of an instance of controllerd, as it was read."""
+
+    path: str
+    node: Node
+
+    @property
+    def deletion(self) -> Delete:
+        """The operation that deletes exactly this one."""
+        return Delete(self.path, self.node.version)
+
+
+async def find_registrations(zk: ZooKeeper, children: Iterable[str]) -> list[Registration]:
+    """Return the registrations of controllerd among these children of ``/brokers/ids``.
+
+    Nothing is read unless a child has an id of our range.
+    """
+    ids = sorted(id_ for id_ in map(paths.parse_broker_id, children) if id_ is not None and id_ in OUR_IDS)
+    if not ids:
+        return []
+    nodes = await zk.read([paths.broker(id_) for id_ in ids])
+    return [
+        Registration(paths.broker(id_), node)
+        for id_, node in zip(ids, nodes, strict=True)
+        if node is not None and codecs.decode_controller_registration(id_, node.data) is not None
+    ]
+
+
+class ZooKeeperRegistrar:
+    """``ports.Registrar`` over ZooKeeper: the registration of one instance."""
+
+    def __init__(
+        self, zk: ZooKeeper, writer: FencedWriter, node_id: int, instance: str, audit: AuditLog, clock: Clock
+    ) -> None:
+        self._zk = zk
+        self._writer = writer
+        self._id = BrokerId(node_id)
+        self._instance = instance
+        self._journal = Journal(zk, audit, clock)
+        self._clock = clock
+        self._path = paths.broker(self._id)
+        self._registered_in: int | None = None
+        """The session in which a registration was sent, and has not been found gone since."""
+
+    async def register(self, entry: Broker) -> str | None:
+        """Create our registration or bring it up to date; the reason if it cannot be, None if it is there.
+
+        :raises ControllerMoved: the role is not ours. :raises StoreUnavailable: the session is lost.
+        """
+        for _ in range(_ATTEMPTS):
+            checks, present = await self._our_role()
+            change = self._change(present, entry)
+            if change is None:
+                return f"{self._path} is the registration of a broker; choose another node.id"
+            if not change:
+                return None
+            outcome = await self._commit([*checks, *change], self._fence())
+            if isinstance(outcome, Aborted) and (reason := _why_refused(outcome)) is not None:
+                return reason
+        return f"others keep changing {self._path}"
+
+    async def unregister(self) -> None:
+        """Delete the registration of our session, if there is one. Needs no term, see the top of this module."""
+        while (own := await self.find_own()) is not None:
+            outcome = await self._commit([own.deletion], UNFENCED)
+            if isinstance(outcome, Aborted) and outcome.code not in CONFLICT_CODES:
+                log.error(
+                    "registration of controllerd cannot be deleted", path=own.path, reason=code_name(outcome.code)
+                )
+                return
+        self._registered_in = None
+
+    async def find_own(self) -> Registration | None:
+        """Return the registration that belongs to our session. Reads nothing unless one was sent in this session."""
+        if self._registered_in != self._zk.session_id:
+            return None
+        (node,) = await self._zk.read([self._path])
+        return Registration(self._path, node) if self._owns(node) and node is not None else None
+
+    async def remove_left_over(self) -> None:
+        """Delete every registration of controllerd that is not of our session, behind the fence.
+
+        :raises ControllerMoved: the role is not ours.
+        """
+        found = await find_registrations(self._zk, await self._zk.children(paths.BROKER_IDS) or [])
+        left = [each.deletion for each in found if not self._owns(each.node)]
+        if left:
+            log.warning("deleting registrations that a controller left behind", paths=[each.path for each in left])
+            await self._writer.write(left)
+
+    async def _our_role(self) -> tuple[list[Operation], Node | None]:
+        """The checks that the role is ours, and the znode at the path of our registration."""
+        holder, present = await self._zk.read([paths.CONTROLLER, self._path])
+        if holder is None or not self._owns(holder):
+            raise ControllerMoved("/controller is not ours: nothing is registered")
+        return [Check(paths.CONTROLLER_EPOCH, self._fence()), Check(paths.CONTROLLER, holder.version)], present
+
+    def _fence(self) -> int:
+        if self._writer.term is None:
+            raise ControllerMoved("no term of ours: nothing is registered")
+        return self._writer.term
+
+    def _change(self, present: Node | None, entry: Broker) -> list[Operation] | None:
+        """What makes the znode our registration; None if it is a broker's, which is left alone."""
+        data = codecs.encode_controller_registration(entry, self._instance, timestamp_ms=self._clock.now_ms())
+        create = Create(self._path, data, ephemeral=True)
+        if present is None:
+            return [create]
+        if codecs.decode_controller_registration(self._id, present.data) is None:
+            return None
+        if not self._owns(present):
+            return [Delete(self._path, present.version), create]
+        return [] if _says(present, entry) else [SetData(self._path, data, present.version)]
+
+    async def _commit(self, operations: Sequence[Operation], fence: int) -> Outcome:
+        """Commit and, if the answer was lost, let the next read see what became of it."""
+        self._registered_in = self._zk.session_id
+        (outcome,) = await self._journal.commit([operations], fence=fence)
+        if isinstance(outcome, ReplyLost):
+            with self._journal.settling([operations], fence=fence):
+                await self._zk.sync()
+                (node,) = await self._zk.read([self._path])
+            written = operations[-1]
+            is_done = self._owns(node) and node is not None and node.data == getattr(written, "data", None)
+            is_done = not self._owns(node) if isinstance(written, Delete) else is_done
+            self._journal.read_back(operations, [None] * len(operations), fence, took_effect=is_done)
+        return outcome
+
+    def _owns(self, node: Node | None) -> bool:
+        return node is not None and node.ephemeral_owner == self._zk.session_id
+
+
+def _says(present: Node, entry: Broker) -> bool:
+    try:
+        known = codecs.decode_broker(entry.id, present.data, entry.epoch)
+    except BadZnode:
+        return False
+    return (known.endpoints, known.rack) == (entry.endpoints, entry.rack)
+
+
+def _why_refused(outcome: Aborted) -> str | None:
+    """The reason that no other attempt heals; None if another attempt may succeed.
+
+    :raises ControllerMoved: a check of our role failed.
+    """
+    if 0 <= outcome.failed < _CHECKS:
+        raise ControllerMoved("the role is not ours any more: nothing is registered")
+    return None if outcome.code in CONFLICT_CODES else f"ZooKeeper refuses it: {code_name(outcome.code)}"

@@ -1,0 +1,67 @@
+"""The registration of this instance under ``/brokers/ids``, while it leads and where brokers need it.
+
+Brokers older than 3.0 look their controller up there before a controlled shutdown; without it they stop
+unclean. Everybody else would only count one more broker, so it exists only once such a broker is known.
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.model import BrokerId
+from controllerd.core.releases import Release
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+FINDS_US_IN_METADATA: Final = Release(3, 0)
+"""The first release whose brokers find the controller in their metadata (``KafkaServer.doControlledShutdown``)."""
+
+
+async def keep_registered(c: Controller) -> None:
+    """Register if a broker needs it, and keep the registration equal to our entry in the metadata of brokers.
+
+    Once created it stays for the term: a broker that needs it may be stopped and started at any time.
+
+    :raises ControllerMoved: the role is not ours.
+    """
+    entry = c.our_entry() if c.is_active and _is_wanted(c) else None
+    if entry is None or entry == c.registered:
+        return
+    if (reason := await c.registrar.register(entry)) is not None:
+        log.error("registration of controllerd refused", reason=reason)
+        c.audit.record(AlarmRecord("controllerd cannot be registered", reason))
+        return
+    log.info("registered controllerd among the brokers", rack=entry.rack, oldest=str(c.context.releases.oldest))
+    c.registered, c.snapshot.registered = entry, True
+
+
+async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
+    """Compare the registrations of controllerd that were read with ours; delete what a controller left behind.
+
+    One of ours that somebody deleted is created again by the next ``keep_registered``.
+    """
+    ours = {BrokerId(c.node_id)} if c.registered is not None else set()
+    if ours - registered:
+        log.warning("somebody deleted the registration of controllerd")
+        forget_registration(c)
+    if registered - ours:
+        await c.registrar.remove_left_over()
+
+
+def forget_registration(c: Controller) -> None:
+    """Nothing of ours is known to be registered."""
+    c.registered, c.snapshot.registered = None, False
+
+
+def _is_wanted(c: Controller) -> bool:
+    oldest = c.context.releases.oldest
+    match c.policy.register:
+        case "always":
+            return True
+        case "never":
+            return False
+        case _:
+            return c.registered is not None or (oldest is not None and oldest < FINDS_US_IN_METADATA)
