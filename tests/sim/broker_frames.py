@@ -29,6 +29,10 @@ RELEASES: Final[Sequence[ReleaseNumber]] = ((3, 3), (3, 4), (3, 5), (3, 6), (3, 
 _TOLD_BY: Final = {(3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1), (3, 8): (22, 5), (3, 9): (18, 4)}
 """Release -> API and version that no earlier one has; 3.4 is told by its control requests."""
 _BEFORE_34: Final = {LEADER_AND_ISR: (0, 6), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7)}
+SPOKEN_BY_2_8: Final[Mapping[int, tuple[int, int]]] = {
+    LEADER_AND_ISR: (0, 5), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7), 60: (0, 0),
+}  # fmt: skip
+"""The same of a 2.8 broker, which DescribeCluster tells from older ones."""
 _LOWEST: Final = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 
 _I16: Final = Struct(">h")

@@ -19,6 +19,7 @@ from controllerd.core.model import Endpoint
 from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
+from controllerd.zk.session import SessionState
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
@@ -234,6 +235,11 @@ class SimInstance:
             self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
         elif isinstance(record, EventEnd) and self._instance is not None and not len(self._instance.queue):
             self._oracle.requests.on_idle(self.owner)
+            client = self._instance.client
+            is_connected = client is not None and client.session.state is SessionState.CONNECTED
+            if client is not None and is_connected and record.outcome == "done" and not self.is_active:
+                session = client.session.session_id
+                self._oracle.zookeeper.registrations.on_idle(self.owner, session, self.loop.time())
 
     # -- what happens to it ------------------------------------------------------------------------------------------
 
@@ -262,7 +268,7 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool, takes: bool, deletes: bool = True) -> Config:
+def base_config(*, unclean: bool, takes: bool, deletes: bool = True, register: str = "auto") -> Config:
     """The configuration that all instances share but for the node id."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
@@ -273,6 +279,7 @@ def base_config(*, unclean: bool, takes: bool, deletes: bool = True) -> Config:
         "kafka.inter_broker_protocol_version": ".".join(map(str, RELEASES[0])),
         "kafka.unclean_leader_election_enable": str(unclean).lower(),
         "kafka.delete_topic_enable": str(deletes).lower(),
+        "kafka.register": register,
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }

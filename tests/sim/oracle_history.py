@@ -11,6 +11,7 @@ from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
 CONTROLLER: Final = "/controller"
 EPOCH: Final = "/controller_epoch"
+IDS: Final = "/brokers/ids/"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 NEVER: Final = float("-inf")
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -376,6 +377,12 @@ class History:
             self._clean_since[topic] = now
 
 
+def is_registration(path: str) -> bool:
+    """Whether instances of controllerd register at this path; no broker does."""
+    number = path.removeprefix(IDS)
+    return path.startswith(IDS) and number.isdecimal() and int(number) in OUR_IDS
+
+
 def _place(path: str) -> Place:
     names = path.split("/")[1:]
     match names:
@@ -383,7 +390,7 @@ def _place(path: str) -> Place:
             return Place("state", topic, int(number))
         case ["brokers", "topics", topic]:
             return Place("topic", topic)
-        case ["brokers", "ids", number] if number.isdecimal():
+        case ["brokers", "ids", number] if number.isdecimal() and not is_registration(path):
             return Place("broker", number=int(number))
         case ["config", "topics", topic]:
             return Place("config", topic)

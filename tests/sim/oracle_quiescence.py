@@ -34,6 +34,7 @@ _RULES: Final = {
     "Q-13": "no acknowledged record is lost",
     "Q-14": "who is dead is in no ISR but as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
+    "Q-25": "whoever leads is registered where a broker needs it, and nobody else is",
     "Q-24": "no configuration that an instance wrote outlives its topic",
 }
 RULES: Final = {**_RULES, **oracle_admin_rest.RULES}
@@ -44,6 +45,7 @@ def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bo
     """What does not hold at the end. ``isr_is_full``: brokers had the time to let every replica catch up."""
     judge = _Judge(zookeeper, end)
     found = [*judge.role(), *judge.partitions(isr_is_full=isr_is_full), *judge.brokers(), *judge.work()]
+    found += zookeeper.registrations.at_rest(wanted=end.wants_registration)
     found += judge_requests(zookeeper.history, end)
     return [Violation(rule, end.time, evidence) for rule, evidence in found]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tests.sim.oracle_admin import DELETABLE
-from tests.sim.oracle_history import CONTROLLER, EPOCH, History, document_of, number_of
+from tests.sim.oracle_history import CONTROLLER, EPOCH, History, document_of, is_registration, number_of
 from tests.sim.oracle_seen import ANY_VERSION, Operation, Report, Transaction
 
 RULES: Final = {
@@ -14,7 +14,8 @@ RULES: Final = {
     "Z-03": "nothing is written by an instance after somebody else was elected",
     "Z-04": "/controller is an ephemeral znode of the winner, and an instance deletes only its own",
     "Z-05": "an instance never takes the role from another one by itself, nor from a broker if it is to stand by",
-    "Z-23": "an instance deletes nothing but its /controller, notifications that it read, and what was asked for",
+    "Z-23": "an instance deletes nothing but its /controller, registrations of instances, notifications that it read, "
+    "and what was asked for",
     "Z-24": "a compared write finds the version that it demands, and zxids rise",
 }
 _PARENTS: Final = frozenset({
@@ -92,7 +93,7 @@ class RoleJudge:
     def judge_deletion(self, operation: Operation, transaction: Transaction) -> None:
         """An instance deletes something."""
         path = operation.path
-        if path != CONTROLLER and not path.startswith((*_NOTIFICATIONS, *DELETABLE)):
+        if path != CONTROLLER and not is_registration(path) and not path.startswith((*_NOTIFICATIONS, *DELETABLE)):
             self._say("Z-23", transaction, f"deleted {path}")
 
     # -- elections ---------------------------------------------------------------------------------------------------
@@ -106,7 +107,12 @@ class RoleJudge:
         if len(created) != 1:
             self._say("Z-02", transaction, f"epoch {epoch} was written without a new /controller")
             return
-        others = [operation.path for operation in writes if operation.path not in {EPOCH, CONTROLLER}]
+        others = [
+            operation.path
+            for operation in writes
+            if operation.path not in {EPOCH, CONTROLLER}
+            and not (operation.kind == "delete" and is_registration(operation.path))
+        ]
         if others and self.is_ours(transaction.session_id):
             self._say("Z-01", transaction, f"an election also wrote {others}")
         self._win(transaction, epoch, raised[-1], created[0])
@@ -146,6 +152,8 @@ class RoleJudge:
     def _judge_fence(self, transaction: Transaction, writes: Sequence[Operation]) -> None:
         if all(self._may_be_unfenced(operation) for operation in writes):
             return
+        if all(self._is_own_registration(operation, transaction.session_id) for operation in writes):
+            return
         term, first = self._won.get(transaction.session_id), transaction.operations[0]
         is_fenced = (
             term is not None and first.kind == "check" and first.path == EPOCH and first.expected == term.epoch_version
@@ -162,6 +170,16 @@ class RoleJudge:
         if operation.kind != "create" or operation.ephemeral:
             return False
         return operation.path in _PARENTS or (operation.path == EPOCH and number_of(operation.data) == 0)
+
+    def _is_own_registration(self, operation: Operation, session: int) -> bool:
+        """Whether it deletes the registration of its own session, which needs no fence: nobody else can own it."""
+        node = self._history.nodes.get(operation.path)
+        return (
+            operation.kind == "delete"
+            and is_registration(operation.path)
+            and node is not None
+            and node.owner == session
+        )
 
     def _say(self, rule: str, transaction: Transaction, evidence: str) -> None:
         owner = self.owners.get(transaction.session_id, f"session {transaction.session_id:#x}")

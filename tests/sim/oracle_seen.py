@@ -212,3 +212,5 @@ class AtRest:
     """Each call that was made, and how often it was answered."""
     lost_records: Sequence[str] = ()
     """Acknowledged records that are gone, as sentences."""
+    wants_registration: bool = False
+    """Whether a live broker, or the configuration, needs whoever leads to be registered."""

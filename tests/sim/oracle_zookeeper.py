@@ -2,16 +2,17 @@
 
 from typing import Final
 
-from tests.sim import oracle_admin, oracle_calls, oracle_role, oracle_states, oracle_topics
+from tests.sim import oracle_admin, oracle_calls, oracle_registration, oracle_role, oracle_states, oracle_topics
 from tests.sim.oracle_admin import AdminJudge
 from tests.sim.oracle_calls import MARKERS, USERS, CallJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History
+from tests.sim.oracle_registration import RegistrationJudge
 from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
 from tests.sim.oracle_states import StateJudge
 from tests.sim.oracle_topics import TopicJudge
 
-_PARTS: Final = (oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls)
+_PARTS: Final = (oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls, oracle_registration)
 RULES: Final = dict(sorted(rule for part in _PARTS for rule in part.RULES.items()))
 """What each rule says, by its id."""
 
@@ -37,6 +38,7 @@ class ZooKeeperOracle:
         self.violations: list[Violation] = []
         self.history = History(window, unclean_by_default=unclean_by_default)
         self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
+        self.registrations = RegistrationJudge(self.history, self._role, self.report)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self.admin = AdminJudge(self.history, self.report)
         self.calls = CallJudge(self.history, self.report)
@@ -99,6 +101,7 @@ class ZooKeeperOracle:
     def on_transaction(self, transaction: Transaction) -> None:
         """Judge and remember."""
         self._role.judge(transaction)
+        self.registrations.judge(transaction)
         is_ours = self._role.is_ours(transaction.session_id) and not transaction.closes_session
         for operation in transaction.operations:
             self._role.judge_version(operation, transaction)

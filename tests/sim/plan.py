@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tests.sim.plan_admin import AdminOptions, admin_of
+from tests.sim.plan_registration import RegistrationOptions, registration_of
 from tests.sim.plan_topics import topic_calls_of
 
 STORY_S: Final = 60.0
@@ -100,13 +101,16 @@ class Options:
     takes: bool = False
     """Whether instances take the role from a broker (``when_broker_holds``)."""
     admin: AdminOptions = field(default_factory=AdminOptions)
+    registration: RegistrationOptions = field(default_factory=RegistrationOptions)
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes",
         )  # fmt: skip
-        return ", ".join([*(f"{name}={getattr(self, name)}" for name in names), str(self.admin)])
+        return ", ".join(
+            [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +129,11 @@ class Plan:
         return "\n".join([f"seed {self.seed}: {self.options}", *map(str, self.actions)])
 
 
-def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True) -> Plan:
+def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, has_old_brokers: bool = True) -> Plan:
     """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests.
 
-    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by call.
+    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by call. Without
+    ``has_old_brokers`` what it did before some brokers were older than 3.0.
     """
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
@@ -154,6 +159,9 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True) -
         actions += _waiting(Random(f"{seed}/waiting"))
     if is_late and calls_for_topics:
         actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
+    if is_late and has_old_brokers:
+        options.registration, registrations = registration_of(seed, brokers, STORY_S)
+        actions += [Action(*each) for each in registrations]
     return Plan(seed, options, sorted(actions))
 
 

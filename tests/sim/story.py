@@ -22,6 +22,7 @@ from tests.sim.plan import STORY_S, Action, Plan
 from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
+from tests.sim.story_registration import REGISTRATION_ACTS
 from tests.sim.story_topics import TOPIC_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 from tests.sim.world import SimWorld
@@ -34,7 +35,7 @@ QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
-_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS}
+_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS, **REGISTRATION_ACTS}
 
 
 class Ending(NamedTuple):

@@ -15,7 +15,7 @@ from events.cluster import Resign, Takeover
 from events.queue import EventQueue
 from replay.invariants import InvariantChecker
 from tests.sim.admin_desk import AdminDesk
-from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
+from tests.sim.broker import NEWEST, OLD, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
 from tests.sim.broker_frames import RELEASES, SimRequest
 from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, base_config
@@ -58,7 +58,12 @@ class SimWorld:
         self.cluster = SimCluster(loop, self.network, self.server, loop.rng("brokers"), self.ask)
         self.cluster.on_asked_isr.append(self.oracle.zookeeper.on_alter_partition)
         self.cluster.on_request.append(self._requested)
-        self.config = base_config(unclean=options.unclean, takes=options.takes, deletes=options.admin.deletes)
+        self.config = base_config(
+            unclean=options.unclean,
+            takes=options.takes,
+            deletes=options.admin.deletes,
+            register=options.registration.register,
+        )
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
         self.outsiders: list[SimSession] = []
@@ -85,8 +90,11 @@ class SimWorld:
             rack = f"rack {number % 2}" if self.options.racks else None
             release = rng.choice(RELEASES) if is_mixed else NEWEST
             settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
-            self.oracle.zookeeper.calls.releases[number] = release
-            self.cluster.add(number, rack=rack, settings=settings).start()
+            broker = self.cluster.add(number, rack=rack, settings=settings)
+            if number in self.options.registration.old:
+                broker.grow_old()
+            self.oracle.zookeeper.calls.releases[number] = OLD if broker.is_old else release
+            broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
             self.start_instance(number)
@@ -141,6 +149,7 @@ class SimWorld:
         broker = self.cluster.brokers[call.broker]  # type: ignore[attr-defined]  # every call of a broker has it
         if isinstance(call, ControlledShutdown):
             self.oracle.zookeeper.on_controlled_shutdown(broker.id)
+            self._refuse_without_registration(broker)
         await asyncio.sleep(broker.delay())
         instance = self._believed_by(broker)
         if instance is None or not instance.is_alive or instance.instance is None:
@@ -152,6 +161,13 @@ class SimWorld:
         if self.options.loses_calls and self.rng.random() < self.options.loses_calls:
             raise TimeoutError("the answer was lost")
         return reply
+
+    def _refuse_without_registration(self, broker: SimBroker) -> None:
+        """Where a broker older than 3.0 looks for the controller. :raises OSError: there is nothing."""
+        node = self.server.nodes.get(_CONTROLLER)
+        holder = json.loads(node.data or b"{}").get("brokerid") if node is not None else None
+        if broker.is_old and f"/brokers/ids/{holder}" not in self.server.nodes:
+            raise ConnectionRefusedError("no registration of the controller")
 
     def _believed_by(self, broker: SimBroker) -> SimInstance | None:
         """Whom its metadata name; a broker that was told nothing yet looks at ZooKeeper."""
@@ -306,6 +322,7 @@ class SimWorld:
             instances=[self._instance_at_rest(each) for each in self.instances.values() if each.is_alive],
             brokers=self.cluster.at_rest(),
             answers={name: times for name, times in self.answers.items() if name not in gone},
+            wants_registration=self.options.registration.wants(self.oracle.zookeeper.history.live()),
             lost_records=[
                 *self.cluster.lost_records(),
                 *self.cluster.diverged(),

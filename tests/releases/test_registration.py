@@ -1,0 +1,283 @@
+"""Real brokers of older releases and the registration of controllerd under ``/brokers/ids``.
+
+Their controlled shutdown finds the controller there; and whichever way a broker's own controller comes to lead, the
+registration is gone, and no replica was ever on controllerd.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, open_cluster
+from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
+from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from tests.cli.running import controllerctl
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.zookeeper,
+    pytest.mark.real,
+    pytest.mark.usefixtures("kafka_jars"),
+    pytest.mark.timeout(600),
+]
+
+SESSION_MS: Final = 6_000
+PATIENCE_S: Final = 90.0
+NOTICED_S: Final = 2.0
+"""After an operator deleted ``/controller`` the daemon hears of it by a watch; the machine may be busy."""
+REGISTRATION: Final = f"/brokers/ids/{FIRST_NODE_ID}"
+_IDS_OF_OURS: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
+OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
+
+
+class Scene:
+    """Three brokers of one release, one instance of controllerd, and a look into ZooKeeper."""
+
+    def __init__(self, cluster: DevCluster, client: KazooClient, log: TransactionLog) -> None:
+        self.cluster = cluster
+        self.controller: ControllerProcess = cluster.controllers[0]
+        self._client = client
+        self._log = log
+        self._history: list[LoggedTransaction] = []
+        self.operator: int = client.client_id[0]
+        """The session of whoever deletes ``/controller``."""
+
+    async def read(self, path: str) -> dict[str, Any] | None:
+        """A znode's JSON; None if it is not there."""
+        try:
+            data, _ = await asyncio.to_thread(self._client.get, CHROOT + path)
+        except NoNodeError:
+            return None
+        return dict(json.loads(data))
+
+    async def registered(self) -> set[int]:
+        return {int(name) for name in await asyncio.to_thread(self._client.get_children, f"{CHROOT}/brokers/ids")}
+
+    async def delete(self, path: str) -> None:
+        await asyncio.to_thread(self._client.delete, CHROOT + path)
+
+    async def leads(self) -> int | None:
+        """The id in ``/controller``."""
+        found = await self.read("/controller")
+        return None if found is None else int(found["brokerid"])
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = PATIENCE_S) -> None:
+        async with asyncio.timeout(timeout_s):
+            while not await condition():  # noqa: ASYNC110  # another process decides
+                await asyncio.sleep(0.05)
+        print(f"  {what}")
+
+    async def until_registered(self) -> None:
+        async def is_registered() -> bool:
+            return FIRST_NODE_ID in await self.registered()
+
+        await self.until(is_registered, "controllerd is registered")
+
+    async def until_a_broker_leads(self) -> None:
+        async def broker_leads() -> bool:
+            return await self.leads() in BROKER_IDS
+
+        await self.until(broker_leads, "a broker's own controller leads")
+
+    async def until_whole(self, topic: str) -> None:
+        async def is_whole() -> bool:
+            view = await self.cluster.view()
+            of_topic = [tp for tp in view.assignments if tp.topic == topic]
+            return bool(of_topic) and all(
+                tp in view.leaderships and set(view.leaderships[tp].isr) == set(view.assignments[tp].replicas)
+                for tp in of_topic
+            )
+
+        await self.until(is_whole, f"{topic} is whole")
+
+    async def take_back(self) -> None:
+        if not self.controller.process.running:
+            await self.controller.start()
+        if await self.leads() != FIRST_NODE_ID:
+            done = await controllerctl("--api", f"http://{self.controller.http}", "--yes", "--reason", "t", "takeover")
+            assert done.code == 0, done.err
+
+    def transactions(self) -> list[LoggedTransaction]:
+        """Everything that was ever written."""
+        self._history += self._log.read_new()
+        return [each for each in self._history if not each.was_refused]
+
+
+@asynccontextmanager
+async def scene_of(
+    version: str, directory: Path, *, register: str = "auto", settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Scene]:
+    """``version`` of all brokers, with the protocol that they speak by default."""
+    protocol = ".".join(version.split(".")[:2])
+    configuration = {
+        "CONTROLLERD__KAFKA__INTER_BROKER_PROTOCOL_VERSION": protocol,
+        "CONTROLLERD__KAFKA__REGISTER": register,
+        "CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false",
+        "CONTROLLERD__CONTROLLER__WHEN_BROKER_HOLDS": "standby",
+        **(settings or {}),
+    }
+    versions = dict.fromkeys(BROKER_IDS, version)
+    async with open_cluster(
+        "kafka",
+        directory,
+        print,
+        instances=1,
+        controller_session_ms=SESSION_MS,
+        settings=configuration,
+        versions=versions,
+        overrides={n: {"zookeeper.connection.timeout.ms": "60000"} for n in BROKER_IDS},
+    ) as cluster:
+        assert isinstance(cluster.zookeeper, EmbeddedZooKeeper)
+        client = KazooClient(cluster.zookeeper.connect)
+        await asyncio.to_thread(client.start)
+        try:
+            yield Scene(cluster, client, TransactionLog(cluster.zookeeper.data_directory))
+        finally:
+            await asyncio.to_thread(client.stop)
+            await asyncio.to_thread(client.close)
+
+
+def said_by(scene: Scene, broker: int) -> str:
+    return (scene.cluster.directory / f"broker-{broker}" / "broker.log").read_text(errors="replace")
+
+
+@pytest.mark.parametrize("version", OLD)
+async def test_a_controlled_shutdown_is_answered_and_its_leaders_have_moved_before(
+    version: str, tmp_path: Path
+) -> None:
+    async with scene_of(version, tmp_path) as scene:
+        await scene.cluster.observer.create_topic("t", {0: [2, 1, 3], 1: [2, 3, 1], 2: [1, 2, 3]})
+        await scene.until_whole("t")
+        await scene.until_registered()
+
+        assert await scene.cluster.brokers[2].terminate() == 0
+
+        log = said_by(scene, 2)
+        assert "Controlled shutdown succeeded" in log
+        assert "unclean shutdown" not in log
+        assert moves_before_the_end(scene, 2) >= {0, 1}
+
+
+def moves_before_the_end(scene: Scene, broker: int) -> set[int]:
+    """The partitions of topic t that the broker led, and that another one was given while its session lived."""
+    moved: set[int] = set()
+    leaders: dict[int, int] = {}
+    for transaction, ephemerals in told(scene):
+        for operation in transaction.operations:
+            parts = operation.path.split("/")
+            if operation.data and parts[-1] == "state" and "t" in parts:
+                partition, leader = int(parts[-2]), int(json.loads(operation.data)["leader"])
+                was_led = leaders.get(partition) == broker
+                if was_led and leader != broker and f"/brokers/ids/{broker}" in ephemerals:
+                    moved.add(partition)
+                leaders[partition] = leader
+    return moved
+
+
+def told(scene: Scene) -> Iterator[tuple[LoggedTransaction, Mapping[str, int]]]:
+    """Each transaction with the ephemeral znodes that there were after it, and the sessions that own them."""
+    ephemerals: dict[str, int] = {}
+    for transaction in scene.transactions():
+        for operation in transaction.operations:
+            path = operation.path.removeprefix(CHROOT)
+            if operation.op == "create" and operation.ephemeral:
+                ephemerals[path] = transaction.session_id
+            elif operation.op == "delete":
+                ephemerals.pop(path, None)
+            elif operation.op == "closeSession":
+                mine = [each for each, owner in ephemerals.items() if owner == transaction.session_id]
+                for each in mine:
+                    del ephemerals[each]
+        yield transaction, ephemerals
+
+
+async def kill(scene: Scene) -> None:
+    """The session lives on until it expires, and /controller with it."""
+    await scene.controller.process.kill()
+
+
+async def terminate(scene: Scene) -> None:
+    assert await scene.controller.process.terminate() == 0
+
+
+async def freeze(scene: Scene) -> None:
+    scene.controller.process.pause()
+    try:
+        await scene.until_a_broker_leads()
+        assert FIRST_NODE_ID not in await scene.registered()
+    finally:
+        scene.controller.process.resume()
+
+
+async def delete_controller(scene: Scene) -> None:
+    """Until a broker is faster than we are."""
+    while await scene.leads() not in BROKER_IDS:
+        await scene.until_registered()
+        await scene.delete("/controller")
+        await scene.until(lambda: _is_led(scene), "somebody leads")
+
+
+async def _is_led(scene: Scene) -> bool:
+    return await scene.leads() is not None
+
+
+WAYS: Final = (terminate, kill, freeze, delete_controller)
+
+
+@pytest.mark.parametrize(("version", "register"), [("2.8.2", "auto"), ("2.6.3", "auto"), ("3.9.1", "always")])
+async def test_no_broker_that_takes_the_role_counts_controllerd_as_a_broker_for_longer_than_a_moment(
+    version: str, register: str, tmp_path: Path
+) -> None:
+    async with scene_of(version, tmp_path, register=register) as scene:
+        for way in WAYS:
+            print(way.__name__)
+            await scene.take_back()
+            await scene.until_registered()
+            await way(scene)
+            await scene.until_a_broker_leads()
+
+            async def is_gone() -> bool:
+                return FIRST_NODE_ID not in await scene.registered()
+
+            if way is delete_controller:
+                await scene.until(is_gone, "the registration is gone", NOTICED_S)
+            else:
+                assert await is_gone()
+            await scene.cluster.observer.create_topic(f"under-{way.__name__}", {0: [1, 2, 3], 1: [2, 3, 1]})
+            await scene.until_whole(f"under-{way.__name__}")
+
+        assert assigned_to_controllerd(scene) == []
+        assert left_behind(scene) == []
+
+
+def assigned_to_controllerd(scene: Scene) -> list[str]:
+    """Writes of topics and of partition states that name an id of controllerd."""
+    return [
+        f"{operation.path}: {operation.data!r}"
+        for transaction in scene.transactions()
+        for operation in transaction.operations
+        if operation.path.startswith(f"{CHROOT}/brokers/topics/") and _IDS_OF_OURS.search(operation.data or b"")
+    ]
+
+
+def left_behind(scene: Scene) -> list[int]:
+    """Zxids at which somebody was elected while controllerd was registered, but for deletions by an operator."""
+    found, deleted_by_operator = list[int](), False
+    for transaction, ephemerals in told(scene):
+        done = {(operation.op, operation.path.removeprefix(CHROOT)) for operation in transaction.operations}
+        if ("create", "/controller") in done:
+            if REGISTRATION in ephemerals and not deleted_by_operator:
+                found.append(transaction.zxid)
+            deleted_by_operator = False
+        elif ("delete", "/controller") in done:
+            deleted_by_operator = transaction.session_id == scene.operator
+    return found

@@ -1,0 +1,43 @@
+"""The part of a plan about brokers that look their controller up under ``/brokers/ids``; it came after all others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+KINDS: Final = ("controller_deleted", "controller_deleted", "registration_deleted", "registration_left")
+_FIRST: Final = 8000
+
+
+@dataclass(slots=True)
+class RegistrationOptions:
+    """Which brokers are older than 3.0, and what ``kafka.register`` is."""
+
+    register: str = "auto"
+    old: frozenset[int] = frozenset()
+    """Their ids; they speak as 2.8."""
+
+    def __str__(self) -> str:
+        return f"register={self.register}, old={sorted(self.old)}"
+
+    def wants(self, live: set[int]) -> bool:
+        """Whether whoever leads must be registered while these brokers are live."""
+        return self.register == "always" or (self.register == "auto" and bool(self.old & live))
+
+
+def registration_of(
+    seed: int, brokers: int, story_s: float
+) -> tuple[RegistrationOptions, Sequence[tuple[float, str, int]]]:
+    """What a seed has of it: nothing in half of the stories."""
+    rng = Random(f"{seed}/registration")
+    if rng.random() < 0.5:
+        return RegistrationOptions(), ()
+    register = rng.choice(("auto", "auto", "auto", "always", "never"))
+    old = frozenset(number for number in range(1, brokers + 1) if rng.random() < 0.6)
+    share = rng.choice((0.0, 0.3, 0.7))
+    kinds = [kind for kind in KINDS if rng.random() < share]
+    times = sorted(rng.uniform(1.0, story_s) for _ in range(rng.choice((1, 3, 6)))) if kinds else []
+    return (
+        RegistrationOptions(register, old),
+        [(at, rng.choice(kinds), number) for number, at in enumerate(times, _FIRST)],
+    )
