@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do \
 ARGS ?=
 SEEDS ?= 2000
 FRAMES ?= 200000
-FAST := not real and not chaos
+FAST := not real and not chaos and not releases
 DESTDIR ?=
 PREFIX ?= /usr/local
 VENV ?= /opt/controllerd/venv
@@ -25,7 +25,7 @@ PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes -
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man wheel
+.PHONY: help demo dev test test-real test-releases sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man wheel
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -60,7 +60,7 @@ check: $(READY) ## Format, lint, types, import law, tidy rules.
 
 # First what needs nothing but the processor, on both cores; then, one after the other, what has a server beside it and
 # a clock to keep. With ARGS all in one. The sessions end by themselves below the 25 minutes that CI allows.
-test: $(READY) ## The tier that CI runs: everything but real and chaos.
+test: $(READY) ## The tier that CI runs: everything but real, releases and chaos.
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -m "$(FAST) and not zookeeper and not kafka" -n 2 --dist loadfile --session-timeout=900
 	$(BIN)/pytest -m "$(FAST) and (zookeeper or kafka)" --session-timeout=1080
@@ -70,6 +70,10 @@ endif
 
 test-real: $(READY) ## The slower tier, on real brokers.
 	$(BIN)/pytest -m real --timeout=600 --session-timeout=3540 $(ARGS)
+
+# The first run downloads about 70 MB for each release.
+test-releases: $(READY) ## Brokers of each release from 2.6 on, and an upgrade through them (up to an hour).
+	$(BIN)/pytest -m releases --timeout=600 --session-timeout=3540 $(ARGS)
 
 sim: $(READY) ## The simulation: SEEDS=n stories with faults, in virtual time.
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) $(ARGS)

@@ -168,7 +168,7 @@ class KafkaBroker:
         try:
             await self.wait_answering(timeout_s=deadline - time.monotonic())
         except DevError:
-            if self.running or _NODE_EXISTS not in self.process.log_tail(40):
+            if self.running or not self.process.wrote(_NODE_EXISTS):
                 raise
             return False
         return True

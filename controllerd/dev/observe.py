@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.clock import SystemClock
-from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Committed, Create, ReplyLost
 from controllerd.zk.connection import KazooZooKeeper
@@ -40,7 +40,7 @@ class _NoAudit:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperView:
-    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers."""
+    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers without controllerd."""
 
     topic_ids: Mapping[str, str | None]
     assignments: Mapping[TopicPartition, ReplicaAssignment]
@@ -97,9 +97,9 @@ class ZooKeeperObserver:
         read = await self._store.read_topics(await self._store.read_topic_names())
         assignments = {TopicPartition(t.name, p): a for t in read.topics.values() for p, a in t.assignments.items()}
         states = await self._store.read_states(assignments)
-        brokers = await self._store.read_brokers()
+        brokers = (await self._store.read_brokers()).brokers.keys() - OUR_IDS
         ids = {name: image.topic_id for name, image in read.topics.items()}
-        return ZooKeeperView(ids, assignments, states.states, frozenset(brokers.brokers))
+        return ZooKeeperView(ids, assignments, states.states, frozenset(brokers))
 
     async def create_topic(
         self, name: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None

@@ -154,6 +154,12 @@ class ChildProcess:
             text = log.read().decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
+    def wrote(self, text: str) -> bool:
+        """Whether the child wrote this since its latest start, however much it wrote later."""
+        with self.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return text.encode() in log.read()
+
     async def __aenter__(self) -> Self:
         self.start()
         return self

@@ -129,6 +129,17 @@ async def test_a_second_life_has_its_own_last_words(tmp_path: Path) -> None:
         assert process.log_tail() == "ready"
 
 
+async def test_what_a_life_wrote_is_found_under_much_that_it_wrote_later(tmp_path: Path) -> None:
+    async with child(tmp_path, "print('refused')\nprint('shut down\\n' * 10_000)") as process:
+        assert await process.wait_ended(timeout_s=20) == 0
+        assert "refused" not in process.log_tail(100_000)
+        assert process.wrote("refused")
+        process.log_file.write_bytes(process.log_file.read_bytes() + b"later")
+        process.start()
+        assert await process.wait_ended(timeout_s=20) == 0
+    assert not process.wrote("later"), "it was written before the latest start"
+
+
 async def test_a_running_child_is_not_started_twice(tmp_path: Path) -> None:
     async with child(tmp_path, FOREVER) as process:
         with pytest.raises(DevError, match="already running"):

@@ -26,16 +26,24 @@ async def brokers_first(
     when_broker_holds: str = "takeover",
     overrides: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
+    version: str | None = None,
+    heap_mib: int = 512,
 ) -> AsyncIterator[DevCluster]:
     """Three brokers that elected one of them, and a controllerd that was not started yet.
 
-    ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's configuration.
+    ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's configuration; ``version`` is
+    the brokers' release.
     """
     async with AsyncExitStack() as stack:
         zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
         connect = f"{zookeeper.connect}{CHROOT}"
         observer = await stack.enter_async_context(ZooKeeperObserver(connect))
-        brokers = {n: RealBroker(n, connect, directory / f"broker-{n}", overrides=overrides) for n in BROKER_IDS}
+        brokers = {
+            n: RealBroker(
+                n, connect, directory / f"broker-{n}", overrides=overrides, version=version, heap_mib=heap_mib
+            )
+            for n in BROKER_IDS
+        }
         for broker in brokers.values():
             stack.push_async_callback(broker.close)
         await asyncio.gather(*(broker.start() for broker in brokers.values()))

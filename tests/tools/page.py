@@ -7,7 +7,10 @@ from typing import Final
 
 from tests.real.comparison.asking import Justified, justified
 from tests.real.comparison.plan import EVERYTHING
-from tests.tools import configs, data, libraries, others, partitions, releases, topics
+from tests.releases import gaps
+from tests.releases import seen as releases
+from tests.tools import configs, data, libraries, others, partitions, topics
+from tests.tools import releases as topic_configs
 from tests.tools.cells import CELLS, WAYS, Cell, Client
 from tests.tools.seen import Seen, is_seen, read
 
@@ -39,6 +42,24 @@ DIFFERENCES: Final = """\
 | Request | In | Why |
 |---|---|---|
 """
+RELEASES: Final = f"""\
+## Releases of the brokers
+
+Three stock brokers of each release under load, at the lowest and at the highest `inter.broker.protocol.version`, led
+by a controllerd that is configured for none of it. Every cell is a test (`tests/releases/acts.py`), after which no
+acknowledged record is lost, doubled or out of order, and the audit log folds to ZooKeeper. *Take over* is from the
+release's own controller, and *give back* to it. *Controlled shutdown* means that SIGTERM is answered and the leaders
+have moved before the broker goes. The table names how leaders tell changes of ISRs.
+
+The table is generated from what was seen (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
+test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose test has not succeeded as it is now.
+
+"""
+GAPS: Final = """
+The longest time without an acknowledgement (three brokers, one producer with `acks=all` on six partitions) while each
+broker is shut down in order and started again, measured once by `tests/releases/test_rolling_restart.py`:
+
+"""
 TAIL: Final = """\
 ## What is not here
 
@@ -64,7 +85,16 @@ def page() -> str:
     """The whole page."""
     seen = read()
     sections = itertools.chain.from_iterable(_section(*section, seen) for section in ordered())
-    return "\n".join([HEAD, *sections, DIFFERENCES + "".join(map(_difference, justified())), releases.section(), TAIL])
+    return "\n".join(
+        [
+            HEAD,
+            *sections,
+            DIFFERENCES + "".join(map(_difference, justified())),
+            topic_configs.section(),
+            RELEASES + releases.table() + GAPS + gaps.table(),
+            TAIL,
+        ]
+    )
 
 
 def results(cell: Cell, seen: Seen) -> list[str]:

@@ -1,0 +1,186 @@
+"""Three brokers of one release under load, led by themselves or by controllerd, and what is done to them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.exceptions import NoNodeError
+from kio.schema.errors import ErrorCode
+
+from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster
+from controllerd.dev.ports import ReservedPort
+from tests.cli.running import controllerctl
+from tests.real.comparison.asking import CREATE, DELETE, answer_of, ms
+from tests.real.ending import judge_ending
+from tests.real.handover import brokers_first, missing_broker_in_the_lead
+from tests.real.scene import LOGGED_IN_FULL, NO_REBALANCE, Scene
+from tests.real.trial import PARTITIONS, TOPIC
+
+PROTOCOL: Final = "inter.broker.protocol.version"
+HEAP_MIB: Final = 256
+SESSION_S: Final = 10.0
+BROKERS: Final = {
+    "min.insync.replicas": "2",
+    "auto.leader.rebalance.enable": "false",
+    "zookeeper.session.timeout.ms": str(int(SESSION_S * 1_000)),
+    "replica.lag.time.max.ms": "3000",
+}
+"""Leaders move when a test asks for it, whoever leads; a follower can leave an ISR while its session lives."""
+SHUTDOWN_S: Final = 30.0
+"""SIGTERM is answered, and the JVM gone, in this time; attempts without an answer alone take as long."""
+_PATIENCE: Final = ms(30_000)
+_ANSWERED: Final = ("Controlled shutdown succeeded", "Controlled shutdown request returned successfully")
+"""What a broker logs when no partition is left that it leads: before 3.0, and later."""
+_UNANSWERED: Final = "Proceeding to do an unclean shutdown"
+
+
+class ReleaseScene(Scene):
+    """A cluster of one release after another, whose role and protocol version change."""
+
+    def __init__(self, cluster: DevCluster) -> None:
+        super().__init__(cluster)
+        (self.controller,) = cluster.controllers
+
+    # -- the role ----------------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """The brokers lead themselves, hold a topic, and take records."""
+        await self.until_brokers_lead()
+        await self.create(TOPIC, {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)})
+        self.load.start()
+        await self.until_acknowledged_again()
+
+    async def until_brokers_lead(self) -> None:
+        """Wait until one of the brokers is the controller, and all know it."""
+        await self.waiting.until(lambda: missing_broker_in_the_lead(self.cluster), "the brokers lead themselves")
+
+    async def leads(self) -> int:
+        """The node id in ``/controller``."""
+        return int((await self.operator.read("/controller"))["brokerid"])
+
+    async def take_over(self) -> None:
+        """``controllerctl takeover`` from the broker that leads; nothing where controllerd leads."""
+        if not self.controller.process.running:
+            await self.controller.start()
+        if await self.leads() == FIRST_NODE_ID:
+            return
+        before = await self.epoch()
+        await self._command("takeover")
+        await self.waiting.until(self.waiting.missing_agreement, "every broker follows controllerd")
+        assert await self.epoch() == before + 1
+
+    async def give_back(self) -> None:
+        """``controllerctl resign``: the fastest broker leads."""
+        before = await self.epoch()
+        await self._command("resign")
+        await self.until_brokers_lead()
+        assert await self.leads() in BROKER_IDS
+        assert await self.epoch() == before + 1
+        assert await self.controller.role() == "standby"
+
+    async def _command(self, verb: str) -> None:
+        done = await controllerctl("--api", f"http://{self.controller.http}", "--yes", "--reason", "trial", verb)
+        assert done.code == 0, done.err
+
+    # -- topics, by the controller of the moment -----------------------------------------------------------------------
+
+    async def create(
+        self, topic: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None
+    ) -> None:
+        """A topic, by CreateTopics; every broker knows it."""
+        rows = [{"partition_index": p, "broker_ids": tuple(brokers)} for p, brokers in assignments.items()]
+        settings = [{"name": name, "value": value} for name, value in (configs or {}).items()]
+        made = {
+            "name": topic,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": rows,
+            "configs": settings,
+        }
+        answer = await self._ask(CREATE, 5, {"topics": [made], "timeout": _PATIENCE, "validate_only": False})
+        assert [row.error_code for row in answer.topics] == [ErrorCode.none], answer
+        await self.waiting.until(self.missing_agreement, f"every broker knows {topic}")
+
+    async def delete(self, topic: str) -> None:
+        """A topic, by DeleteTopics, until nothing of it is left in ZooKeeper and on any disk."""
+        answer = await self._ask(DELETE, 4, {"topic_names": (topic,), "timeout": _PATIENCE})
+        assert [row.error_code for row in answer.responses] == [ErrorCode.none], answer
+        await self.until_gone(f"/brokers/topics/{topic}")
+        await self.until_hosted(topic, [])
+
+    async def _ask(self, api: int, version: int, values: Mapping[str, object]) -> Any:
+        return await answer_of((await self._controller_port()).port, api, version, values)
+
+    async def _controller_port(self) -> ReservedPort | Any:
+        leader = await self.leads()
+        return self.controller.kafka_port if leader == FIRST_NODE_ID else self.cluster.brokers[leader]
+
+    async def missing_agreement(self) -> str | None:
+        """All brokers show what ZooKeeper has, whoever leads."""
+        try:
+            leader = await self.leads()
+        except NoNodeError:
+            return "there is no controller"
+        if leader == FIRST_NODE_ID:
+            return await self.waiting.missing_agreement()
+        return await missing_broker_in_the_lead(self.cluster)
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    async def shut_down_in_order(self, number: int) -> None:
+        """SIGTERM, and the broker ends within the time after the controller answered that it leads nothing more."""
+        broker, began = self.broker(number), time.monotonic()
+        assert await broker.terminate(timeout_s=SHUTDOWN_S) == 0
+        print(f"  broker {number} ({broker.version}) ended {time.monotonic() - began:.1f} s after SIGTERM")
+        assert not broker.process.wrote(_UNANSWERED), f"the controlled shutdown of broker {number} was not answered"
+        assert any(map(broker.process.wrote, _ANSWERED)), f"broker {number} says nothing of a controlled shutdown"
+        led = [str(p) for p, state in (await self.cluster.view()).leaderships.items() if state.leader == number]
+        assert not led, f"broker {number} was gone before its leaders moved: {led[:3]}"
+
+    async def roll(self, *, version: str | None = None, overrides: Mapping[str, str | None] | None = None) -> None:
+        """Restart broker after broker, each with another release or other properties, when its ISRs are full.
+
+        Whoever leads. Whether a controlled shutdown is answered is left to the act of that name.
+        """
+        for number in BROKER_IDS:
+            assert await self.broker(number).terminate() == 0
+            self.broker(number).install(version=version, overrides=overrides)
+            await self.cluster.brokers[number].start()
+            await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
+            await self.waiting.until(self.missing_agreement, "every broker shows what ZooKeeper has")
+            await self.until_acknowledged_again()
+
+    def protocols(self) -> set[str]:
+        """The protocol versions that the brokers are configured for."""
+        return {self.broker(number).properties()[PROTOCOL] for number in BROKER_IDS}
+
+    def protocol(self) -> str:
+        """The protocol version of all brokers."""
+        (protocol,) = self.protocols()
+        return protocol
+
+
+@asynccontextmanager
+async def open_release(directory: Path, release: str, protocol: str) -> AsyncIterator[ReleaseScene]:
+    """Three brokers of a release that lead themselves, with records and an operator, and a controllerd beside them."""
+    async with brokers_first(
+        directory,
+        when_broker_holds="standby",
+        overrides={**BROKERS, PROTOCOL: protocol},
+        settings={**LOGGED_IN_FULL, **NO_REBALANCE},
+        version=release,
+        heap_mib=HEAP_MIB,
+    ) as cluster:
+        scene = ReleaseScene(cluster)
+        await scene.operator.open()
+        try:
+            await scene.begin()
+            yield scene
+            await judge_ending(scene)
+        finally:
+            await scene.operator.close()
+            if scene.load.acknowledged:
+                await asyncio.to_thread(scene.load.stop)

@@ -1,0 +1,44 @@
+"""What producers noticed of a rolling restart of each release: measured by a test, shown on the page."""
+
+import json
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controllerd.dev.releases import TESTED_RELEASES
+from tests.releases.seen import NOT_SEEN, VARIABLE
+
+RECORD: Final = Path(__file__).with_name("gaps.json")
+
+
+class Gaps(NamedTuple):
+    """The longest times without an acknowledgement, in seconds: under the release's own controller, and under ours."""
+
+    own: float
+    ours: float
+
+
+def read(record: Path = RECORD) -> dict[str, Gaps]:
+    """What was measured, by release."""
+    kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    return {release: Gaps(**gaps) for release, gaps in kept.items()}
+
+
+def note(release: str, gaps: Gaps, record: Path = RECORD) -> None:
+    """Keep a measurement, where that is asked for."""
+    if os.environ.get(VARIABLE) != "1":
+        return
+    kept = {name: each._asdict() for name, each in (read(record) | {release: gaps}).items()}
+    record.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def table() -> str:
+    """The table of gaps."""
+    measured = read()
+    rows = [[release, *_cells(measured.get(release))] for release in TESTED_RELEASES]
+    head = ["Release", "Under its own controller", "Under controllerd"]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rows])
+
+
+def _cells(gaps: Gaps | None) -> list[str]:
+    return [NOT_SEEN] * 2 if gaps is None else [f"{gap:.2f} s" for gap in gaps]

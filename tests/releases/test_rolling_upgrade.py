@@ -1,0 +1,87 @@
+"""A rolling upgrade from 2.6.3 to 3.9.1 under load, in the documented steps, with a broker killed in each.
+
+Each release is installed on broker after broker while the protocol version stays; then the protocol version is raised
+by another rolling restart. One controllerd leads all the time, and no setting of it is touched: that the protocol
+version rose is for it to find out. In each step one broker is killed, and the others are shut down in order.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from controllerd.dev.cluster import BROKER_IDS
+from tests.real.scene import MOVES_S
+from tests.real.trial import TOPIC
+from tests.releases.cluster import PROTOCOL, SESSION_S, ReleaseScene, open_release
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.releases,
+    pytest.mark.timeout(900),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+class Step(NamedTuple):
+    """One rolling restart: what each broker comes back with, and the broker that is killed in it."""
+
+    release: str
+    protocol: str
+    killed: int
+
+
+STEPS: Final = (
+    Step("2.8.2", "2.6", killed=1),
+    Step("2.8.2", "2.8", killed=2),
+    Step("3.3.2", "2.8", killed=3),
+    Step("3.3.2", "3.3", killed=1),
+    Step("3.9.1", "3.3", killed=2),
+    Step("3.9.1", "3.9", killed=3),
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scene(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ReleaseScene]:
+    """Brokers of 2.6.3 that controllerd took over from one of them."""
+    async with open_release(tmp_path_factory.mktemp("upgrade"), "2.6.3", "2.6") as opened:
+        await opened.take_over()
+        yield opened
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: f"{step.release}-{step.protocol}")
+async def test_a_step_of_the_upgrade_loses_nothing(scene: ReleaseScene, step: Step) -> None:
+    since, epoch = time.monotonic(), await scene.epoch()
+    for number in BROKER_IDS:
+        if number == step.killed:
+            await scene.kill(number)
+        else:
+            await scene.shut_down_in_order(number)
+        scene.broker(number).install(version=step.release, overrides={PROTOCOL: step.protocol})
+        await scene.start(number)
+        await scene.until_whole()
+    gap = scene.load.result.worst_gap_s(since_s=since)
+    print(f"{step.release} at {step.protocol}: worst gap {gap:.2f} s in {time.monotonic() - since:.0f} s")
+    assert gap <= SESSION_S + MOVES_S
+    topic = f"made-by-{step.release}-{step.protocol}"
+    await scene.create(topic, {0: [1, 2, 3]})
+    async with scene.load_on(topic) as load:
+        await scene.until(lambda: load.acknowledged > 50, "records are acknowledged")
+    await scene.judge(f"{step.release} at {step.protocol}")
+    assert await scene.epoch() == epoch, "another controller led meanwhile"
+
+
+async def test_the_upgraded_cluster_has_topic_ids_and_every_record(scene: ReleaseScene) -> None:
+    """Every topic got an id when the last broker spoke 2.8 (KIP-516), also those that were there before."""
+    assert {scene.broker(number).version for number in BROKER_IDS} == {STEPS[-1].release}
+    assert scene.protocol() == STEPS[-1].protocol
+    told = await scene.cluster.metadata()
+    ids = {who: {name: topic.topic_id for name, topic in seen.topics.items()} for who, seen in told.items()}
+    (known,) = {tuple(sorted(each.items())) for each in ids.values()}
+    assert all(topic_id for _, topic_id in known), known
+    result = await asyncio.to_thread(scene.load.stop)
+    assert (result.failures, result.fatal_error) == ([], None)
+    print(f"{len(result.acknowledged)} records to {TOPIC} acknowledged in the whole upgrade")
