@@ -7,6 +7,7 @@ from dataclasses import replace
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.counted import counted
 from controllerd.core.model import TopicImage, TopicPartition
 from controllerd.core.sanitizer import names_us, sanitize_topic
 from controllerd.errors import BadZnode
@@ -104,13 +105,22 @@ async def _corrections(
     return wanted
 
 
+def _tell_waiting(c: Controller, topic: str, partitions: int) -> None:
+    """Say that a topic waits, with an alarm when it begins to: it is asked after whenever a broker comes."""
+    named = f"{counted(partitions, 'partition')} {'has' if partitions == 1 else 'have'} a replica on controllerd"
+    log.warning("topic waits for live brokers", topic=topic, partitions=partitions)
+    if topic not in c.context.topics:
+        detail = f"{topic}: {named}, and no live broker is without one to take it"
+        c.audit.record(AlarmRecord("topic waits for brokers", detail))
+
+
 def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicPartition]) -> TopicImage:
     fresh = {p: a for p, a in image.assignments.items() if TopicPartition(image.name, p) not in initialised}
     load = {broker: len(c.context.partitions_on(broker)) for broker in sorted(c.context.live)}
     racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
     outcome = sanitize_topic(fresh, load, racks=racks)
-    for partition, waiting in outcome.waiting.items():
-        log.warning("partition waits for live brokers", topic=image.name, partition=partition, needed=waiting.needed)
+    if outcome.waiting:
+        _tell_waiting(c, image.name, len(outcome.waiting))
     if not outcome.changed:
         return image
     log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))

@@ -8,6 +8,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
+from controllerd.core.sanitizer import names_us
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +22,8 @@ async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[Topi
     leaderless = c.context.partitions_without_online_leader()
     await c.partitions.handle(leaderless, PartitionState.OFFLINE)
     elections = await c.partitions.trigger_online()
-    stopped = {broker: _kept(partitions, hidden) for broker, partitions in replicas.items()}
+    left_alone = _never_started(c)
+    stopped = {broker: _kept(partitions, hidden, left_alone) for broker, partitions in replicas.items()}
     is_told = await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
     await c.deletions.fail(replicas)
     number = sum(map(len, replicas.values()))
@@ -30,6 +32,16 @@ async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[Topi
         await c.outbox.update_metadata(c.context.live_or_shutting_down)
 
 
-def _kept(partitions: Collection[TopicPartition], hidden: AbstractSet[str]) -> Collection[TopicPartition]:
-    """Without topics that are being deleted."""
-    return [tp for tp in partitions if tp.topic not in hidden] if hidden else partitions
+def _never_started(c: Controller) -> AbstractSet[TopicPartition]:
+    """Return the partitions that wait for a broker in place of controllerd: none of their replicas has started."""
+    new = (tp for tp in c.context.waiting_partitions() if c.context.partition_state(tp) is PartitionState.NEW)
+    return {tp for tp in new if names_us(c.context.assignment(tp))}
+
+
+def _kept(
+    partitions: Collection[TopicPartition], hidden: AbstractSet[str], left_alone: AbstractSet[TopicPartition]
+) -> Collection[TopicPartition]:
+    """Without topics that are being deleted, and without replicas that never started: there is nothing to stop."""
+    if not hidden and not left_alone:
+        return partitions
+    return [tp for tp in partitions if tp.topic not in hidden and tp not in left_alone]

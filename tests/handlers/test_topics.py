@@ -174,6 +174,41 @@ async def test_with_too_few_brokers_the_topic_waits_and_keeps_its_replication_fa
     assert world.state("t") == (1, 0, [1, 3, 2], 0)
 
 
+async def test_a_broker_that_stops_while_a_topic_waits_for_another_one_is_refused_nothing() -> None:
+    """Its replica of the waiting partition never started, so there is nothing to stop."""
+    world = World()
+    world.register(1)
+    await world.start()
+    world.put_topic("t", {0: [1, NODE_ID]})
+    await world.settle()
+    assert world.context.partition_state(tp("t")) is PartitionState.NEW
+
+    world.die(1)
+    await world.settle()
+
+    assert [record for record in world.audit.of(RefusedRecord) if record.what == "replica transition"] == []
+
+    world.register(1)
+    world.register(2)
+    await world.settle()
+    assert world.state("t")[:3] == (1, 0, [1, 2])
+
+
+async def test_a_topic_that_begins_to_wait_for_a_broker_is_an_alarm_once() -> None:
+    world = World()
+    world.register(1)
+    await world.start()
+
+    world.put_topic("t", {0: [1, NODE_ID], 1: [NODE_ID, 1]})
+    await world.settle()
+    world.die(1)
+    world.register(1)
+    await world.settle()
+
+    told = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
+    assert told == ["t: 2 partitions have a replica on controllerd, and no live broker is without one to take it"]
+
+
 async def test_a_waiting_partition_says_why_in_the_audit_log(world: World) -> None:
     world.put_topic("t", {0: [8, 9]})
 

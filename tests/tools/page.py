@@ -68,6 +68,11 @@ TAIL: Final = """\
 - A `create.topic.policy.class.name` is a Java class, which controllerd cannot ask: where its `server.properties` names
   one, it does not start. An `alter.config.policy.class.name` is asked by the broker that changes the configuration, as
   before.
+- A topic that a broker creates by itself (a producer's first record, `__consumer_offsets`) with exactly one replica
+  more than there are live brokers is not refused: the broker counts controllerd. Clients get LEADER_NOT_AVAILABLE
+  where the built-in controller's cluster says INVALID_REPLICATION_FACTOR, until another broker comes; then the topic
+  completes by itself. `controllerctl why` says so, and an alarm does. CreateTopics counts brokers only
+  ([ADR 0033](adr/0033-a-topic-that-counts-us-waits.md)).
 - controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted
   and has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
 """

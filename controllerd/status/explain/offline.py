@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from controllerd.core.model import OUR_IDS, BrokerId
+from controllerd.core.sanitizer import names_us
 from controllerd.status.explain.brokers import why_not_online
 from controllerd.status.explain.circumstances import Unclean
 from controllerd.status.explain.history import Declined
@@ -30,6 +31,9 @@ def judge_offline(subject: Subject, verdict: Verdict) -> None:
 def judge_waiting(subject: Subject, verdict: Verdict) -> None:
     """It is new: the first of its replicas that is alive will lead."""
     replicas, online = subject.view.assignment.replicas, _online(subject)
+    if online and names_us(subject.view.assignment):
+        _explain_counted(subject, verdict)
+        return
     if online:
         refused = _refused(subject)
         reason = sentence(refused.reason) if refused is not None else "its first leader is about to be written"
@@ -43,6 +47,20 @@ def judge_waiting(subject: Subject, verdict: Verdict) -> None:
     text = f"none of its replicas {ids(replicas)} is alive: the first that comes leads, and nobody else may"
     verdict.because(cause("no-live-replica", text), *_down(subject, replicas))
     verdict.advise(f"start any of the brokers {ids(replicas)}, or delete the topic and create it on live brokers")
+
+
+def _explain_counted(subject: Subject, verdict: Verdict) -> None:
+    """A broker created it with as many replicas as there are live brokers and controllerd (ADR 0033)."""
+    text = (
+        "it was created by counting controllerd among the live brokers, and no live broker is left to take that "
+        "replica: clients get LEADER_NOT_AVAILABLE until one comes"
+    )
+    ours = tuple(broker for broker in subject.view.assignment.replicas if broker in OUR_IDS)
+    verdict.because(cause("counts-controllerd", text), *_down(subject, ours))
+    verdict.advise(
+        "start another broker: it gets the replica, and the partition begins",
+        "or delete the topic, and create it with fewer replicas",
+    )
 
 
 def _explain_refusal(subject: Subject, verdict: Verdict, electable: list[BrokerId]) -> None:

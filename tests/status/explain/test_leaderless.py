@@ -205,6 +205,24 @@ async def test_a_new_topic_on_controllerd_itself_waits_for_a_broker() -> None:
     assert why.next == ["start a broker: it gets the replica"]
 
 
+async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_another_replica_lives() -> None:
+    """A broker created it with as many replicas as there are live brokers and controllerd."""
+    seeded = await Seeded(5).start([5, NODE_ID])
+
+    why = await seeded.why()
+
+    assert (why.condition, why.severity) == ("waiting", "critical")
+    assert codes(why) == ["counts-controllerd", "replica-on-controllerd"]
+    assert why.causes[0].sentence == (
+        "it was created by counting controllerd among the live brokers, and no live broker is left to take that "
+        "replica: clients get LEADER_NOT_AVAILABLE until one comes"
+    )
+    assert why.next == [
+        "start another broker: it gets the replica, and the partition begins",
+        "or delete the topic, and create it with fewer replicas",
+    ]
+
+
 async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> None:
     seeded = await Seeded(3, 5).start([5])
     await seeded.fail_dir(5)
