@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from controllerd.dev.cluster import BROKER_IDS
+from controllerd.dev.releases import line_of
 from tests.real.scene import MOVES_S
 from tests.real.trial import TOPIC
 from tests.releases.cluster import PROTOCOL, SESSION_S, ReleaseScene, open_release
@@ -66,22 +67,33 @@ async def test_a_step_of_the_upgrade_loses_nothing(scene: ReleaseScene, step: St
     gap = scene.load.result.worst_gap_s(since_s=since)
     print(f"{step.release} at {step.protocol}: worst gap {gap:.2f} s in {time.monotonic() - since:.0f} s")
     assert gap <= SESSION_S + MOVES_S
-    topic = f"made-by-{step.release}-{step.protocol}"
+    topic = made_at(step)
     await scene.create(topic, {0: [1, 2, 3]})
     async with scene.load_on(topic) as load:
         await scene.until(lambda: load.acknowledged > 50, "records are acknowledged")
+    ids = (await scene.cluster.view()).topic_ids
+    assert bool(ids[topic]) == has_topic_ids(step), "topic ids come with protocol version 2.8, and not before"
     await scene.judge(f"{step.release} at {step.protocol}")
     assert await scene.epoch() == epoch, "another controller led meanwhile"
 
 
-async def test_the_upgraded_cluster_has_topic_ids_and_every_record(scene: ReleaseScene) -> None:
-    """Every topic got an id when the last broker spoke 2.8 (KIP-516), also those that were there before."""
+def made_at(step: Step) -> str:
+    """The topic that was made at the end of a step."""
+    return f"made-by-{step.release}-{step.protocol}"
+
+
+def has_topic_ids(step: Step) -> bool:
+    """Whether the protocol version has topic ids (KIP-516)."""
+    return line_of(step.protocol) >= (2, 8)
+
+
+async def test_each_upgraded_broker_knows_the_topic_ids_and_has_every_record(scene: ReleaseScene) -> None:
     assert {scene.broker(number).version for number in BROKER_IDS} == {STEPS[-1].release}
     assert scene.protocol() == STEPS[-1].protocol
-    told = await scene.cluster.metadata()
-    ids = {who: {name: topic.topic_id for name, topic in seen.topics.items()} for who, seen in told.items()}
-    (known,) = {tuple(sorted(each.items())) for each in ids.values()}
-    assert all(topic_id for _, topic_id in known), known
+    ids = (await scene.cluster.view()).topic_ids
+    assert all(ids[made_at(step)] for step in STEPS if has_topic_ids(step))
+    for who, seen in (await scene.cluster.metadata()).items():
+        assert {name: topic.topic_id for name, topic in seen.topics.items()} == ids, who
     result = await asyncio.to_thread(scene.load.stop)
     assert (result.failures, result.fatal_error) == ([], None)
     print(f"{len(result.acknowledged)} records to {TOPIC} acknowledged in the whole upgrade")
