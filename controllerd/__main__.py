@@ -43,7 +43,10 @@ def run(
     ] = None,
     zookeeper: Annotated[str | None, typer.Option(help="zookeeper.connect: host:port,host:port/chroot.")] = None,
     node_id: Annotated[int | None, typer.Option(help="Between 2000000000 and 2000000099.")] = None,
-    listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port, once per listener.")] = None,
+    listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port to bind, once per listener.")] = None,
+    advertised_listener: Annotated[
+        list[str] | None, typer.Option(help="NAME://host:port to connect to where that differs, once per listener.")
+    ] = None,
     http: Annotated[str | None, typer.Option(help="host:port of the status endpoint.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Identity, lock and audit log of this instance.")] = None,
     when_broker_holds: Annotated[
@@ -63,6 +66,7 @@ def run(
         "zookeeper.connect": zookeeper,
         "node.id": node_id,
         "kafka.listeners": listener,
+        "kafka.advertised_listeners": advertised_listener,
         "http.listen": http,
         "node.data_dir": str(data_dir) if data_dir is not None else None,
         "controller.when_broker_holds": when_broker_holds,

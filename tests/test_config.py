@@ -100,6 +100,19 @@ def test_flags_alone_are_enough() -> None:
     assert config.kafka.listeners == (Endpoint("PLAINTEXT", "::1", 0),)
 
 
+def test_what_is_advertised_is_what_is_bound_unless_it_is_said(tmp_path: Path) -> None:
+    listeners = ["PLAINTEXT://0.0.0.0:9095", "CLIENTS://10.0.0.1:9096", "EDGE://[::]:0"]
+    advertised = ["plaintext://ctl.example:19095", "EDGE://edge.example:0"]
+
+    kafka = load(tmp_path, kafka__listeners=listeners, kafka__advertised_listeners=advertised).kafka
+
+    assert [kafka.advertised(bound) for bound in kafka.listeners] == [
+        Endpoint("PLAINTEXT", "ctl.example", 19095),
+        Endpoint("CLIENTS", "10.0.0.1", 9096),
+        Endpoint("EDGE", "edge.example", 0),
+    ]
+
+
 def test_variables_carry_lists_numbers_and_booleans(tmp_path: Path) -> None:
     env = {
         "CONTROLLERD__KAFKA__LISTENERS": "PLAINTEXT://a:1, CONTROL://a:2",
@@ -201,6 +214,20 @@ def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
         ("[kafka]\nlisteners = ['a:1']", "not NAME://host:port"),
         ("[kafka]\nlisteners = ['SSL://a:1']", "not supported"),
         ("[kafka]\nlisteners = ['PLAINTEXT://0.0.0.0:1']", "must be an address or name they can reach"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://[::]:1']", "or name one in kafka.advertised_listeners"),
+        (
+            "[kafka]\nlisteners = ['PLAINTEXT://a:1', 'B://0.0.0.0:2']\nadvertised_listeners = ['PLAINTEXT://a:1']",
+            "connect to the host of B",
+        ),
+        ("[kafka]\nadvertised_listeners = ['PLAINTEXT://0.0.0.0:1']", "0.0.0.0 must be an address or name"),
+        ("[kafka]\nadvertised_listeners = ['SSL://a:1']", "not supported"),
+        (
+            "[kafka]\nlisteners = ['PLAINTEXT://a:1']\nadvertised_listeners = ['CLIENTS://a:1']",
+            "kafka.advertised_listeners: CLIENTS is not among kafka.listeners (PLAINTEXT)",
+        ),
+        ("[kafka]\nadvertised_listeners = ['A://a:1', 'a://b:1']", "the listener name A is there 2 times"),
+        ("[kafka]\nadvertised_listeners = ['A://a:1', 'B://a:1']", "each listener needs a port of its own"),
+        ("[kafka]\nlisteners = ['PLAINTEXT://0.0.0.0:9191']", "port 9191 is used twice"),
         ("[kafka]\nlisteners = ['CLIENT://a:1']", "PLAINTEXT is not among kafka.listeners (CLIENT)"),
         ("[kafka]\nlisteners = ['PLAINTEXT://127.0.0.1:9191']", "used 2 times"),
         ("[kafka]\ninter_broker_protocol_version = '4.0'", "not a protocol version"),

@@ -182,9 +182,11 @@ def test_where_nobody_is_told_about_us_its_listeners_are_no_concern_of_brokers(t
 
 
 def test_the_listeners_of_the_broker_are_not_ours(tmp_path: Path) -> None:
-    config = load(tmp_path, "zookeeper.connect=zk\nlisteners=PLAINTEXT://broker1:9092")
+    theirs = "listeners=PLAINTEXT://:9092\nadvertised.listeners=PLAINTEXT://broker1:9092"
+    config = load(tmp_path, f"zookeeper.connect=zk\n{theirs}")
 
     assert {endpoint.host for endpoint in config.kafka.listeners} == {"ctl"}
+    assert config.kafka.advertised_listeners == ()
     assert config.ignored == ()
 
 

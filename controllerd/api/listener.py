@@ -7,10 +7,12 @@ from dataclasses import dataclass
 class Listener:
     """A listener of the cluster (``PLAINTEXT``, ``INTERNAL`` ...) on one of our addresses.
 
-    ``port`` 0 lets the system choose. ``advertised_host`` is what others connect to; the host itself when None.
+    ``port`` 0 lets the system choose. ``advertised_host`` and ``advertised_port`` are what others connect to; host and
+    port that are bound when None.
     """
 
     name: str
     host: str
     port: int
     advertised_host: str | None = None
+    advertised_port: int | None = None

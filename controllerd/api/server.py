@@ -98,6 +98,11 @@ class KafkaServer:
         """What others connect to, one per listener in their order; known once started."""
         return tuple(self._endpoints)
 
+    @property
+    def bound(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of each socket of this machine, one per listener in their order; known once started."""
+        return tuple(server.sockets[0].getsockname()[:2] for server in self._servers)
+
     def stats(self) -> ServerStats:
         """The counters now."""
         return self._ledger.copy(len(self._connections))
@@ -110,6 +115,9 @@ class KafkaServer:
         except OSError:
             await self.close()
             raise
+        for (host, port), own in zip(self.bound, self._endpoints, strict=True):
+            advertised = f"{own.host}:{own.port}"
+            _LOG.info("opened listener", listener=own.listener, bound=f"{host}:{port}", advertised=advertised)
 
     async def close(self) -> None:
         """Close all sockets and wait until every connection's task has ended."""
@@ -133,7 +141,7 @@ class KafkaServer:
         )
         self._servers.append(server)
         port = server.sockets[0].getsockname()[1]
-        own = Endpoint(listener.name, listener.advertised_host or listener.host, port)
+        own = Endpoint(listener.name, listener.advertised_host or listener.host, listener.advertised_port or port)
         self._endpoints.append(own)
         await server.start_serving()
 

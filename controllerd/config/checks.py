@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
 from typing import Final
 
 from controllerd.config.kafka_names import named
@@ -10,11 +11,17 @@ from controllerd.config.versions import LAST_WITHOUT_ALTER_PARTITION, parse_vers
 from controllerd.core.model import OUR_IDS, Endpoint
 
 _SHORTEST_SESSION_MS: Final = 1_000
+_BOUND: Final = "kafka.listeners"
+_ADVERTISED: Final = "kafka.advertised_listeners"
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104  # names what is looked for, binds nothing
+"""Hosts that stand for every address of a machine: nobody can connect to them."""
 
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
     """Every broken rule as a sentence. ``values`` holds only what was given and well-formed."""
-    rules = (_node, _session, _listeners, _mode, _listeners_of_brokers, _addresses, _audit_heads, _http)
+    rules = (
+        _node, _session, _listeners, _advertised, _mode, _listeners_of_brokers, _addresses, _audit_heads, _http,
+    )  # fmt: skip
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -68,9 +75,31 @@ def unprotected(address: str, given: Collection[str]) -> Iterator[str]:
 
 
 def _listeners(values: Mapping[str, object]) -> Iterator[str]:
-    for name, count in Counter(endpoint.listener for endpoint in _endpoints(values)).items():
+    for key in (_BOUND, _ADVERTISED):
+        for name, count in Counter(endpoint.listener for endpoint in _endpoints(values, key)).items():
+            if count > 1:
+                yield f"{key}: the listener name {name} is there {count} times"
+
+
+def _advertised(values: Mapping[str, object]) -> Iterator[str]:
+    """What brokers and clients are told to connect to must lead to this instance alone, for each listener."""
+    bound, advertised = _endpoints(values), _endpoints(values, _ADVERTISED)
+    names = {endpoint.listener for endpoint in bound}
+    for endpoint in advertised:
+        if names and endpoint.listener not in names:
+            yield f"{_ADVERTISED}: {endpoint.listener} is not among {_BOUND} ({', '.join(sorted(names))})"
+        if endpoint.host in _WILDCARDS:
+            yield f"{_ADVERTISED}: {endpoint.host} must be an address or name that brokers and clients can reach"
+    for address, count in Counter(Address(each.host, each.port) for each in advertised if each.port).items():
         if count > 1:
-            yield f"kafka.listeners: the listener name {name} is there {count} times"
+            yield f"{_ADVERTISED}: {address} is there {count} times, and each listener needs a port of its own"
+    told = {endpoint.listener for endpoint in advertised}
+    for endpoint in bound:
+        if endpoint.host in _WILDCARDS and endpoint.listener not in told:
+            yield (
+                f"{_BOUND}: brokers and clients connect to the host of {endpoint.listener}, and {endpoint.host} "
+                f"must be an address or name they can reach; or name one in {_ADVERTISED}"
+            )
 
 
 def _mode(values: Mapping[str, object]) -> Iterator[str]:
@@ -111,8 +140,11 @@ def _addresses(values: Mapping[str, object]) -> Iterator[str]:
     for address, count in Counter(address for address in taken if address.port).items():
         if count > 1:
             yield f"{address} is used {count} times by kafka.listeners and http.listen"
+    for one, other in combinations(set(taken), 2):
+        if one.port == other.port != 0 and {one.host, other.host} & _WILDCARDS:
+            yield f"port {one.port} is used twice by kafka.listeners and http.listen: one of them takes every address"
 
 
-def _endpoints(values: Mapping[str, object]) -> tuple[Endpoint, ...]:
-    listeners = values.get("kafka.listeners", ())
+def _endpoints(values: Mapping[str, object], key: str = "kafka.listeners") -> tuple[Endpoint, ...]:
+    listeners = values.get(key, ())
     return listeners if isinstance(listeners, tuple) else ()

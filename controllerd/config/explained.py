@@ -26,8 +26,12 @@ MEANINGS: Final = {
     "node.data_dir": "Holds the instance's uuid (`instance`), a lock, the API versions that brokers served at last "
     "(`api_versions.json`) and, by default, the audit log; never shared. "
     "Under systemd it defaults to the state directory.",
-    "kafka.listeners": "What brokers and clients connect to; binds the same host and port. Plaintext only. "
-    "Required unless `kafka.mode` is `hidden`.",
+    "kafka.listeners": "The sockets that are bound, and what brokers and clients connect to unless "
+    "`kafka.advertised_listeners` says otherwise. `0.0.0.0` and `[::]` bind every address of the machine, port 0 any "
+    "free one. Plaintext only. Required unless `kafka.mode` is `hidden`.",
+    "kafka.advertised_listeners": "What brokers and clients connect to where that is not what is bound, as behind NAT "
+    "or in a container. By the names of `kafka.listeners`; one that is missing here is advertised as it is bound. "
+    "Port 0 stands for the port that was bound.",
     "kafka.inter_broker_listener_name": "The listener over which controllerd and the brokers talk; must be among "
     "`kafka.listeners`, unless `kafka.mode` is `hidden`.",
     "kafka.control_plane_listener_name": "The listener over which they talk instead if the brokers have this setting; "

@@ -27,7 +27,10 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.controller_socket_timeout_ms": "controller.socket.timeout.ms",
     }
 )
-"""Our key to Kafka's name, for every key that has one. Listeners are missing: a broker's are those of the broker."""
+"""Our key to Kafka's name, for every key that has one.
+
+Listeners are missing, advertised ones too: a broker's are those of the broker.
+"""
 
 KEYS: Final[Mapping[str, str]] = MappingProxyType({kafka: key for key, kafka in KAFKA_NAMES.items()})
 """The reverse."""

@@ -80,7 +80,9 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """What brokers are told about this instance, and the cluster-wide settings that a controller needs."""
 
     listeners: tuple[Endpoint, ...] = ()
-    """``NAME://host:port`` each; host and port are what brokers connect to."""
+    """``NAME://host:port`` each: the sockets that are bound."""
+    advertised_listeners: tuple[Endpoint, ...] = ()
+    """``NAME://host:port`` each: what brokers and clients connect to, where that differs from what is bound."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
     """The listener of brokers for control requests alone, on which they look for their controller, too."""
@@ -104,6 +106,13 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """With the number of windows: for how long the rate of a quota may be saved up (KIP-599)."""
     request_timeout_ms: Milliseconds = 30_000
     controller_socket_timeout_ms: Milliseconds = 30_000
+
+    def advertised(self, bound: Endpoint) -> Endpoint:
+        """What others connect to, to reach a listener; a port 0 in it is the one that was bound."""
+        for endpoint in self.advertised_listeners:
+            if endpoint.listener == bound.listener:
+                return endpoint._replace(port=endpoint.port or bound.port)
+        return bound
 
     @property
     def controller_listener_name(self) -> str:

@@ -16,7 +16,6 @@ _LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)://(\S+)")
 _MAX_PORT: Final = 65_535
 SHORTEST_SECRET: Final = 16
 """Characters of a token."""
-_NOT_REACHABLE: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104  # names what is refused, binds nothing
 
 
 def parse_address(text: str) -> Address:
@@ -30,15 +29,13 @@ def parse_address(text: str) -> Address:
 
 
 def parse_listener(text: str) -> Endpoint:
-    """``NAME://host:port``. :raises ValueError: it is none, is not plaintext, or brokers could not connect to it."""
+    """``NAME://host:port``. :raises ValueError: it is none, or is not plaintext."""
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not NAME://host:port")
     name, address = match[1].upper(), parse_address(match[2])
     if name in SecurityProtocol.__members__ and name != SecurityProtocol.PLAINTEXT.name:
         raise ValueError(f"{text!r}: {name} is not supported, only plaintext listeners are")
-    if address.host in _NOT_REACHABLE:
-        raise ValueError(f"{text!r}: brokers connect to this host, so it must be an address or name they can reach")
     return Endpoint(name, address.host, address.port, SecurityProtocol.PLAINTEXT)
 
 
@@ -105,6 +102,7 @@ def _protocol_version(raw: object) -> str:
 _BY_KEY: Final[Mapping[str, Callable[[object], object]]] = {
     "zookeeper.connect": lambda raw: check_connect(_text(raw)),
     "kafka.listeners": parse_listeners,
+    "kafka.advertised_listeners": parse_listeners,
     "kafka.inter_broker_listener_name": lambda raw: _text(raw).upper(),  # Kafka's listener names know no case
     "kafka.control_plane_listener_name": lambda raw: _text(raw).upper(),
     "kafka.inter_broker_protocol_version": _protocol_version,

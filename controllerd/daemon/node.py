@@ -13,7 +13,7 @@ from controllerd.api.shared_versions import SharedVersions, release_of_protocol
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
-from controllerd.core.model import BrokerId
+from controllerd.core.model import BrokerId, Endpoint
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
 from controllerd.daemon.bridges import StampedAudit
 from controllerd.daemon.comparing import Comparing
@@ -59,7 +59,7 @@ class Node:
         told = EventSummaries(self.kafka_logs or self.recent)
         self.instance = Instance(config, identity.instance, told, lambda: self.kafka.advertised, around)
         self.instance.checkpoints.gaps = lambda: self.audit.gaps
-        listeners = [Listener(endpoint.listener, endpoint.host, endpoint.port) for endpoint in config.kafka.listeners]
+        listeners = [_listener(endpoint, config.kafka.advertised(endpoint)) for endpoint in config.kafka.listeners]
         queue, watch = self.instance.queue, self.instance.watch
         self.kafka = KafkaServer(
             listeners,
@@ -173,6 +173,10 @@ class Node:
         assert self.instance.client is not None, "the endpoint opens after the session"
         session = self.instance.client.session
         return SessionView(session.state.value, session.session_id, session.generation)
+
+
+def _listener(bound: Endpoint, advertised: Endpoint) -> Listener:
+    return Listener(bound.listener, bound.host, bound.port, advertised.host, advertised.port or None)
 
 
 def _channel_view(sender: SenderStats) -> ChannelView:

@@ -39,6 +39,7 @@ NODE_ID = 2_000_000_000
 TOPIC_UUID = UUID("12345678-1234-5678-1234-567812345678")
 TOPIC_ID = topic_id_text(TOPIC_UUID.bytes) or ""
 PATIENCE_S = 10.0
+LISTENER = Listener("PLAINTEXT", "127.0.0.1", 0)
 
 BROKER_RANGES: Mapping[int, tuple[int, int]] = {
     0: (0, 11),
@@ -173,8 +174,8 @@ class Cluster:
     handler: Handler | None = None
 
     async def connect(self) -> "Client":
-        endpoint = self.server.advertised[0]
-        client = Client(*await asyncio.open_connection(endpoint.host, endpoint.port))
+        host, port = self.server.bound[0]
+        client = Client(*await asyncio.open_connection(host, port))
         self.clients.append(client)
         return client
 
@@ -218,11 +219,11 @@ async def running(
     transport: Transport = PLAINTEXT,
     shared: SharedVersions | None = None,
     between_brokers: Collection[str] | None = None,
+    listener: Listener = LISTENER,
 ) -> AsyncIterator[Cluster]:
     picture = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)
     audit = RecordingAudit()
-    listener = Listener("PLAINTEXT", "127.0.0.1", 0)
     server = KafkaServer(
         [listener],
         queue,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controllerd.api.listener import Listener
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, SecurityProtocol
 from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView
@@ -48,6 +49,30 @@ async def test_every_version_tells_brokers_topics_and_partitions(version: int) -
         assert topic.name == "orders"
         rows = [(p.error_code, p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes) for p in topic.partitions]
         assert rows == [(0, 0, 1, (1,), (1,)), (0, 1, 2, (2,), (2,))]
+
+
+@pytest.mark.parametrize(
+    ("listener", "advertised"),
+    [
+        (Listener(PLAIN, "127.0.0.1", 0), ("127.0.0.1", None)),
+        (Listener(PLAIN, "0.0.0.0", 0, "ctl.example", 19095), ("ctl.example", 19095)),
+        (Listener(PLAIN, "0.0.0.0", 0, "ctl.example"), ("ctl.example", None)),
+    ],
+    ids=["as it is bound", "behind NAT", "under another name"],
+)
+async def test_clients_are_told_what_is_advertised_and_not_what_is_bound(
+    listener: Listener, advertised: tuple[str, int | None]
+) -> None:
+    async with running(listener=listener) as cluster:
+        _, bound_port = cluster.server.bound[0]
+        host, port = advertised
+        client = await cluster.connect()
+
+        nodes = (await client.ask(3, 12, **everything(12))).brokers
+        described = (await client.ask(60, 1, endpoint_type=1)).brokers
+
+        assert cluster.server.advertised == (Endpoint(PLAIN, host, port or bound_port),)
+        assert [(node.host, node.port) for node in (*nodes, *described)] == [(host, port or bound_port)] * 2
 
 
 @pytest.mark.parametrize("version", EVERY_VERSION)

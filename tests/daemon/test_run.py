@@ -60,6 +60,22 @@ async def test_the_ready_line_names_ports_that_are_open(connect: str, tmp_path: 
     await process.communicate()
 
 
+async def test_the_ready_line_names_the_advertised_host_with_the_port_that_was_bound(
+    connect: str, tmp_path: Path
+) -> None:
+    plain = flags(connect, tmp_path)
+    plain[plain.index("PLAINTEXT://127.0.0.1:0")] = "PLAINTEXT://0.0.0.0:0"
+    process = await begin(*plain, "--advertised-listener", "PLAINTEXT://localhost:0")
+    assert process.stdout is not None
+    line = (await asyncio.wait_for(process.stdout.readline(), STARTS_S)).decode()
+    ready = re.search(r"kafka PLAINTEXT://localhost:(\d+)", line)
+    assert ready, line
+    _, writer = await asyncio.open_connection("127.0.0.1", int(ready[1]))
+    writer.close()
+    process.terminate()
+    await process.communicate()
+
+
 async def test_a_starter_that_stops_listening_does_not_cost_the_role(connect: str, peer: Peer, tmp_path: Path) -> None:
     process = await begin(*flags(connect, tmp_path))
     assert process.stdout is not None
