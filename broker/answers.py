@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from broker import control_answers, fetch_answers, metadata_answers
+from broker import config_answers, control_answers, fetch_answers, metadata_answers
 from broker.state import BrokerState
 from controllerd.core.kafka_error import KafkaError
 from wire.api_codec import Request, respond
@@ -24,6 +24,7 @@ SERVED: Final[Mapping[int, VersionRange]] = {
     ApiKey.UPDATE_METADATA: VersionRange(0, 8),
     ApiKey.API_VERSIONS: VersionRange(0, 4),
     ApiKey.INIT_PRODUCER_ID: VersionRange(0, 4),
+    ApiKey.DESCRIBE_CONFIGS: VersionRange(1, 4),
     ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
 }
 
@@ -52,6 +53,7 @@ _HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.UPDATE_METADATA: control_answers.update_metadata,
     ApiKey.API_VERSIONS: api_versions,
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.DESCRIBE_CONFIGS: config_answers.describe_configs,
     ApiKey.DESCRIBE_CLUSTER: metadata_answers.describe_cluster,
 }
 

@@ -1,7 +1,8 @@
 """What an embedded broker is told at its start, under the names of Kafka's own configuration where it has them."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ class BrokerSettings:
     fetch_backoff_ms: int = 250
     controlled_shutdown_attempts: int = 3
     controlled_shutdown_backoff_ms: int = 500
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Settings that a controller asks for, by Kafka's names, where they are not Kafka's defaults."""
     connect_timeout_s: float = 15.0
     """How long the first connection to ZooKeeper may take."""
 

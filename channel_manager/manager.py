@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -96,6 +96,10 @@ class ChannelManager:
         if tasks is not None:
             # The block's own error is not the group's: it goes on as it is, not wrapped.
             await tasks.__aexit__(None, None, None)
+
+    def use(self, settings: ChannelSettings) -> None:
+        """Channels that are opened from now on have these settings; a broker that starts anew gets a new one."""
+        self._shared = replace(self._shared, settings=settings)
 
     def add_broker(self, broker: Broker) -> None:
         """Open a channel. A known broker with the same epoch may have moved; with another epoch it starts anew.

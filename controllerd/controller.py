@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker
 from controllerd.core.mutation_quota import MutationQuotas
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.policy import Policy, RegistrationMode
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
+from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.machines.assembly import Machines
 from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
@@ -47,7 +48,14 @@ class Controller:
     registrar: Registrar
     our_entry: Callable[[], Broker | None]
     """Our own entry among the live brokers, for the brokers that are known now; None in hidden mode."""
-    policy: Policy = KAFKAS_DEFAULTS
+    settings: SettingsBook = field(default_factory=fixed_settings)
+    """What the brokers of the cluster are configured for, and what follows for the controller."""
+    ask_brokers: Callable[[], None] = lambda: None
+    """Has all live brokers asked for their settings soon; what they say comes as an event."""
+    use_settings: Callable[[], None] = lambda: None
+    """Called when settings changed that concern more than the event task, such as time-outs of channels."""
+    register: RegistrationMode = "auto"
+    """``kafka.register``: whether the active instance registers under ``/brokers/ids``."""
     reach: Reach = PLAIN_AND_HIDDEN
     """Over which listeners brokers, clients and we are to reach each other."""
     quotas: MutationQuotas = field(default_factory=MutationQuotas)
@@ -61,6 +69,11 @@ class Controller:
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
     registered: Broker | None = None
     """What is registered of us under ``/brokers/ids`` in this term."""
+
+    @property
+    def policy(self) -> Policy:
+        """How the cluster wants its controller to behave."""
+        return self.settings.policy
 
     @property
     def partitions(self) -> PartitionStateMachine:

@@ -147,6 +147,8 @@ class FeaturesRead(NamedTuple):
 
     levels: Mapping[str, int]
     version: int
+    enabled: bool = False
+    format_version: int = 1
 
 
 class Won(NamedTuple):

@@ -85,6 +85,9 @@ FAILURES: Final[Mapping[str, str]] = {
     "STALE_CONTROLLER_EPOCH: the role is checked, and given up when it is not ours.",
     "UpdateMetadataResponseReceived": "As LeaderAndIsrResponseReceived.",
     "ApiVersionsReceived": "An answer of an earlier life of the broker is ignored.",
+    "BrokerSettingsReceived": "An answer of a broker that is gone is ignored. Brokers that disagree, or a "
+    "configuration that differs: alarm. An authorizer, a policy class, a migration: the role is given up. Another "
+    "protocol version: everything is reloaded under a new epoch.",
     "TopicDeletion": "An unknown topic: its marker is deleted. Deletion disabled: all markers are deleted. A topic "
     "that cannot be deleted now waits, and status says for what.",
     "TopicDeletionRetry": "Refused again: the next time comes after twice as long, at most ten minutes.",

@@ -27,7 +27,10 @@ ClusterEvent = (
     | admin.ControlledShutdown
 )
 ResponseEvent = (
-    responses.LeaderAndIsrResponseReceived | responses.UpdateMetadataResponseReceived | responses.ApiVersionsReceived
+    responses.LeaderAndIsrResponseReceived
+    | responses.UpdateMetadataResponseReceived
+    | responses.ApiVersionsReceived
+    | responses.BrokerSettingsReceived
 )
 AdminEvent = (
     topics.TopicDeletion

@@ -8,6 +8,7 @@ from typing import ClassVar
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.releases import Release
+from controllerd.core.settings_book import Answer
 from events.base import ControllerState, Event
 
 
@@ -53,3 +54,16 @@ class ApiVersionsReceived(Event):
     broker: BrokerId
     broker_epoch: int
     release: Release
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettingsReceived(Event):
+    """Brokers answered DescribeConfigs, or others are registered than before (ours).
+
+    Enqueued only when there is anything new in it. ``registered`` are the broker epochs that were asked for.
+    """
+
+    state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+
+    answers: Mapping[BrokerId, Answer]
+    registered: Mapping[BrokerId, int]

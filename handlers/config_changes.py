@@ -19,6 +19,7 @@ from replay.records import AlarmRecord
 log = structlog.get_logger(__name__)
 
 _DEFAULTS: Final = "brokers/<default>"
+_BROKERS: Final = "brokers/"
 _TOPICS: Final = "topics/"
 _VALUES: Final = frozenset({"true", "false"})
 
@@ -48,6 +49,8 @@ async def on_config_change(_event: ConfigChange, c: Controller) -> None:
         if c.configs.unclean_by_default() and not before:
             log.info("unclean elections are allowed by default now")
             c.queue.put(UncleanLeaderElectionEnable())
+    if any(entity.startswith(_BROKERS) for entity in changed):
+        c.ask_brokers()
     await _look_at({entity.removeprefix(_TOPICS) for entity in changed if entity.startswith(_TOPICS)}, c)
     await follow_quotas(changed, c)
     c.config_changes_seen = read.names  # at last: what was begun and not done is begun anew

@@ -17,6 +17,7 @@ from events.registry import (
 )
 from handlers import role
 from handlers.broker_change import on_broker_change, on_broker_modifications, on_broker_refresh
+from handlers.cluster_settings import on_broker_settings
 from handlers.config_changes import on_config_change
 from handlers.controlled_shutdown import on_controlled_shutdown
 from handlers.delegation_tokens import on_token_expiry_check
@@ -132,6 +133,8 @@ def _response_work(event: ResponseEvent, c: Controller) -> Awaitable[object]:
             return on_update_metadata_response(event, c)
         case responses.ApiVersionsReceived():
             return on_api_versions(event, c)
+        case responses.BrokerSettingsReceived():
+            return on_broker_settings(event, c)
         case _:
             assert_never(event)
 

@@ -6,6 +6,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.model import LeaderAndIsr, TopicImage, TopicPartition
+from controllerd.core.protocol_versions import FIRST_WITH_FEATURES, FIRST_WITH_FEATURES_2, FIRST_WITH_TOPIC_IDS
 from controllerd.core.soundness import leadership_flaw
 from controllerd.errors import BadZnode
 from controllerd.machines.beside import beside
@@ -36,11 +37,7 @@ async def fail_over(c: Controller) -> None:
     follower refuses in silence a leader whose broker it does not know.
     """
     await c.store.ensure_paths()
-    features = c.context.features
-    try:
-        await c.store.ensure_feature_znode(enabled=features.feature_versioning, format_version=features.feature_format)
-    except BadZnode as bad:
-        quarantine(c, [bad])
+    await _prepare_features(c)
     await load_configs(c)
     await _drop_notifications(c)
     await load_context(c)
@@ -57,6 +54,30 @@ async def fail_over(c: Controller) -> None:
     await look_for_tokens(c)
     await pay_debts(sorted(c.context.brokers), c)
     await keep_registered(c)
+
+
+async def _prepare_features(c: Controller) -> None:
+    """Have ``/feature`` as the protocol version wants it; while nobody has said the version, leave it as it is.
+
+    What stands there says at least that somebody had the version for it.
+    """
+    features = c.context.features
+    try:
+        if c.settings.is_protocol_known:
+            await c.store.ensure_feature_znode(
+                enabled=features.feature_versioning, format_version=features.feature_format
+            )
+        else:
+            found = await c.store.read_features()
+            if found.enabled:
+                _note_evidence(FIRST_WITH_FEATURES_2 if found.format_version > 1 else FIRST_WITH_FEATURES, c)
+    except BadZnode as bad:
+        quarantine(c, [bad])
+
+
+def _note_evidence(version: str, c: Controller) -> None:
+    c.settings.note_evidence(version)
+    c.context.features = c.settings.features
 
 
 async def _drop_notifications(c: Controller) -> None:
@@ -85,6 +106,8 @@ async def _load_topics(c: Controller) -> None:
     names = await c.store.read_topic_names()
     read = await c.store.read_topics(names)
     quarantine(c, read.broken)
+    if not c.settings.is_protocol_known and any(image.topic_id is not None for image in read.topics.values()):
+        _note_evidence(FIRST_WITH_TOPIC_IDS, c)
     partitions: list[TopicPartition] = []
     are_ready = True
     for name, image in read.topics.items():

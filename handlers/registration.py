@@ -58,7 +58,7 @@ def forget_registration(c: Controller) -> None:
 
 def _is_wanted(c: Controller) -> bool:
     oldest = c.context.releases.oldest
-    match c.policy.register:
+    match c.register:
         case "always":
             return True
         case "never":

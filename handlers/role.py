@@ -73,6 +73,7 @@ async def on_takeover(event: Takeover, c: Controller) -> TakeoverResult:
     before = await c.elector.read_holder()
     if c.is_active:
         return TakeoverResult(c.context.epoch, c.context.epoch, str(before))
+    _refuse_by_settings(c)
     outcome = await c.elector.elect(takeover=True)
     if isinstance(outcome, Held):
         raise NotController(outcome.reason)
@@ -129,6 +130,7 @@ async def elect(c: Controller) -> None:
     if not _may_contend(c):
         return
     try:
+        _refuse_by_settings(c)
         outcome = await c.elector.elect()
     except RefusedToLead as refusal:
         log.error("refused to lead", reason=str(refusal))
@@ -144,6 +146,12 @@ async def elect(c: Controller) -> None:
         await _lead(outcome, c)
 
 
+def _refuse_by_settings(c: Controller) -> None:
+    """:raises RefusedToLead: brokers have an authorizer, or something else that we would get round."""
+    if c.settings.current.refusal is not None:
+        raise RefusedToLead(c.settings.current.refusal)
+
+
 def _may_contend(c: Controller) -> bool:
     """Whether we may try now; an operator's resignation ends by itself after a while."""
     if c.has_given_up:
@@ -156,6 +164,7 @@ def _may_contend(c: Controller) -> bool:
 
 async def _lead(won: Won, c: Controller) -> None:
     c.context.begin_term(won.epoch, won.epoch_zk_version)
+    c.context.features = c.settings.features
     c.snapshot.reason = f"elected with controller epoch {won.epoch}"
     c.snapshot.holder = await c.elector.read_holder()
     await fail_over(c)
@@ -164,9 +173,12 @@ async def _lead(won: Won, c: Controller) -> None:
     log.info("active", epoch=won.epoch, brokers=len(c.context.brokers), topics=len(c.context.topics))
 
 
-async def begin_new_term(c: Controller) -> None:
-    """Reload everything under a new epoch, without letting go of the role (after a failure half-way)."""
-    end_term(c, "ended", "an event failed half-way: everything is reloaded", keep_role=True)
+HALF_WAY: Final = "an event failed half-way: everything is reloaded"
+
+
+async def begin_new_term(c: Controller, reason: str = HALF_WAY) -> None:
+    """Reload everything under a new epoch, without letting go of the role."""
+    end_term(c, "ended", reason, keep_role=True)
     await _lead(await c.elector.renew(), c)
 
 

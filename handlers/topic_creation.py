@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.cluster_settings import REPLICATION_FACTOR
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, MutationQuota
@@ -76,11 +77,16 @@ async def _picture(c: Controller) -> CreationPicture:
         racks=_racks(c),
         deleting=await c.store.read_topic_deletions(),
         default_partitions=c.policy.num_partitions,
-        default_replication_factor=c.policy.default_replication_factor,
+        default_replication_factor=_default_replication_factor(c),
         tiered_storage=c.policy.tiered_storage,
         releases=c.context.releases,
         protocol_release=c.policy.protocol_release,
     )
+
+
+def _default_replication_factor(c: Controller) -> int | None:
+    """None while nobody has said it: a topic with fewer replicas than the operators want everywhere is not created."""
+    return None if REPLICATION_FACTOR in c.policy.unknown else c.policy.default_replication_factor
 
 
 async def _create(allowed: Mapping[str, PlannedTopic], c: Controller) -> dict[str, tuple[NewTopicZnodes, WriteResult]]:

@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
@@ -82,6 +83,9 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 
 
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
+    """While nobody has said whether topics may be deleted, requests are neither carried out nor dropped."""
+    if DELETE_TOPICS in c.policy.unknown:
+        return
     if asked:
         log.warning("topic deletion is disabled: requests dropped", topics=sorted(asked))
         await c.store.delete_deletion_markers(asked)

@@ -6,6 +6,7 @@ When it ends is another matter: brokers have to delete their replicas first, and
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.mutation_quota import Mutation, MutationQuota
@@ -44,6 +45,8 @@ async def on_delete_topics(event: DeleteTopics, c: Controller) -> MutationReply:
 
 
 def _refusal(topic: str, quota: MutationQuota, c: Controller) -> Refusal | None:
+    if DELETE_TOPICS in c.policy.unknown:
+        return Refusal(KafkaError.TOPIC_DELETION_DISABLED, f"No broker has said its {DELETE_TOPICS} yet; try again.")
     if not c.policy.delete_topic_enable:
         return Refusal(KafkaError.TOPIC_DELETION_DISABLED)
     known = c.context.topics.get(topic)

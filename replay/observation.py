@@ -1,4 +1,5 @@
-"""What is written down beside the state of a cluster: what watching instances found, and what operators asked for.
+"""What is written down beside the state of a cluster: what watching instances found, what operators asked for, and
+which settings the controller acts on.
 
 Records of their own module: the fold passes over them.
 """
@@ -60,3 +61,19 @@ class AdminRecord(Record):
     states: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRecord(Record):
+    """Settings of the cluster that changed, columns: Kafka's names, what is used now, and where each value is from.
+
+    ``befores``: what was used until then. ``problems``: how brokers or the configuration disagree, None where they do
+    not. Settings that are not named are as they were.
+    """
+
+    kind: ClassVar[str] = "settings"
+    settings: list[str]
+    befores: list[str]
+    values: list[str]
+    sources: list[str]
+    problems: list[str | None]

@@ -7,8 +7,8 @@ import pytest
 
 from controllerd.config.load import load_config
 from controllerd.config.model import Address, Config
-from controllerd.config.versions import features_of
 from controllerd.core.model import Endpoint, Features
+from controllerd.core.protocol_versions import features_of
 from controllerd.errors import ConfigError
 
 COMPLETE = """

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from controllerd.config.versions import features_of
+from controllerd.core.cluster_settings import understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
 from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.scram import ScramChange, ScramCredential
+from controllerd.core.settings_book import Answer
 from controllerd.core.topic_creation import TopicWish
 from events import admin, cluster, elections, operator, reassignments, responses, topics
 from events.base import Event
@@ -112,6 +114,8 @@ async def _cluster() -> list[Record]:
     epoch = world.context.brokers[BrokerId(1)].epoch
     await _put(world, responses.UpdateMetadataResponseReceived(BrokerId(1), epoch, 1, KafkaError.NONE))
     await _put(world, responses.ApiVersionsReceived(BrokerId(1), epoch, Release(3, 9)))
+    said = Answer(epoch, understood({"num.partitions": "6"}))
+    await _put(world, responses.BrokerSettingsReceived({BrokerId(1): said}, world.context.epochs()))
     await _put(world, cluster.BrokerRefresh(BrokerId(1)))
     await world.call(reassignments.ListPartitionReassignments(None))
     await world.call(admin.UpdateFeatures(ALICE, {"a.feature": admin.FeatureUpdate(1, allow_downgrade=False)}))

@@ -17,6 +17,10 @@ VERSION: Final = 1
 _BROKER: Final = 4
 
 
+class NotAuthorized(MalformedMessage):
+    """The broker has an authorizer, which does not let us read its settings."""
+
+
 def encode_settings_query(broker: BrokerId, names: Sequence[str]) -> bytes:
     """The body of a request for these settings; only the broker itself can answer it."""
     resource = {"resource_type": _BROKER, "resource_name": str(broker), "configuration_keys": tuple(names)}
@@ -24,9 +28,14 @@ def encode_settings_query(broker: BrokerId, names: Sequence[str]) -> bytes:
 
 
 def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
-    """The settings that the broker knows. :raises MalformedMessage: it does not tell them."""
+    """The settings that the broker knows.
+
+    :raises MalformedMessage: it does not tell them. :raises NotAuthorized: because we may not read them.
+    """
     answer: Any = decode_entity(response_type(ApiKey.DESCRIBE_CONFIGS, VERSION), body)
     for result in present(answer.results):
+        if result.error_code == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            raise NotAuthorized("a broker does not let us read its settings")
         if result.error_code != KafkaError.NONE:
             raise MalformedMessage(f"a broker does not tell its settings: {result.error_code!r}")
         return {row.name: BrokerSetting(row.value, _source(row.config_source)) for row in present(result.configs)}

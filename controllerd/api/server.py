@@ -27,7 +27,7 @@ from controllerd.api.shared_versions import SharedVersions
 from controllerd.api.stats import Ledger, ServerStats
 from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.model import Endpoint
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.ports import AuditLog
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
@@ -53,7 +53,7 @@ class KafkaServer:
         audit: AuditLog,
         limits: Limits | None = None,
         authorizer: Authorizer | None = None,
-        policy: Policy = KAFKAS_DEFAULTS,
+        settings: SettingsBook | None = None,
         now: Callable[[], float] = time.monotonic,
         acceptor: Acceptor = PLAINTEXT_SERVER,
         transport: Transport = PLAINTEXT,
@@ -76,7 +76,7 @@ class KafkaServer:
         self._ids = OwnProducerIds(queue, node_id)
         asker, awaiter = Asker(queue, snapshot, self._limits.call_s), Awaiter(snapshot, self._limits)
         rights = authorizer or AllowAll()
-        topics = TopicCalls(asker, snapshot, awaiter, rights, policy, now, transport)
+        topics = TopicCalls(asker, snapshot, awaiter, rights, settings or fixed_settings(), now, transport)
         calls = Calls(
             BrokerCalls(asker, snapshot),
             AdminCalls(asker, snapshot, awaiter),

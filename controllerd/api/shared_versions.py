@@ -12,14 +12,14 @@ much costs a client one connection, since the relay compares versions with the b
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import structlog
 
-from controllerd.core.releases import NEWEST, OLDEST, Release
+from controllerd.core.releases import NEWEST, Release
 from wire.versions import VersionRange
 
 VERSIONS_FILE: Final = "api_versions.json"
@@ -53,12 +53,6 @@ Only APIs that are relayed, at least in part. A test compares them with the answ
 _LOG = structlog.get_logger(__name__)
 
 
-def release_of_protocol(protocol_version: str) -> Release:
-    """The release that an ``inter.broker.protocol.version`` such as ``3.9`` or ``2.7-IV2`` belongs to."""
-    major, minor = protocol_version.partition("-")[0].split(".")[:2]
-    return min(max(Release(int(major), int(minor)), OLDEST), NEWEST)
-
-
 def ranges_of(release: Release) -> dict[int, VersionRange]:
     """The versions of relayed APIs that brokers of this release serve."""
     highest: dict[int, int] = {}
@@ -87,11 +81,12 @@ def overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
 class SharedVersions:
     """The versions that all live brokers serve, or served at last. Belongs to the event loop's thread."""
 
-    def __init__(self, release: Release = NEWEST, folder: Path | None = None) -> None:
-        """``release`` stands in until a broker has answered; ``folder`` keeps the versions for the next start."""
+    def __init__(self, release: Callable[[], Release] = lambda: NEWEST, folder: Path | None = None) -> None:
+        """``release`` gives the one that stands in until a broker has answered; ``folder`` keeps the versions for the next start."""
         self._file = folder / VERSIONS_FILE if folder is not None else None
         kept = _read(self._file) if self._file is not None else None
-        self._latest: dict[int, VersionRange] = kept or ranges_of(release)
+        self._release = release
+        self._latest: dict[int, VersionRange] = kept or {}
         self._saved = kept
         self._saving: asyncio.Task[None] | None = None
 
@@ -101,7 +96,7 @@ class SharedVersions:
         if shared:
             self._latest = shared
             self._save()
-        return self._latest
+        return self._latest or ranges_of(self._release())
 
     async def close(self) -> None:
         """Wait until the versions are on disk."""

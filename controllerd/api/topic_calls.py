@@ -17,7 +17,7 @@ from controllerd.api.security import Authorizer, Operation
 from controllerd.api.session import Answered, Session, requester
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.partition_growth import GrowthWish, refused_repeats
-from controllerd.core.policy import Policy
+from controllerd.core.settings_book import SettingsBook
 from controllerd.core.topic_creation import TopicWish
 from controllerd.core.topic_defaults import effective_configs, given_configs
 from controllerd.core.topic_names import refused_names
@@ -74,7 +74,7 @@ class TopicCalls:
         snapshot: ClusterSnapshot,
         awaiter: Awaiter,
         authorizer: Authorizer,
-        policy: Policy,
+        settings: SettingsBook,
         now: Callable[[], float],
         transport: Transport = PLAINTEXT,
     ) -> None:
@@ -84,7 +84,7 @@ class TopicCalls:
         self._snapshot = snapshot
         self._awaiter = awaiter
         self._authorizer = authorizer
-        self._policy = policy
+        self._cluster = settings
         self._now = now
 
     async def create_topics(self, request: Request, session: Session) -> Answered:
@@ -173,7 +173,7 @@ class TopicCalls:
         """Why none of the topics is deleted."""
         if not self._snapshot.is_active:
             return KafkaError.NOT_CONTROLLER
-        if not self._policy.delete_topic_enable:
+        if not self._cluster.policy.delete_topic_enable:
             knows = version >= _FIRST_WITH_DISABLED
             return KafkaError.TOPIC_DELETION_DISABLED if knows else KafkaError.INVALID_REQUEST
         if any(row.name is not None and row.topic_id is not None for row in rows):

@@ -7,8 +7,8 @@ from typing import Final
 
 from controllerd.config.kafka_names import named
 from controllerd.config.model import Address
-from controllerd.config.versions import LAST_WITHOUT_ALTER_PARTITION, parse_version
 from controllerd.core.model import OUR_IDS, Endpoint
+from controllerd.core.protocol_versions import LAST_WITHOUT_ALTER_PARTITION, parse_version
 
 _SHORTEST_SESSION_MS: Final = 1_000
 _BOUND: Final = "kafka.listeners"

@@ -9,11 +9,13 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from controllerd.config.versions import features_of, release_of_protocol
+from controllerd.core.cluster_settings import SETTINGS
 from controllerd.core.model import Endpoint, Features
 from controllerd.core.mutation_quota import QuotaWindow
-from controllerd.core.policy import Policy
+from controllerd.core.policy import Policy, RegistrationMode
+from controllerd.core.protocol_versions import features_of, release_of_protocol
 from controllerd.core.reach import Reach
+from controllerd.core.settings_book import Configured
 
 Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 LongMilliseconds = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -88,7 +90,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """The listener of brokers for control requests alone, on which they look for their controller, too."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
-    register: Literal["auto", "always", "never"] = "auto"
+    register: RegistrationMode = "auto"
     """Whether the active instance registers under ``/brokers/ids``, where brokers older than 3.0 look for it."""
     inter_broker_protocol_version: str = "3.9"
     unclean_leader_election_enable: bool = False
@@ -150,7 +152,6 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
             default_replication_factor=self.default_replication_factor,
             tiered_storage=self.remote_log_storage_system_enable,
             protocol_release=release_of_protocol(self.inter_broker_protocol_version),
-            register=self.register,
         )
 
 
@@ -252,6 +253,16 @@ class Config(Section, frozen=True, kw_only=True):
         """Every key with its value and origin, in plain types, for the audit log and for people."""
         return {key: {"value": self.plain(key), "origin": origin} for key, origin in self.origins.items()}
 
+    @property
+    def cluster_settings(self) -> dict[str, Configured]:
+        """The settings of the cluster that somebody configured here, by Kafka's names; brokers say the others."""
+        keys = {setting.name: setting.key for setting in SETTINGS if setting.key is not None}
+        return {
+            name: Configured(_as_kafka_writes(self.value(key)), self.origins[key])
+            for name, key in keys.items()
+            if self.origins[key] != "default"
+        }
+
     def value(self, key: str) -> object:
         """The value of ``section.key``."""
         section, _, name = key.partition(".")
@@ -268,6 +279,10 @@ class Config(Section, frozen=True, kw_only=True):
                 return [_plain_item(item) for item in value]
             case _:
                 return value
+
+
+def _as_kafka_writes(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _plain_item(item: object) -> str:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import javaproperties
 
 from controllerd.config.kafka_names import KEYS
+from controllerd.core.cluster_settings import MUST_BE_ABSENT, MUST_BE_FALSE
 
 _LISTENER_NAME: Final = "inter.broker.listener.name"
 _CONTROL_PLANE: Final = "control.plane.listener.name"
@@ -20,13 +21,8 @@ _ABOUT_LISTENERS: Final = frozenset(
 _NOT_SUPPORTED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _WITHOUT_MINOR: Final = 2
 
-_MUST_BE_FALSE: Final = {
-    "zookeeper.set.acl": "znodes with ACLs are not supported: controllerd would create open ones beside them",
-    "zookeeper.metadata.migration.enable": "a cluster that migrates to KRaft is led by the built-in controller only",
-}
 _MUST_BE_ABSENT: Final = {
-    "authorizer.class.name": "ACLs are not enforced: whoever reaches controllerd's listeners could change the cluster",
-    "create.topic.policy.class.name": "the policy is a Java class: topics that it refuses would be created",
+    **MUST_BE_ABSENT,
     "process.roles": "this is the file of a KRaft node, and controllerd leads ZooKeeper-mode clusters",
 }
 
@@ -71,8 +67,8 @@ def read_server_properties(file: Path) -> ServerProperties:
 def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What would mean something else to us than to a broker, or nothing where it means safety."""
     for name, value in given.items():
-        if name in _MUST_BE_FALSE and value.lower() != "false":
-            yield name, _MUST_BE_FALSE[name]
+        if name in MUST_BE_FALSE and value.lower() != "false":
+            yield name, MUST_BE_FALSE[name]
         elif name in _MUST_BE_ABSENT and value:
             yield name, _MUST_BE_ABSENT[name]
         elif name.startswith(_ZOOKEEPER_TLS) and (name, value.lower()) != (f"{_ZOOKEEPER_TLS}client.enable", "false"):

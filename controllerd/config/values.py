@@ -8,8 +8,8 @@ from typing import Final, Literal, get_args, get_origin
 import msgspec
 
 from controllerd.config.model import Address, Dialect, Secret
-from controllerd.config.versions import parse_version
 from controllerd.core.model import Endpoint, SecurityProtocol
+from controllerd.core.protocol_versions import parse_version
 
 _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\],]+)):([0-9]{1,5})")
 _LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)://(\S+)")

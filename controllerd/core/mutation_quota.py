@@ -184,6 +184,10 @@ class MutationQuotas:
         self._buckets: dict[QuotaEntity, TokenBucket] = {}
         self._swept_at = -math.inf
 
+    def set_window(self, window: QuotaWindow) -> None:
+        """For how long a rate may be saved up from now on; what was taken before still counts."""
+        self._burst_s = window.burst_s
+
     def set_rate(self, entity: QuotaEntity, rate: float | None) -> None:
         """Partitions per second for an entity; None takes its quota away. What was taken before still counts."""
         if rate is None:

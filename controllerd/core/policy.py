@@ -4,6 +4,9 @@ from typing import Final, Literal, NamedTuple
 
 from controllerd.core.releases import NEWEST, Release
 
+RegistrationMode = Literal["auto", "always", "never"]
+"""``kafka.register``: whether the active instance registers under ``/brokers/ids``."""
+
 
 class Policy(NamedTuple):
     """Kafka's settings by the names that operators know, with Kafka's defaults."""
@@ -26,8 +29,9 @@ class Policy(NamedTuple):
     """``remote.log.storage.system.enable``: new topics may have ``remote.storage.enable``."""
     protocol_release: Release = NEWEST
     """The release of ``inter.broker.protocol.version``: every broker is of this release or of a newer one."""
-    register: Literal["auto", "always", "never"] = "auto"
-    """``kafka.register`` of controllerd: whether the active instance registers under ``/brokers/ids``."""
+    unknown: frozenset[str] = frozenset()
+    """The settings, by Kafka's names, that neither this configuration nor any broker has said: the values above are
+    Kafka's defaults then, or those that change the least, and what cannot be undone waits."""
 
 
 KAFKAS_DEFAULTS: Final = Policy()

@@ -49,7 +49,8 @@ class CreationPicture:
     racks: Mapping[BrokerId, str | None]
     deleting: AbstractSet[str] = frozenset()
     default_partitions: int = 1
-    default_replication_factor: int = 1
+    default_replication_factor: int | None = 1
+    """None: nobody has said it yet."""
     tiered_storage: bool = False
     releases: Mapping[BrokerId, Release] = field(default_factory=dict)
     """Of the live brokers, as far as known."""
@@ -64,6 +65,9 @@ class CreationPicture:
         if not judges or self.racks.keys() - self.releases.keys():
             judges.setdefault(self.protocol_release, f"Kafka {self.protocol_release} (inter.broker.protocol.version)")
         return dict(sorted(judges.items()))
+
+
+_NO_DEFAULT: Final = "No broker has said its default.replication.factor yet; name a replication factor, or try again."
 
 
 class PlannedTopic(NamedTuple):
@@ -120,14 +124,20 @@ def _refused_at_sight(wanted: TopicWish, picture: CreationPicture) -> Refusal | 
 
 def _counts(wanted: TopicWish, picture: CreationPicture) -> tuple[int, int]:
     partitions, replication_factor = wanted.partitions, wanted.replication_factor
+    default = picture.default_replication_factor
+    assert default is not None or replication_factor != DEFAULT_COUNT, "refused before"
     return (
         picture.default_partitions if partitions == DEFAULT_COUNT else partitions,
-        picture.default_replication_factor if replication_factor == DEFAULT_COUNT else replication_factor,
+        default if replication_factor == DEFAULT_COUNT and default is not None else replication_factor,
     )
 
 
 def _counts_refusal(wanted: TopicWish, picture: CreationPicture) -> Refusal | None:
-    return None if wanted.assignments else placement_refusal(*_counts(wanted, picture), picture.racks)
+    if wanted.assignments:
+        return None
+    if wanted.replication_factor == DEFAULT_COUNT and picture.default_replication_factor is None:
+        return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, _NO_DEFAULT)
+    return placement_refusal(*_counts(wanted, picture), picture.racks)
 
 
 def _name_refusal(name: str, picture: CreationPicture) -> Refusal | None:

@@ -6,9 +6,10 @@ import structlog
 
 from channel_manager.observer import Exchange
 from controllerd.audit.writer import AuditWriter
-from controllerd.config.model import Config
+from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest
+from controllerd.core.settings_book import SettingsBook, Source
 from controllerd.ports import AuditLog
 from controllerd.status.metrics.meters import EventMeters
 from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
@@ -79,10 +80,10 @@ class RecordedExchanges:
 
 
 class ConfiguredTopics:
-    """Topic defaults: this instance's configuration, and what the cluster says over it at run time."""
+    """Topic defaults: what is configured here or on the brokers, and what the cluster says over it at run time."""
 
-    def __init__(self, config: Config) -> None:
-        self._configured = config.kafka.unclean_leader_election_enable
+    def __init__(self, settings: SettingsBook) -> None:
+        self._settings = settings
         self._dynamic: bool | None = None
 
     def set_unclean_by_default(self, value: bool | None) -> None:
@@ -90,8 +91,14 @@ class ConfiguredTopics:
         self._dynamic = value
 
     def unclean_by_default(self) -> bool:
-        """``unclean.leader.election.enable`` of the cluster."""
-        return self._configured if self._dynamic is None else self._dynamic
+        """``unclean.leader.election.enable`` of the cluster.
+
+        The dynamic default allows nothing while a broker is known that has it turned off for itself.
+        """
+        known = self._settings.current
+        if self._dynamic is None:
+            return known.unclean
+        return self._dynamic and known.settings[UNCLEAN].source is not Source.SAFER
 
 
 class EventStatistics:

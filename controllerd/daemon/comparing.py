@@ -68,14 +68,17 @@ class Comparing:
         self,
         snapshot: ClusterSnapshot,
         zk: Callable[[], ZooKeeper],
-        features: Features,
+        features: Callable[[], Features],
         listener: str,
         *,
         transport: Transport = PLAINTEXT,
         turnstile: Turnstile | None = None,
         again_s: float = LOOK_AGAIN_S,
     ) -> None:
-        """``zk`` gives the present session; ``listener`` is that between brokers."""
+        """``zk`` gives the present session, ``features`` what the protocol version allows now.
+
+        ``listener`` is that between brokers.
+        """
         self._turnstile = turnstile or Turnstile()
         self._snapshot = snapshot
         self._zk = zk
@@ -136,7 +139,7 @@ class Comparing:
         names = sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics})
         for number, name in enumerate(names):
             look.progress.advance(number / len(names))
-            await _take(of_topic(name, picture, memory, self._features), look, pace)
+            await _take(of_topic(name, picture, memory, self._features()), look, pace)
 
     async def _compare_with_broker(self, broker: Broker, look: _Look, pace: Pace) -> None:
         endpoint = plaintext_endpoint(broker, self._listener)

@@ -20,7 +20,6 @@ import structlog
 from channel_manager.batch import RequestBatch
 from channel_manager.manager import Alarms, ChannelManager
 from channel_manager.observer import AllObserve
-from channel_manager.settings import ChannelSettings
 from controllerd.audit import levels
 from controllerd.audit.checkpoints import Checkpoints
 from controllerd.clock import LoopTimers, SystemClock
@@ -31,7 +30,9 @@ from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.sanitizer import our_rack
 from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, FreezeGuard, RecordedExchanges
+from controllerd.daemon.discovering import Discovery
 from controllerd.daemon.metering import MeteredAudit
+from controllerd.daemon.settings_memory import NoMemory, SettingsMemory
 from controllerd.errors import StoreUnavailable
 from controllerd.garbage import Collector, Garbage
 from controllerd.loop import EventLoop, WriteWatch
@@ -88,6 +89,8 @@ class Surroundings:
     """A random number from 0 to below its argument."""
     collector: Collector = field(default_factory=Garbage)
     pace: Callable[[], Pace] = Pace
+    memory: SettingsMemory = field(default_factory=NoMemory)
+    """What is known of the brokers' settings, beyond the end of the process."""
 
 
 class Instance:
@@ -115,9 +118,11 @@ class Instance:
         """What is asked for, and as soon as there is a session what ZooKeeper granted."""
         self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
         self.statistics = EventStatistics(self.meters.events)
-        self.topic_defaults = ConfiguredTopics(config)
+        self.discovery = Discovery(config.cluster_settings, self.around.memory, self.snapshot)
+        self.settings = self.discovery.book
+        self.topic_defaults = ConfiguredTopics(self.settings)
         self.timers = LoopTimers(self.queue.put)
-        self.context = ControllerContext(config.kafka.features)
+        self.context = ControllerContext(self.settings.features)
         self.client: ZooKeeperClient | None = None
         self.channels: ChannelManager | None = None
         self.loop: EventLoop | None = None
@@ -174,6 +179,7 @@ class Instance:
             stack.push_async_callback(self.client.close)
             await self.client.elector.eligibility()
             self.snapshot.cluster_id = await self.client.store.cluster_id()
+            await self.discovery.recall()
             stack.pop_all()
         return self.client
 
@@ -203,14 +209,21 @@ class Instance:
             events = asyncio.create_task(self.loop.run(), name="events")
             heartbeat = asyncio.create_task(self.heartbeat(self.client, beat), name="heartbeat")
             resting = asyncio.create_task(self.checkpoints.run(self._is_idle), name="checkpoints")
-            for task in (events, heartbeat, resting):
+            asking = self._start_asking(self.client)
+            for task in (events, heartbeat, resting, asking):
                 task.add_done_callback(self._task_ended)
-            stack.push_async_callback(self._stop, events, heartbeat, resting)
+            stack.push_async_callback(self._stop, events, heartbeat, resting, asking)
+            await self.discovery.first_answers()
             self.queue.put(Startup())
             yield
 
+    def _start_asking(self, client: ZooKeeperClient) -> asyncio.Task[None]:
+        listener, around = self.config.kafka.inter_broker_listener_name, self.around
+        return self.discovery.start(client, self.queue, listener, around.clock.monotonic, around.transport)
+
     def _published(self, then: Callable[[], None]) -> None:
         self.meters.unavailable.note(self.snapshot.offline_partitions if self.snapshot.is_active else 0)
+        self.discovery.published()
         then()
 
     def _is_idle(self) -> bool:
@@ -239,17 +252,13 @@ class Instance:
             may_send=self._may_send,
         )
         kafka = self.config.kafka
-        settings = ChannelSettings(
-            connect_timeout_s=kafka.controller_socket_timeout_ms / 1000,
-            request_timeout_s=kafka.request_timeout_ms / 1000,
-        )
         self.channels = ChannelManager(
             self.config.node.id,
             kafka.controller_listener_name,
             self.queue.put,
             alarms,
             clock=self.around.clock.monotonic,
-            settings=settings,
+            settings=self.discovery.channel_settings(),
             observer=AllObserve(
                 self.meters.channels, RecordedExchanges(self.watch, in_full=self.config.audit.level == "full")
             ),
@@ -293,7 +302,7 @@ class Instance:
         outbox = Outbox(
             context, channels, audit, self._new_batch, self.around.pace(), is_written, names_partitions=level == "full"
         )
-        configs, policy = self.topic_defaults, self.config.kafka.policy
+        configs = self.topic_defaults
         controller = Controller(
             node_id=self.config.node.id,
             context=context,
@@ -302,9 +311,11 @@ class Instance:
             channels=channels,
             queue=self.queue,
             outbox=outbox,
-            machines=build_machines(context, store, outbox, audit, configs, self.statistics, policy),
+            machines=build_machines(context, store, outbox, audit, configs, self.statistics, self.settings),
             configs=configs,
-            policy=policy,
+            settings=self.settings,
+            ask_brokers=self.discovery.ask_soon,
+            use_settings=lambda: channels.use(self.discovery.channel_settings()),
             reach=self.config.kafka.reach,
             audit=audit,
             timers=self.timers,
@@ -312,9 +323,10 @@ class Instance:
             snapshot=self.snapshot,
             new_topic_id=self.around.new_topic_id,
             draw=self.around.draw,
-            quotas=MutationQuotas(self.config.kafka.quota_window),
+            quotas=MutationQuotas(self.settings.current.quota_window),
             session_expired=client.session.expire_handled,
             registrar=client.elector.registrar,
+            register=self.config.kafka.register,
             our_entry=partial(self._our_entry, context),
         )
         return EventLoop(

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from channel_manager.sender import Pending, SenderStats
-from controllerd.api.broker_settings import BrokerSettings
 from controllerd.api.listener import Listener
 from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.api.server import KafkaServer
-from controllerd.api.shared_versions import SharedVersions, release_of_protocol
+from controllerd.api.shared_versions import SharedVersions
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
@@ -21,6 +20,7 @@ from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.daemon.metering import measuring_lag
 from controllerd.daemon.reloading import Renewal
 from controllerd.daemon.remembering import RoleMemory
+from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.daemon.summaries import EventSummaries
 from controllerd.daemon.topic_settings import KeptSettings
 from controllerd.errors import BadZnode
@@ -49,7 +49,7 @@ class Node:
         self.http_port = 0
         self.renewals: list[Renewal] = []
         """Secrets that are read anew when the daemon reloads."""
-        around = Surroundings()
+        around = Surroundings(memory=SettingsFile(config.node.data_dir))
         self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
         put_head = self._put_head if config.audit.head_znode else None
         self.heads = HeadExporter(export_settings(config), self.audit, around.clock.now_ms, put_head)
@@ -67,10 +67,10 @@ class Node:
             self.snapshot,
             config.node.id,
             audit=watch,
-            policy=config.kafka.policy,
+            settings=self.instance.settings,
             now=around.clock.monotonic,
             transport=around.transport,
-            shared=SharedVersions(release_of_protocol(config.kafka.inter_broker_protocol_version), identity.data_dir),
+            shared=SharedVersions(lambda: self.instance.settings.policy.protocol_release, identity.data_dir),
             between_brokers=config.kafka.reach.talked_over,
         )
         self.sizes = ReplicaSizes(
@@ -83,7 +83,7 @@ class Node:
         self.comparing = Comparing(
             self.snapshot,
             lambda: self.zookeeper,
-            config.kafka.features,
+            lambda: self.instance.context.features,
             config.kafka.inter_broker_listener_name,
             transport=around.transport,
             turnstile=self.turnstile,
@@ -136,12 +136,10 @@ class Node:
         return StatusServer(sources, self.config.http, metrics=self.config.metrics)
 
     def _topic_settings(self) -> KeptSettings:
-        around, kafka = self.instance.around, self.config.kafka
+        around = self.instance.around
         return KeptSettings(
             self._read_topic_configs,
-            BrokerSettings(self.snapshot, transport=around.transport),
-            kafka.inter_broker_listener_name,
-            kafka.policy,
+            self.instance.settings,
             self.instance.topic_defaults.unclean_by_default,
             around.clock.monotonic,
         )

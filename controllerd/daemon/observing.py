@@ -112,7 +112,7 @@ class ObservingNode:
         self._comparing = Comparing(
             self.snapshot,
             self._zookeeper,
-            kafka.features,
+            lambda: kafka.features,
             kafka.inter_broker_listener_name,
             turnstile=self._turnstile,
         )

@@ -1,4 +1,4 @@
-"""What topics are configured for, read from ZooKeeper and from a broker when somebody asks, and kept for a while."""
+"""What topics are configured for, read from ZooKeeper when somebody asks, and kept for a while."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from controllerd.api.broker_settings import BrokerSettings
 from controllerd.core.policy import Policy
+from controllerd.core.settings_book import SettingsBook
 from controllerd.errors import BadZnode, StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -15,7 +15,6 @@ log = structlog.get_logger(__name__)
 KEPT_S: Final = 30.0
 """Seconds after which what is known is asked anew."""
 _PATIENCE_S: Final = 2.0
-_MIN_ISR: Final = "min.insync.replicas"
 
 ReadConfigs = Callable[[Iterable[str]], Awaitable[Mapping[str, Mapping[str, str] | BadZnode]]]
 
@@ -26,23 +25,22 @@ class KeptSettings:
     def __init__(
         self,
         read: ReadConfigs,
-        brokers: BrokerSettings,
-        listener: str,
-        policy: Policy,
+        settings: SettingsBook,
         unclean_by_default: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """``read`` asks ZooKeeper; brokers are asked over ``listener``; ``now`` gives monotonic seconds."""
-        self.policy: Final = policy
+        """``read`` asks ZooKeeper; ``now`` gives monotonic seconds."""
+        self._settings = settings
         self.unclean_by_default: Final = unclean_by_default
         self._read = read
-        self._brokers = brokers
-        self._listener = listener
         self._now = now
         self._known: dict[str, Mapping[str, str]] = {}
-        self._min_isr: int | None = None
-        self._has_asked = False
         self._version = 0
+
+    @property
+    def policy(self) -> Policy:
+        """How the cluster wants its controller to behave."""
+        return self._settings.policy
 
     @property
     def version(self) -> int:
@@ -62,7 +60,7 @@ class KeptSettings:
     def _forget_what_is_old(self) -> None:
         current = int(self._now() / KEPT_S)
         if current != self._version:
-            self._known, self._has_asked, self._version = {}, False, current
+            self._known, self._version = {}, current
 
     async def _asked(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         try:
@@ -74,11 +72,5 @@ class KeptSettings:
         return {topic: config for topic, config in configs.items() if not isinstance(config, BadZnode)}
 
     async def min_isr_by_default(self) -> int | None:
-        """What a live broker says of ``min.insync.replicas``; None when none says it."""
-        self._forget_what_is_old()
-        if not self._has_asked:
-            self._has_asked = True
-            setting = (await self._brokers.of_any(self._listener)).get(_MIN_ISR)
-            value = setting.value if setting is not None else None
-            self._min_isr = int(value) if value is not None and value.isdecimal() else None
-        return self._min_isr
+        """What live brokers say of ``min.insync.replicas``; None when none has said it."""
+        return self._settings.current.min_isr

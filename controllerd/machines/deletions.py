@@ -22,9 +22,9 @@ from controllerd.core.deletion_progress import (
 from controllerd.core.deletion_waits import hidden_topics, reassignments_to_wait_for
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
+from controllerd.core.settings_book import SettingsBook
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.passes import paced
@@ -65,7 +65,7 @@ class TopicDeletionManager:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         audit: AuditLog,
-        policy: Policy,
+        settings: SettingsBook,
     ) -> None:
         self._context = context
         self._store = store
@@ -73,7 +73,7 @@ class TopicDeletionManager:
         self._partitions = partitions
         self._replicas = replicas
         self._audit = audit
-        self._policy = policy
+        self._settings = settings
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class TopicDeletionManager:
 
         Where ``delete.topic.enable`` is off, nothing is ever queued.
         """
-        if self._policy.delete_topic_enable:
+        if self._settings.policy.delete_topic_enable:
             for topic in topics:
                 self._context.deletions.queue(topic)
 

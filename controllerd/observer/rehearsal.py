@@ -14,6 +14,7 @@ from controllerd.controller import Controller
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaState, TopicImage, TopicPartition
 from controllerd.core.records import PartitionRecord
+from controllerd.core.settings_book import fixed_settings
 from controllerd.errors import BadZnode, IllegalState
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import SLICE, Outbox
@@ -123,6 +124,7 @@ class _Stage:
         self._channels, self._notes = NullChannels(), Notes()
         self._context = ControllerContext(manner.features)
         queue = EventQueue(clock.monotonic)
+        settings = fixed_settings(manner.policy, manner.features)
         self._store = ZooKeeperStore(self._shadow, self._notes, clock, queue.put)
         configs = UncleanDefault(manner.unclean_by_default)
         outbox = Outbox(self._context, self._channels, self._notes, self._new_batch)
@@ -134,11 +136,9 @@ class _Stage:
             channels=self._channels,
             queue=queue,
             outbox=outbox,
-            machines=build_machines(
-                self._context, self._store, outbox, self._notes, configs, NullMetrics(), manner.policy
-            ),
+            machines=build_machines(self._context, self._store, outbox, self._notes, configs, NullMetrics(), settings),
             configs=configs,
-            policy=manner.policy,
+            settings=settings,
             audit=self._notes,
             timers=NullTimers(),
             clock=clock,

@@ -64,6 +64,16 @@ def _term(record: records.TermRecord) -> str:
     return f"term {record.controller_epoch}: {record.change}, {record.holder}{_because(record.reason)}"
 
 
+def _settings(record: observation.SettingsRecord) -> str:
+    changed = [
+        f"{name} is {value} ({source})" if value == before else f"{name} changed from {before} to {value} ({source})"
+        for name, before, value, source in zip(
+            record.settings, record.befores, record.values, record.sources, strict=True
+        )
+    ]
+    return _listed(changed)
+
+
 def _begin(record: records.EventBegin) -> str:
     return f"event {record.number} {record.name} begins after {record.queued_ms:.1f} ms in the queue"
 
@@ -175,6 +185,7 @@ _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
     records.SessionRecord: _session,
     records.TermRecord: _term,
     records.ConfigRecord: lambda record: f"configured with {counted(len(record.values), 'key')}",
+    observation.SettingsRecord: _settings,
     records.SnapshotBegin: lambda record: f"snapshot of epoch {record.controller_epoch} begins",
     records.SnapshotEnd: _snapshot,
     records.DigestRecord: lambda record: f"digest {record.digest[:12]} of {counted(record.partitions, 'partition')}",

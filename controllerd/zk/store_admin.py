@@ -110,7 +110,7 @@ class AdminZnodes:
         return result
 
     async def ensure_feature_znode(self, *, enabled: bool, format_version: int = 2) -> None:
-        """Create or correct ``/feature`` (KIP-584); ``format_version`` is that of a new one, 1 below 3.3-IV0.
+        """Create or correct ``/feature`` (KIP-584); ``format_version`` is 1 below 3.3-IV0, and never lowered.
 
         :raises BadZnode: it cannot be understood or written, or is of a newer format: it is left as it is.
         """
@@ -127,7 +127,8 @@ class AdminZnodes:
             return FeaturesRead({}, -1)
         with self._rejections.judging(node):
             found = codecs.decode_feature(node.data)
-        return FeaturesRead({name: levels.max_version_level for name, levels in found.features.items()}, node.version)
+        levels = {name: each.max_version_level for name, each in found.features.items()}
+        return FeaturesRead(levels, node.version, found.enabled, found.format_version)
 
     async def write_features(self, levels: Mapping[str, int], version: int) -> WriteResult:
         """Finalize exactly these levels; what the znode says besides is kept."""
@@ -165,11 +166,16 @@ class AdminZnodes:
         else:
             with self._rejections.judging(node):
                 found = codecs.decode_feature(node.data)
-            if found.enabled == enabled and (enabled or not found.features):
+            is_fine = found.enabled == enabled and (enabled or not found.features)
+            if is_fine and found.format_version >= format_version:
                 return Written(node.version)
-            operation = SetData(
-                paths.FEATURE, codecs.encode_feature(replace(found, enabled=enabled, features={})), node.version
+            fresh = replace(
+                found,
+                enabled=enabled,
+                features=found.features if is_fine else {},
+                format_version=max(found.format_version, format_version),
             )
+            operation = SetData(paths.FEATURE, codecs.encode_feature(fresh), node.version)
         (result,) = await self._writer.write([operation])
         return result
 

@@ -1,6 +1,7 @@
 """Registrations of brokers."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from controllerd.core.model import OUR_IDS, Broker, BrokerId
 from controllerd.errors import BadZnode
@@ -51,6 +52,18 @@ class BrokerZnodes:
         there = [id_ for id_, node in zip(strangers, nodes, strict=True) if node is not None]
         broken += [BadZnode(paths.broker(id_), reason) for id_ in there]
         return frozenset(id_ for id_ in children.values() if paths.broker(id_) in ours)
+
+    async def list_brokers(self) -> list[Broker]:
+        """The registrations that can be understood, without watching them: for an instance that does not lead."""
+        ids = [paths.parse_broker_id(child) for child in await self._zk.children(paths.BROKER_IDS) or []]
+        wanted = sorted(broker for broker in ids if broker is not None and broker not in OUR_IDS)
+        nodes = await self._zk.read([paths.broker(broker) for broker in wanted])
+        found = []
+        for broker, node in zip(wanted, nodes, strict=True):
+            with suppress(BadZnode):  # the one that leads reports it
+                if node is not None:
+                    found.append(codecs.decode_broker(broker, node.data, node.czxid))
+        return found
 
     async def read_broker(self, broker: BrokerId) -> Broker | None:
         """One registration, None if it is gone. :raises BadZnode: it cannot be understood."""

@@ -25,6 +25,7 @@ from controllerd.core.model import (
     ReplicaAssignment,
 )
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.settings_book import fixed_settings
 from controllerd.snapshot import ClusterSnapshot, PartitionView, Role, TopicView
 from events.base import Event
 from events.queue import EventQueue
@@ -232,7 +233,7 @@ async def running(
         audit=audit,
         limits=limits,
         authorizer=authorizer or AllowAll(),
-        policy=policy,
+        settings=fixed_settings(policy),
         now=now,
         acceptor=acceptor,
         transport=transport,

@@ -61,7 +61,7 @@ async def advertised(cluster: Cluster, version: int = 3) -> dict[int, tuple[int,
 
 
 async def test_before_any_broker_has_answered_the_versions_of_the_protocols_release_are_advertised() -> None:
-    async with running(shared=SharedVersions(Release(2, 8))) as cluster:
+    async with running(shared=SharedVersions(lambda: Release(2, 8))) as cluster:
         ranges = await advertised(cluster)
         assert (ranges[56], ranges[67]) == ((0, 3), (0, 0)), "what is native does not depend on brokers"
         assert ranges[FIND_COORDINATOR] == (0, 3)
@@ -84,7 +84,7 @@ async def test_what_was_advertised_is_remembered_across_a_restart(tmp_path: Path
     async with running(brokers=1, shared=SharedVersions(folder=tmp_path)) as cluster:
         before = await advertised(cluster)
 
-    async with running(shared=SharedVersions(Release(2, 6), tmp_path)) as cluster:
+    async with running(shared=SharedVersions(lambda: Release(2, 6), tmp_path)) as cluster:
         assert await advertised(cluster) == before
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from controllerd.api.catalog import PARTLY_RELAYED, is_relayable
-from controllerd.api.shared_versions import VERSIONS_FILE, SharedVersions, ranges_of, release_of_protocol
+from controllerd.api.shared_versions import VERSIONS_FILE, SharedVersions, ranges_of
+from controllerd.core.protocol_versions import release_of_protocol
 from controllerd.core.releases import FIRST_SEEN, Release
 from tests.api.test_native_versions import RECORDED
 from wire.versions import VersionRange
@@ -59,7 +60,7 @@ async def test_the_latest_versions_are_on_disk_when_it_is_closed(tmp_path: Path)
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"x": [0, 1]}', '{"3": [0]}', '{"3": null}', "{}"])
 async def test_a_file_that_cannot_be_understood_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / VERSIONS_FILE).write_text(content, encoding="utf-8")
-    shared = SharedVersions(Release(2, 7), tmp_path)
+    shared = SharedVersions(lambda: Release(2, 7), tmp_path)
     assert shared.of([]) == ranges_of(Release(2, 7))
     shared.of([ONE])
     await shared.close()

@@ -9,7 +9,7 @@ from controllerd.audit.segments import DiskFile, FileOpener
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from replay.envelope import Envelope
-from replay.observation import AdminRecord, ObservationRecord
+from replay.observation import AdminRecord, ObservationRecord, SettingsRecord
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -78,6 +78,7 @@ ONE_OF_EACH: Final[tuple[Record, ...]] = (
     AdminRecord(
         "done", "9f2c", "elections", "User:alice", "127.0.0.1", "drill", "1 done", ["t-0"], ["done"], ["1 -> 2"]
     ),
+    SettingsRecord(["num.partitions"], ["1"], ["6"], ["brokers"], [None]),
     AlarmRecord("bad znode", 'quote " and newline \n and \u2028'),
     ObservationRecord(
         "broker died", ["1"], 7, ["a"], [0], [1], [3], [[1, 2]], [2], [4], [[2]], [2], [4], [[2]], ["equal"]

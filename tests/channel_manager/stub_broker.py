@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
+from tests.fakes.telling_broker import settings_told
 from wire.framing import RequestHeader, decode_request_header, encode_frame, read_frame
 from wire.kio_codec import decode_request, encode_response, response_type
 from wire.versions import ApiKey
@@ -98,6 +99,9 @@ class StubBroker:
         while (frame := await read_frame(reader)) is not None:
             if decode_request_header(frame)[0].api_key == ApiKey.API_VERSIONS:
                 writer.write(encode_frame(self._api_versions(frame)))
+                continue
+            if decode_request_header(frame)[0].api_key == ApiKey.DESCRIBE_CONFIGS:
+                writer.write(encode_frame(settings_told(frame)))
                 continue
             act = self.acts.popleft() if self.acts else Act()
             await self._keep(frame)

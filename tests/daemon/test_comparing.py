@@ -25,7 +25,7 @@ async def world() -> World:
 
 async def compared(world: World, *, meanwhile: Callable[[], None] = lambda: None) -> Comparison:
     """A comparison without brokers; ``meanwhile`` is called between its looks."""
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "PLAINTEXT", again_s=0.01)
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "PLAINTEXT", again_s=0.01)
     asyncio.get_running_loop().call_later(0.005, meanwhile)
     return await comparing.compare(False, Progress())
 
@@ -100,7 +100,7 @@ def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) ->
 
 
 async def test_a_broker_that_does_not_tell_is_named(world: World) -> None:
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER", again_s=0.01)
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01)
 
     comparison = await comparing.compare(True, Progress())
 
@@ -129,7 +129,7 @@ class Told(Progress):
 async def test_how_far_it_is_is_told_stage_by_stage(world: World) -> None:
     told = Told()
 
-    await Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER").compare(True, told)
+    await Comparing(world.snapshot, lambda: world.zk, Features, "OTHER").compare(True, told)
 
     brokers = [f"asking broker {broker} ({broker} of 3)" for broker in (1, 2, 3)]
     assert told.stages == ["reading ZooKeeper", "comparing with ZooKeeper", *brokers]
@@ -141,7 +141,7 @@ async def test_what_is_looked_at_again_goes_on_from_where_it_was(world: World) -
     edit(world, "/brokers/topics/t/partitions/0/state", b'"leader":1', b'"leader":2')
     told = Told()
 
-    await Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER", again_s=0.01).compare(False, told)
+    await Comparing(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01).compare(False, told)
 
     looks = ["reading ZooKeeper", "comparing with ZooKeeper"]
     assert told.stages == [*looks, "looking again", *(f"looking again: {stage}" for stage in looks)]
@@ -150,7 +150,7 @@ async def test_what_is_looked_at_again_goes_on_from_where_it_was(world: World) -
 
 
 async def test_who_comes_second_waits_for_its_turn(world: World) -> None:
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features(), "OTHER")
+    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "OTHER")
     first, second = Told(), Told()
     second.stages = first.stages  # of both, in the order of time
 

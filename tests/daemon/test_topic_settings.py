@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from controllerd.api.broker_settings import BrokerSettings
-from controllerd.core.policy import KAFKAS_DEFAULTS
+from controllerd.core.settings_book import SettingsBook
 from controllerd.daemon.topic_settings import KEPT_S, KeptSettings
 from controllerd.errors import BadZnode, StoreUnavailable
-from controllerd.snapshot import ClusterSnapshot
 
 
 class Store:
@@ -28,8 +26,7 @@ class Store:
 
     def settings(self) -> KeptSettings:
         """Over no broker at all."""
-        brokers = BrokerSettings(ClusterSnapshot(1))
-        return KeptSettings(self.read, brokers, "PLAINTEXT", KAFKAS_DEFAULTS, lambda: False, lambda: self.now)
+        return KeptSettings(self.read, SettingsBook(), lambda: False, lambda: self.now)
 
 
 async def test_what_is_known_is_not_asked_for_again() -> None:

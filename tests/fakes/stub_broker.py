@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from tests.fakes.telling_broker import settings_told
 from wire.errors import WireError
 from wire.framing import RequestHeader, encode_frame, read_frame
 from wire.kio_codec import decode_request, encode_response, response_type
@@ -97,6 +98,8 @@ class StubBroker:
         header, entity = decode_request(frame)
         if header.api_key == ApiKey.API_VERSIONS:
             return encode_response(header.correlation_id, _versions())
+        if header.api_key == ApiKey.DESCRIBE_CONFIGS:
+            return settings_told(frame)
         self.got.append(Got(header, entity))
         answer = self.script.pop(0) if self.script else Answer()
         self._changed()

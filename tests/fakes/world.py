@@ -24,6 +24,8 @@ from controllerd.core.requests import (
     api_name,
 )
 from controllerd.core.sanitizer import our_rack
+from controllerd.core.settings_book import SettingsBook, fixed_settings
+from controllerd.daemon.bridges import ConfiguredTopics
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
@@ -164,19 +166,22 @@ class World:
         takes_from_brokers: bool = False,
         instance: str = INSTANCE,
         policy: Policy | None = None,
+        settings: SettingsBook | None = None,
         reach: Reach = PLAIN_AND_HIDDEN,
         audit: AuditLog | None = None,
     ) -> None:
         for witness in self.witnesses:
             witness(self)
         self.policy = policy or Policy()
+        self.settings = settings or fixed_settings(self.policy, features)
         self.tree = tree or Tree()
         self.zk = FakeZooKeeper(self.tree, session_id)
         self.clock, self.audit, self.channels = ManualClock(), RecordingAudit(), RecordedChannels()
         self.timers, self.metrics, self.configs = ManualTimers(), CountedMetrics(), FixedConfigs()
+        configs = self.configs if settings is None else ConfiguredTopics(settings)
         self.queue = EventQueue(self.clock.monotonic)
         self.watch = WriteWatch(audit or self.audit)
-        self.context = ControllerContext(features)
+        self.context = ControllerContext(self.settings.features)
         self.snapshot = ClusterSnapshot(node_id)
         self.expired = 0
         store = ZooKeeperStore(self.zk, self.watch, self.clock, self.queue.put)
@@ -192,9 +197,9 @@ class World:
             channels=self.channels,
             queue=self.queue,
             outbox=outbox,
-            machines=build_machines(self.context, store, outbox, self.watch, self.configs, self.metrics, self.policy),
-            configs=self.configs,
-            policy=self.policy,
+            machines=build_machines(self.context, store, outbox, self.watch, configs, self.metrics, self.settings),
+            configs=configs,
+            settings=self.settings,
             reach=reach,
             audit=self.watch,
             timers=self.timers,

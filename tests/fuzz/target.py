@@ -349,7 +349,7 @@ async def target() -> AsyncIterator[Target]:
     listeners = [Listener("PLAINTEXT", "127.0.0.1", 0)]
     server = KafkaServer(
         listeners, world.queue, world.snapshot, NODE_ID,
-        audit=world.audit, limits=LIMITS, policy=world.policy, now=world.clock.monotonic, acceptor=door,
+        audit=world.audit, limits=LIMITS, settings=world.settings, now=world.clock.monotonic, acceptor=door,
     )  # fmt: skip
     await server.start()
     found = Target(world, server, door, stubs)

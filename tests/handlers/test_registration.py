@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Literal
 
 import pytest
 
 from controllerd.core.model import BrokerId
-from controllerd.core.policy import Policy
+from controllerd.core.policy import RegistrationMode
 from controllerd.core.releases import Release
 from controllerd.snapshot import Role
 from controllerd.zk import codecs
@@ -62,10 +61,9 @@ async def test_a_live_broker_older_than_3_0_makes_the_active_instance_register(w
         ("auto", Release(3, 0), False),
     ],
 )
-async def test_the_configuration_decides(
-    register: Literal["auto", "always", "never"], release: Release, is_registered: bool
-) -> None:
-    world = World(policy=Policy(register=register))
+async def test_the_configuration_decides(register: RegistrationMode, release: Release, is_registered: bool) -> None:
+    world = World()
+    world.c.register = register
     world.register(1)
     await world.start()
 
@@ -75,7 +73,9 @@ async def test_the_configuration_decides(
 
 
 async def test_an_instance_that_is_always_registered_is_so_before_any_broker_has_answered() -> None:
-    world = await World(policy=Policy(register="always")).start()
+    world = World()
+    world.c.register = "always"
+    await world.start()
 
     assert OURS in world.tree.nodes
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from controllerd.config.versions import features_of
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, PartitionState
 from controllerd.core.mutation_quota import Mutation, QuotaEntity
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.placement import MAX_PARTITIONS, TOO_MANY_AT_ONCE
 from controllerd.core.policy import Policy
+from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.topic_creation import TopicWish
 from controllerd.errors import CallFailed, NotController

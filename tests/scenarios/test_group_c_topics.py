@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from controllerd.config.versions import features_of
 from controllerd.core.model import Features, LeaderRecoveryState, PartitionState
+from controllerd.core.protocol_versions import features_of
 from controllerd.core.requests import LeaderAndIsrRequest
 from controllerd.zk.access import Create
 from events.reassignments import ApiPartitionReassignment

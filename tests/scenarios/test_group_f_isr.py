@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from controllerd.config.versions import features_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import LeaderRecoveryState
+from controllerd.core.protocol_versions import features_of
 from tests.api.cluster import Client, new_request
 from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.scenarios.worlds import served, world_of

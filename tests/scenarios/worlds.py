@@ -73,7 +73,7 @@ async def served(world: World) -> AsyncIterator[Client]:
         world.snapshot,
         NODE_ID,
         audit=world.audit,
-        policy=world.policy,
+        settings=world.settings,
         now=world.clock.monotonic,
     )
     await server.start()

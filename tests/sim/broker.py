@@ -94,6 +94,8 @@ class SimBroker:
         self.deleted: dict[Key, str | None] = {}
         """The topic ids of the replicas that it deleted last; None where there was nothing."""
         self.dirs: Final = LogDirs(self)
+        self.configured: dict[str, str] = {"inter.broker.protocol.version": "3.9-IV0"}
+        """Its ``server.properties``, as far as a controller asks for it; a life begins with what stands here."""
         self._rack = rack
         self._runs = 0
         self._owner = f"broker-{broker}/0"
@@ -124,6 +126,15 @@ class SimBroker:
         if self._is_unplugged:
             return None
         return self._is_listening and not self.is_refusing
+
+    def told_settings(self) -> dict[str, str | None]:
+        """What it says of itself: the file as it was at its start, and what the cluster says over it."""
+        assert self.life is not None
+        settings: dict[str, str | None] = {**self.life.configured}
+        node = self.cluster.server.nodes.get("/config/brokers/<default>")
+        if node is not None and node.data:
+            settings |= json.loads(node.data)["config"]
+        return settings
 
     # -- what it is --------------------------------------------------------------------------------------------------
 

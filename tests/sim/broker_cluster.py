@@ -152,7 +152,8 @@ class SimCluster:
             if leader is None or (key[0] in self.ledger.unclean_allowed) is not excused or key[0] in self.ledger.doomed:
                 continue
             log = self.brokers[leader].disk.get((key[0], key[2]))
-            losses += self.ledger.check_last(key, log if log is None or log.topic_id == key[1] else None)
+            is_its_log = log is None or key[1] in {None, log.topic_id}  # a topic may have got its id later
+            losses += self.ledger.check_last(key, log if is_its_log else None)
         return losses
 
     def _keeper(self, key: LogKey) -> int | None:

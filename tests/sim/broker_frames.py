@@ -18,6 +18,7 @@ LEADER_AND_ISR: Final = 4
 STOP_REPLICA: Final = 5
 UPDATE_METADATA: Final = 6
 API_VERSIONS: Final = 18
+DESCRIBE_CONFIGS: Final = 32
 API_NAMES: Final[Mapping[int, str]] = {
     LEADER_AND_ISR: "LeaderAndIsr", STOP_REPLICA: "StopReplica", UPDATE_METADATA: "UpdateMetadata",
 }  # fmt: skip
@@ -115,6 +116,8 @@ def header(frame: bytes) -> tuple[int, int, int, int]:
     except struct.error as short:
         raise Malformed("a frame too short for a header") from short
     offset = 10 + max(length, 0)
+    if api == DESCRIBE_CONFIGS:  # version 1 has the older header, without tags
+        return api, version, correlation_id, offset
     if offset >= len(frame) or frame[offset] != 0:
         raise Malformed("a header without its empty tags")
     return api, version, correlation_id, offset + 1
@@ -346,6 +349,33 @@ def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, 
     entries = b"".join(Struct(">hhh").pack(api, *spoken[api]) + tags for api in sorted(spoken))
     count = bytes((len(spoken) + 1,)) if flexible else _I32.pack(len(spoken))
     return framed(_I32.pack(correlation_id) + bytes(2) + count + entries + (bytes(5) if flexible else b""))
+
+
+def settings_answer(frame: bytes, settings: Mapping[str, str | None]) -> bytes:
+    """The frame that answers DescribeConfigs 1 about one broker. :raises Malformed: it asks for something else."""
+    _, version, correlation_id, at = header(frame)
+    resources, kind = Struct(">ib").unpack_from(frame, at)
+    broker, at = _short_text(frame, at + 5)
+    (count,) = _I32.unpack_from(frame, at)
+    at += 4
+    if (version, resources, kind) != (1, 1, 4) or count < 0:
+        raise Malformed(f"DescribeConfigs {version} about {resources} resources, the first of kind {kind}")
+    rows = []
+    for _ in range(count):
+        name, at = _short_text(frame, at)
+        if name in settings:
+            rows.append(_short(name) + _short(settings[name]) + b"\1\4\0" + _I32.pack(0))
+    head = _I32.pack(correlation_id) + _I32.pack(0) + _I32.pack(1) + _I16.pack(0) + _I16.pack(-1) + b"\4"
+    return framed(head + _short(broker) + _I32.pack(len(rows)) + b"".join(rows))
+
+
+def _short_text(frame: bytes, at: int) -> tuple[str, int]:
+    (length,) = _I16.unpack_from(frame, at)
+    return frame[at + 2 : at + 2 + length].decode(), at + 2 + length
+
+
+def _short(text: str | None) -> bytes:
+    return _I16.pack(-1) if text is None else _I16.pack(len(text)) + text.encode()
 
 
 def answer(request: SimRequest, error: int, errors: Sequence[tuple[Key, int]]) -> bytes:

@@ -47,6 +47,8 @@ class BrokerLife:
         self.replicas: Final[dict[Key, SimReplica]] = {}
         self.strange: Final[dict[Key, None]] = {}
         """Replicas that it cannot begin because it has those of an earlier topic of that name."""
+        self.configured: Final = dict(broker.configured)
+        """As its file was when it began."""
         self._broker = broker
         self._id = broker.id
         self._cluster = broker.cluster

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from controllerd.core.kafka_error import KafkaError
 from tests.sim import broker_frames as frames
-from tests.sim.broker_frames import API_VERSIONS, SimRequest
+from tests.sim.broker_frames import API_VERSIONS, DESCRIBE_CONFIGS, SimRequest
 from tests.sim.network import SimLink
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ class ControlSocket:
             api, version, correlation_id, _ = frames.header(frame)
             if api == API_VERSIONS:
                 link.answer(frames.api_versions_answer(correlation_id, version, self._broker.spoken))
+                return
+            if api == DESCRIBE_CONFIGS:
+                link.answer(frames.settings_answer(frame, self._broker.told_settings()))
                 return
             request = frames.decode(frame)
         except frames.Malformed as error:

@@ -136,7 +136,7 @@ class SimWorld:
 
     def _sent(self, owner: str, broker: int, api: int) -> None:
         instance = next((each for each in self.instances.values() if each.owner == owner), None)
-        if instance is not None and api != ApiKey.API_VERSIONS:
+        if instance is not None and api not in {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS}:  # these demand nothing
             self.oracle.requests.on_sent(owner, broker, instance.epoch, self.loop.time())
 
     def _requested(self, broker: int, owner: str, _api: str, request: SimRequest, error: Any) -> None:

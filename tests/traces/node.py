@@ -17,6 +17,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.sanitizer import our_rack
+from controllerd.core.settings_book import fixed_settings
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
@@ -107,10 +108,10 @@ def _controller(
     def our_entry() -> Broker:
         return Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
 
-    context = ControllerContext()
+    context, settings = ControllerContext(), fixed_settings(policy)
     outbox = Outbox(context, channels, watch, new_batch)
     configs = FixedConfigs()
-    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), policy)
+    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), settings)
     return Controller(
         node_id=NODE_ID,
         context=context,
@@ -121,7 +122,7 @@ def _controller(
         outbox=outbox,
         machines=machines,
         configs=configs,
-        policy=policy,
+        settings=settings,
         audit=watch,
         timers=LoopTimers(queue.put),
         clock=clock,

@@ -1,0 +1,177 @@
+"""Asks all live brokers what they are configured for, in every role, off the path of events.
+
+A standby asks as well: when it takes the role over it knows the settings already, and waits for nobody. What brokers
+say goes into the event queue only when there is something new in it.
+
+When brokers are asked: at the start; when a broker registers (a new life may have another configuration); when the
+configuration of brokers is changed in ZooKeeper, a moment later and once more, because brokers apply a change when they
+notice it themselves; and every half a minute, for what nobody announced.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from controllerd.api.broker_versions import plaintext_endpoint
+from controllerd.core.cluster_settings import AN_AUTHORIZER, NAMES, understood
+from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.core.settings_book import Answer, SettingsBook
+from controllerd.errors import BadZnode, StoreUnavailable
+from events.responses import BrokerSettingsReceived
+from wire.api_broker_settings import VERSION, NotAuthorized, decode_settings, encode_settings_query
+from wire.connection import KafkaConnection
+from wire.errors import WireError
+from wire.transport import PLAINTEXT, Transport
+from wire.versions import ApiKey
+
+_CLIENT_ID: Final = "controllerd"
+_AT_ONCE: Final = 16
+"""Brokers that are asked at the same time."""
+_LOOK_S: Final = 5.0
+"""Between two looks at who is registered."""
+_EVERY_S: Final = 30.0
+"""After so long a broker that has answered is asked again."""
+_SOON_S: Final = (0.5, 5.0)
+"""After a change in ZooKeeper brokers are asked twice, so much later."""
+_SHORTEST_PAUSE_S: Final = 0.1
+_FIRST_RETRY_S: Final = 0.25
+_LONGEST_ASK_S: Final = 10.0
+_LOG = structlog.get_logger(__name__)
+
+Life = tuple[BrokerId, int]
+Emit = Callable[[BrokerSettingsReceived], None]
+
+
+class SettingsPoller:
+    """Asks, and compares the answers with what is known; ``run`` it as a task of its own."""
+
+    def __init__(
+        self,
+        book: SettingsBook,
+        registered: Callable[[], Awaitable[Sequence[Broker]]],
+        listener: str,
+        emit: Emit,
+        now: Callable[[], float],
+        *,
+        keep: Callable[[], Awaitable[None]],
+        ask_s: float = 1.0,
+        transport: Transport = PLAINTEXT,
+    ) -> None:
+        """``registered`` tells who is registered, ``listener`` is that between brokers; ``now`` gives seconds.
+
+        ``keep`` is called after each round, to have what is known now kept. ``ask_s`` bounds the first
+        question to a broker; one that does not answer in time is given more the next time.
+        """
+        self._book = book
+        self._registered = registered
+        self._listener = listener
+        self._emit = emit
+        self._now = now
+        self._keep = keep
+        self._ask_s = ask_s
+        self._transport = transport
+        self._limit = asyncio.Semaphore(_AT_ONCE)
+        self._due: dict[Life, float] = {}
+        """When each is asked next."""
+        self._failures: dict[Life, int] = {}
+        self._nudged = asyncio.Event()
+        self.has_heard_all: Final = asyncio.Event()
+        """Set once every broker that is registered has answered."""
+        self._soon: list[float] = []
+
+    def look(self) -> None:
+        """Other brokers may be registered: see at once whether one of them is to be asked."""
+        self._nudged.set()
+
+    def ask_soon(self) -> None:
+        """The configuration of brokers was changed: ask all of them a moment later, and once more after that."""
+        self._soon = [self._now() + after_s for after_s in _SOON_S]
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            await self.round()
+            await self._keep()
+            await self._wait()
+
+    async def round(self) -> None:
+        """Look who is registered, ask those whose turn it is, and pass on what is new."""
+        try:
+            brokers = await self._registered()
+        except (StoreUnavailable, BadZnode) as error:
+            _LOG.info("registered brokers cannot be read", reason=str(error))
+            return
+        registered = {broker.id: broker.epoch for broker in brokers}
+        answers = await self._ask_all([broker for broker in brokers if self._is_due(broker)])
+        if self._book.would_change(answers, registered):
+            self._emit(BrokerSettingsReceived(answers, registered))
+        self._forget_others(registered)
+        if all(self._failures.get(life) == 0 for life in registered.items()):
+            self.has_heard_all.set()
+
+    async def _wait(self) -> None:
+        """Until the next look, or until somebody asks for one."""
+        now = self._now()
+        left = min([_LOOK_S, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
+        try:
+            async with asyncio.timeout(max(_SHORTEST_PAUSE_S, left)):
+                await self._nudged.wait()
+        except TimeoutError:
+            pass  # nobody asked: the next look is due
+        self._nudged.clear()
+
+    def _is_due(self, broker: Broker) -> bool:
+        now = self._now()
+        return self._due.get((broker.id, broker.epoch), now) <= now or any(at <= now for at in self._soon)
+
+    async def _ask_all(self, brokers: Sequence[Broker]) -> Mapping[BrokerId, Answer]:
+        now = self._now()
+        self._soon = [at for at in self._soon if at > now]
+        asked = await asyncio.gather(*(self._ask(broker) for broker in brokers))
+        answers = {broker.id: answer for broker, answer in zip(brokers, asked, strict=True) if answer is not None}
+        for broker in brokers:
+            self._plan(broker, has_answered=broker.id in answers)
+        return answers
+
+    def _plan(self, broker: Broker, *, has_answered: bool) -> None:
+        """A broker that does not answer is asked again soon, and then less and less often."""
+        life = broker.id, broker.epoch
+        failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
+        pause_s = _EVERY_S if has_answered else min(_EVERY_S, _FIRST_RETRY_S * 2.0 ** (failures - 1))
+        self._due[life] = self._now() + pause_s
+
+    def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
+        for life in self._due.keys() - registered.items():
+            del self._due[life]
+            self._failures.pop(life, None)
+
+    async def _ask(self, broker: Broker) -> Answer | None:
+        """What a broker says; None: nothing, in time or at all."""
+        endpoint = plaintext_endpoint(broker, self._listener)
+        if endpoint is None:
+            return None
+        try:
+            async with self._limit, asyncio.timeout(self._patience_s(broker)):
+                answer = await self._answer(broker.id, endpoint)
+            told = {name: setting.value for name, setting in decode_settings(answer).items()}
+            return Answer(broker.epoch, understood(told))
+        except NotAuthorized:
+            return Answer(broker.epoch, understood({"authorizer.class.name": AN_AUTHORIZER}))
+        except (OSError, WireError, ValueError) as error:  # ValueError: a number that is none, a host that is no name
+            if not self._failures.get((broker.id, broker.epoch)):
+                _LOG.info("broker did not say its settings", broker=broker.id, error=repr(error))
+            return None
+
+    def _patience_s(self, broker: Broker) -> float:
+        failures = self._failures.get((broker.id, broker.epoch), 0)
+        return min(_LONGEST_ASK_S, self._ask_s * 2.0**failures)
+
+    async def _answer(self, broker: BrokerId, endpoint: Endpoint) -> bytes:
+        connection = await KafkaConnection.connect(endpoint.host, endpoint.port, _CLIENT_ID, transport=self._transport)
+        try:
+            return await connection.request(ApiKey.DESCRIBE_CONFIGS, VERSION, encode_settings_query(broker, NAMES))
+        finally:
+            connection.abort()

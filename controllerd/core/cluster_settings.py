@@ -1,0 +1,191 @@
+"""Every setting that the built-in controller takes from its own broker, and how the answers of several brokers merge.
+
+The built-in controller reads these settings in its own process. A controller that is no broker asks all live brokers
+(DescribeConfigs), and where they do not agree no choice is right for all of them. So each setting names its rule here:
+
+* A switch that lets the controller delete, move or lose something counts as off as soon as one broker says so, and a
+  threshold is taken from the broker that wants the fewest changes: an operator who turned something off on one broker
+  can turn it on again on the others, but cannot take back a deletion.
+* A size (how many partitions, replicas, seconds) has no safe direction. The majority is the value that the operator
+  most likely means, because a rolling change begins with one broker. Without a majority the tie goes to the value that
+  loses less: more replicas, fewer partitions (they can be added, never removed), longer time-outs, smaller bursts.
+* ``inter.broker.protocol.version`` is the lowest of all, because a broker understands nothing above its own
+  (``settings_book.py`` says when it may change).
+
+A release that does not know a setting behaves as the default of the setting says, so its answer is taken for that.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from controllerd.core.model import BrokerId
+from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, version_told
+
+Value = bool | int | ProtocolVersion | str
+Texts = Mapping[str, str]
+"""What a broker says, by Kafka's name of the setting; everything in ``NAMES`` is in it."""
+
+
+class Kind(Enum):
+    """How the text of a setting is read."""
+
+    SWITCH = "switch"
+    NUMBER = "number"
+    VERSION = "version"
+    TEXT = "text"
+
+
+class Merge(Enum):
+    """Which value holds where brokers disagree."""
+
+    LOWEST = "the lowest"
+    HIGHEST = "the highest"
+    MOST_ELSE_LOWEST = "the majority's, else the lowest"
+    MOST_ELSE_HIGHEST = "the majority's, else the highest"
+
+
+class Setting(NamedTuple):
+    """One setting of brokers that concerns a controller."""
+
+    name: str
+    kind: Kind
+    merge: Merge
+    default: str
+    """Kafka's default, which is what releases without the setting do."""
+    key: str | None = None
+    """Under which it may be configured here; None: it comes from brokers only."""
+    cautious: str | None = None
+    """What is used while nobody has said anything, where that is not the default."""
+
+
+PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
+UNCLEAN: Final = "unclean.leader.election.enable"
+DELETE_TOPICS: Final = "delete.topic.enable"
+AUTO_REBALANCE: Final = "auto.leader.rebalance.enable"
+REPLICATION_FACTOR: Final = "default.replication.factor"
+PARTITIONS: Final = "num.partitions"
+IMBALANCE_PERCENTAGE: Final = "leader.imbalance.per.broker.percentage"
+IMBALANCE_INTERVAL: Final = "leader.imbalance.check.interval.seconds"
+MIN_ISR: Final = "min.insync.replicas"
+TIERED_STORAGE: Final = "remote.log.storage.system.enable"
+QUOTA_SAMPLES: Final = "controller.quota.window.num"
+QUOTA_SECONDS: Final = "controller.quota.window.size.seconds"
+REQUEST_TIMEOUT: Final = "request.timeout.ms"
+SOCKET_TIMEOUT: Final = "controller.socket.timeout.ms"
+TOKEN_CHECK: Final = "delegation.token.expiry.check.interval.ms"  # noqa: S105  # the name of a setting
+
+_SWITCH, _NUMBER, _LOWEST, _HIGHEST = Kind.SWITCH, Kind.NUMBER, Merge.LOWEST, Merge.HIGHEST
+_MOST_LOW, _MOST_HIGH = Merge.MOST_ELSE_LOWEST, Merge.MOST_ELSE_HIGHEST
+
+SETTINGS: Final = (
+    Setting(PROTOCOL_VERSION, Kind.VERSION, _LOWEST, LOWEST, "kafka.inter_broker_protocol_version"),
+    Setting(AUTO_REBALANCE, _SWITCH, _LOWEST, "true", "kafka.auto_leader_rebalance_enable", cautious="false"),
+    Setting(QUOTA_SAMPLES, _NUMBER, _MOST_LOW, "11", "kafka.controller_quota_window_num"),
+    Setting(QUOTA_SECONDS, _NUMBER, _MOST_LOW, "1", "kafka.controller_quota_window_size_seconds"),
+    Setting(SOCKET_TIMEOUT, _NUMBER, _MOST_HIGH, "30000", "kafka.controller_socket_timeout_ms"),
+    Setting(REPLICATION_FACTOR, _NUMBER, _MOST_HIGH, "1", "kafka.default_replication_factor"),
+    Setting(TOKEN_CHECK, _NUMBER, _MOST_HIGH, "3600000", "kafka.delegation_token_expiry_check_interval_ms"),
+    Setting(DELETE_TOPICS, _SWITCH, _LOWEST, "true", "kafka.delete_topic_enable", cautious="false"),
+    Setting(IMBALANCE_INTERVAL, _NUMBER, _HIGHEST, "300", "kafka.leader_imbalance_check_interval_seconds"),
+    Setting(IMBALANCE_PERCENTAGE, _NUMBER, _HIGHEST, "10", "kafka.leader_imbalance_per_broker_percentage"),
+    Setting(MIN_ISR, _NUMBER, _HIGHEST, "1"),
+    Setting(PARTITIONS, _NUMBER, _MOST_LOW, "1", "kafka.num_partitions"),
+    Setting(TIERED_STORAGE, _SWITCH, _LOWEST, "false", "kafka.remote_log_storage_system_enable"),
+    Setting(REQUEST_TIMEOUT, _NUMBER, _MOST_HIGH, "30000", "kafka.request_timeout_ms"),
+    Setting(UNCLEAN, _SWITCH, _LOWEST, "false", "kafka.unclean_leader_election_enable"),
+)
+"""The settings that hold for the cluster. What describes a process (sockets, listeners, its session) is not among them.
+
+From ``KafkaController``, ``ControllerChannelManager``, ``PartitionStateMachine``, ``TopicDeletionManager``,
+``ZkAdminManager``, ``AutoTopicCreationManager``, ``ControllerMutationQuotaManager`` and ``DelegationTokenManager`` of
+2.6 to 3.9. The defaults of topic configurations are asked for when somebody needs them (``topic_defaults.py``).
+"""
+
+MUST_BE_FALSE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "zookeeper.set.acl": "znodes with ACLs are not supported: controllerd would create open ones beside them",
+        "zookeeper.metadata.migration.enable": (
+            "a cluster that migrates to KRaft is led by the built-in controller only"
+        ),
+    }
+)
+MUST_BE_ABSENT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "authorizer.class.name": (
+            "ACLs are not enforced: whoever reaches controllerd's listeners could change the cluster"
+        ),
+        "create.topic.policy.class.name": "the policy is a Java class: topics that it refuses would be created",
+        "alter.config.policy.class.name": (
+            "the policy is a Java class: configurations that it refuses would be accepted"
+        ),
+    }
+)
+"""Settings of brokers with which this controller must not lead, each with the reason."""
+
+NAMES: Final = (*(setting.name for setting in SETTINGS), *MUST_BE_FALSE, *MUST_BE_ABSENT)
+"""What brokers are asked for."""
+BY_NAME: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in SETTINGS})
+AN_AUTHORIZER: Final = "an authorizer that does not let this controller read the broker's settings"
+"""Stands for the class name where a broker answers DescribeConfigs with CLUSTER_AUTHORIZATION_FAILED."""
+
+
+def understood(told: Mapping[str, str | None]) -> dict[str, str]:
+    """A broker's answer with every setting in it. :raises ValueError: one of the values makes no sense."""
+    texts = {name: (told.get(name) or "").strip() for name in NAMES}
+    for setting in SETTINGS:
+        texts[setting.name] = texts[setting.name] or setting.default
+        read(setting, texts[setting.name])
+    return texts
+
+
+def read(setting: Setting, text: str) -> Value:
+    """The value that a text stands for, to be compared. :raises ValueError: it stands for none."""
+    match setting.kind:
+        case Kind.SWITCH if text.lower() in {"true", "false"}:
+            return text.lower() == "true"
+        case Kind.NUMBER:
+            return int(text)
+        case Kind.VERSION:
+            return version_told(text)
+        case Kind.TEXT:
+            return text
+        case _:
+            raise ValueError(f"{setting.name}: {text!r} is neither true nor false")
+
+
+def is_same(setting: Setting, one: str, other: str) -> bool:
+    """Whether two texts mean the same value, as 3.9 and 3.9-IV0 do."""
+    return read(setting, one) == read(setting, other)
+
+
+def merged(setting: Setting, told: Mapping[BrokerId, str]) -> str:
+    """The value that holds where brokers say this; ``told`` is not empty."""
+    by_value = {read(setting, text): text for _, text in sorted(told.items())}
+    return by_value[_chosen(setting, [read(setting, text) for text in told.values()])]
+
+
+def _chosen(setting: Setting, values: list[Value]) -> Value:
+    if setting.merge in {Merge.MOST_ELSE_LOWEST, Merge.MOST_ELSE_HIGHEST}:
+        ((most, count),) = Counter(values).most_common(1)
+        if 2 * count > len(values):
+            return most
+    lowest = setting.merge in {Merge.LOWEST, Merge.MOST_ELSE_LOWEST}
+    return (min if lowest else max)(values)
+
+
+def refusal(told: Mapping[BrokerId, Texts]) -> str | None:
+    """Why this controller must not lead a cluster whose brokers say this; None: nothing speaks against it.
+
+    One broker is enough. What it enforces or takes part in holds for every client that reaches it, and a client must
+    not be able to do through this controller what it could not do through a broker.
+    """
+    for broker, texts in sorted(told.items()):
+        for name, value in texts.items():
+            if name in MUST_BE_FALSE and value.lower() not in {"", "false"}:
+                return f"{name} (broker {broker}): {MUST_BE_FALSE[name]}"
+            if name in MUST_BE_ABSENT and value:
+                return f"{name} (broker {broker}): {MUST_BE_ABSENT[name]}"
+    return None

@@ -1,0 +1,345 @@
+"""What the brokers of the cluster are configured for, as far as it is known, and what the controller makes of it.
+
+One writer, the event task. Knowledge outlives the terms of the controller, and (in the data directory) the process, so
+that a takeover need not wait for any broker.
+
+What is used of each setting, in this order: what is configured here; what the live brokers say; what they, or the
+brokers of before, said last (the cache); while nobody has ever said anything, a value that cannot do harm.
+
+**The protocol version** decides what brokers are sent and what is written to ZooKeeper, and much of that cannot be
+undone: topics get ids, states get fields. Therefore
+
+* it is the lowest version of the live brokers, because a broker understands nothing above its own;
+* it rises only when every live broker has said its version in its present life: one that has not answered may be the
+  one that has not been raised;
+* it never falls by itself. A broker with a lower version than the cluster's was started with a wrong configuration, or
+  somebody rolls the cluster back, which Kafka does not support: in either case sending the cluster's topic ids away
+  again harms every other broker, so that an operator has to decide (by configuring the version here);
+* before it was ever found, ZooKeeper's evidence is its lower bound: somebody who wrote topic ids, or ``/feature``, had
+  the version for it. Too low a version for a moment withholds optional behaviour and nothing else; too high a one gives
+  brokers what they do not understand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from controllerd.core.cluster_settings import (
+    AUTO_REBALANCE,
+    DELETE_TOPICS,
+    IMBALANCE_INTERVAL,
+    IMBALANCE_PERCENTAGE,
+    MIN_ISR,
+    PARTITIONS,
+    PROTOCOL_VERSION,
+    QUOTA_SAMPLES,
+    QUOTA_SECONDS,
+    REPLICATION_FACTOR,
+    SETTINGS,
+    TIERED_STORAGE,
+    TOKEN_CHECK,
+    UNCLEAN,
+    Setting,
+    Texts,
+    is_same,
+    merged,
+    refusal,
+)
+from controllerd.core.model import BrokerId, Features
+from controllerd.core.mutation_quota import QuotaWindow
+from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.protocol_versions import LOWEST, features_at, release_of_protocol, version_told
+
+
+class Source(Enum):
+    """Where the value of a setting is from."""
+
+    CONFIGURED = "configured"
+    """In the configuration of this instance."""
+    BROKERS = "brokers"
+    """All live brokers that have answered agree."""
+    MAJORITY = "majority"
+    """Brokers disagree, and most of them say this."""
+    SAFER = "safer"
+    """Brokers disagree, and this does less harm."""
+    CACHE = "cache"
+    """No live broker has answered yet: it is what brokers said last."""
+    ZOOKEEPER = "zookeeper"
+    """No broker has ever said it: it is what ZooKeeper shows to have been in use."""
+    DEFAULT = "default"
+    """Nobody has ever said it."""
+
+
+class Configured(NamedTuple):
+    """A setting that is configured here: its value as Kafka writes it, and who says so."""
+
+    value: str
+    origin: str
+
+
+class Answer(NamedTuple):
+    """What a broker said of itself in the life with this epoch; ``values`` is complete (``understood``)."""
+
+    broker_epoch: int
+    values: Texts
+
+
+class Remembered(NamedTuple):
+    """What is kept in the data directory: the last answers, and the protocol version of the cluster."""
+
+    answers: Mapping[BrokerId, Answer] = {}
+    protocol_version: str | None = None
+
+
+class Resolved(NamedTuple):
+    """A setting with the value that is used, and why."""
+
+    setting: Setting
+    value: str
+    source: Source
+    origin: str | None
+    """Where it is configured; None: it is not."""
+    brokers: Mapping[BrokerId, str]
+    """What each live broker says, as far as it is known."""
+
+    @property
+    def differing(self) -> dict[BrokerId, str]:
+        """The brokers that say something else than what is used."""
+        return {broker: text for broker, text in self.brokers.items() if not is_same(self.setting, text, self.value)}
+
+    @property
+    def problem(self) -> str | None:
+        """What an operator must know about it; None: nothing."""
+        differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
+        if not differing:
+            return None
+        return f"{self.setting.name}: {self.value} {self._why}, but {differing}"
+
+    @property
+    def _why(self) -> str:
+        if self.source is Source.CONFIGURED:
+            return f"is configured here ({self.origin}) and used"
+        if self.setting.name == PROTOCOL_VERSION:
+            used = version_told(self.value)
+            is_any_lower = any(version_told(text) < used for text in self.brokers.values())
+            return "never falls by itself and is used" if is_any_lower else "is used as the lowest of all"
+        return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """All settings at one moment, and what follows from them."""
+
+    settings: Mapping[str, Resolved]
+    refusal: str | None = None
+    """Why this controller must not lead; None: nothing is known that speaks against it."""
+    policy: Policy = field(default_factory=Policy)
+    features: Features = field(default_factory=Features)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each setting by Kafka's name."""
+        return {name: resolved.value for name, resolved in self.settings.items()}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What an operator must know, by the name of the setting."""
+        found = {name: resolved.problem for name, resolved in self.settings.items()}
+        return {name: problem for name, problem in found.items() if problem is not None}
+
+    def number(self, name: str) -> int:
+        """The value of a setting that is a number."""
+        return int(self.settings[name].value)
+
+    def is_on(self, name: str) -> bool:
+        """The value of a setting that is a switch."""
+        return self.settings[name].value.lower() == "true"
+
+    @property
+    def quota_window(self) -> QuotaWindow:
+        """For how long the rate of a quota of partitions may be saved up."""
+        return QuotaWindow(self.number(QUOTA_SAMPLES), self.number(QUOTA_SECONDS))
+
+    @property
+    def min_isr(self) -> int | None:
+        """The cluster's ``min.insync.replicas``; None while nobody has said it."""
+        return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
+
+    @property
+    def unclean(self) -> bool:
+        """Whether partitions without a live ISR member may be led by others, where topics do not say it."""
+        return self.is_on(UNCLEAN)
+
+
+class SettingsBook:
+    """The answers of brokers, and the settings that follow from them."""
+
+    def __init__(
+        self,
+        configured: Mapping[str, Configured] | None = None,
+        *,
+        fixed: tuple[Policy, Features] | None = None,
+    ) -> None:
+        """``configured`` goes by Kafka's names.
+
+        ``fixed`` is a policy with its features that no answer changes, for a controller of which somebody else knows
+        how it is configured.
+        """
+        self._configured: Final = dict(configured or {})
+        self._fixed: Final = fixed
+        self._answers: dict[BrokerId, Answer] = {}
+        self._heard: set[BrokerId] = set()
+        """The brokers that this process has heard itself."""
+        self._protocol: str | None = None
+        self._evidence = LOWEST
+        self._registered: Mapping[BrokerId, int] = {}
+        self.current: Resolution = self._resolve()
+
+    @property
+    def policy(self) -> Policy:
+        """How the controller is to behave."""
+        return self.current.policy
+
+    @property
+    def features(self) -> Features:
+        """The optional behaviour that the cluster's protocol version allows."""
+        return self.current.features
+
+    @property
+    def is_protocol_known(self) -> bool:
+        """Whether somebody has said the protocol version: here, or the brokers, now or earlier."""
+        source = self.current.settings[PROTOCOL_VERSION].source
+        return self._fixed is not None or source not in {Source.ZOOKEEPER, Source.DEFAULT}
+
+    @property
+    def needs_brokers(self) -> bool:
+        """Whether anything is unknown that only brokers can say, so that the first answer is worth a short wait."""
+        return self._fixed is None and not self._answers
+
+    def recall(self, known: Remembered) -> None:
+        """Begin with what an earlier process knew; what was learned since then is newer."""
+        self._answers = {**known.answers, **self._answers}
+        if self._protocol is None:
+            self._protocol = known.protocol_version
+        self.current = self._resolve()
+
+    def remembered(self) -> Remembered:
+        """What is to be kept beyond the end of the process."""
+        return Remembered(dict(self._answers), self._protocol)
+
+    def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
+        """Whether ``take`` with the same arguments would learn anything."""
+        told = {broker: answer for broker, answer in answers.items() if broker in registered}
+        return (
+            dict(registered) != self._registered
+            or not told.keys() <= self._heard
+            or any(self._answers.get(broker) != answer for broker, answer in told.items())
+        )
+
+    def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
+        """These brokers answered; ``registered`` are the epochs of all that are registered now.
+
+        An answer of a broker that is not registered is ignored; what a broker that is gone said is forgotten as soon
+        as another one is known, so that the cache never holds more than the last cluster that answered.
+        """
+        self._registered = dict(registered)
+        self._heard = (self._heard | answers.keys()) & registered.keys()
+        self._answers |= {broker: answer for broker, answer in answers.items() if broker in registered}
+        if any(broker in registered for broker in self._answers):
+            self._answers = {broker: answer for broker, answer in self._answers.items() if broker in registered}
+        self.current = self._resolve()
+
+    def note_evidence(self, version: str) -> None:
+        """ZooKeeper shows that the cluster had at least this protocol version."""
+        if version_told(version) > version_told(self._evidence):
+            self._evidence = version
+            self.current = self._resolve()
+
+    # -- resolving ---------------------------------------------------------------------------------------------------
+
+    def _resolve(self) -> Resolution:
+        told = {broker: answer.values for broker, answer in self._answers.items()}
+        settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
+        found = Resolution(settings, refusal(told))
+        policy, features = self._fixed or (_policy(found), _features(found))
+        return Resolution(settings, found.refusal if self._fixed is None else None, policy, features)
+
+    def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
+        texts = {broker: values[setting.name] for broker, values in sorted(told.items())}
+        given = self._configured.get(setting.name)
+        if given is not None:
+            if setting.name == PROTOCOL_VERSION:
+                self._protocol = given.value
+            return Resolved(setting, given.value, Source.CONFIGURED, given.origin, texts)
+        if setting.name == PROTOCOL_VERSION:
+            return self._resolved_protocol(setting, texts)
+        if not texts:
+            return Resolved(setting, setting.cautious or setting.default, Source.DEFAULT, None, texts)
+        value = merged(setting, texts)
+        return Resolved(setting, value, self._source(setting, value, texts), None, texts)
+
+    def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:
+        agreeing = sum(is_same(setting, value, text) for text in texts.values())
+        if agreeing == len(texts):
+            return Source.BROKERS if self._has_fresh else Source.CACHE
+        is_size = setting.merge.name.startswith("MOST")
+        return Source.MAJORITY if is_size and 2 * agreeing > len(texts) else Source.SAFER
+
+    @property
+    def _has_fresh(self) -> bool:
+        """Whether any live broker has answered since this process began."""
+        return bool(self._heard)
+
+    def _is_fresh(self, broker: BrokerId) -> bool:
+        """Whether the broker said it in its present life; a version cannot change without a restart."""
+        answer = self._answers.get(broker)
+        return answer is not None and answer.broker_epoch == self._registered.get(broker)
+
+    def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
+        before = self._protocol
+        if self._registered and all(map(self._is_fresh, self._registered)):
+            lowest = merged(setting, {broker: texts[broker] for broker in self._registered})
+            floor = before if before is not None else self._evidence
+            self._protocol = _higher(floor, lowest)
+        if self._protocol is None:
+            has_evidence = self._evidence != LOWEST
+            source = Source.ZOOKEEPER if has_evidence else Source.DEFAULT
+            return Resolved(setting, self._evidence, source, None, texts)
+        return Resolved(setting, self._protocol, self._source_of_protocol(self._protocol, texts), None, texts)
+
+    def _source_of_protocol(self, adopted: str, texts: Mapping[BrokerId, str]) -> Source:
+        used = version_told(adopted)
+        told = [version_told(text) for text in texts.values()]
+        if not self._has_fresh or not told or min(told) != used:
+            return Source.CACHE
+        return Source.BROKERS if max(told) == used else Source.SAFER
+
+
+def _higher(one: str, other: str) -> str:
+    return one if version_told(one) > version_told(other) else other
+
+
+def _policy(found: Resolution) -> Policy:
+    unknown = frozenset(name for name, each in found.settings.items() if each.source is Source.DEFAULT)
+    return Policy(
+        delete_topic_enable=found.is_on(DELETE_TOPICS),
+        auto_leader_rebalance_enable=found.is_on(AUTO_REBALANCE),
+        leader_imbalance_per_broker_percentage=found.number(IMBALANCE_PERCENTAGE),
+        leader_imbalance_check_interval_s=float(found.number(IMBALANCE_INTERVAL)),
+        num_partitions=found.number(PARTITIONS),
+        default_replication_factor=found.number(REPLICATION_FACTOR),
+        tiered_storage=found.is_on(TIERED_STORAGE),
+        protocol_release=release_of_protocol(found.settings[PROTOCOL_VERSION].value),
+        delegation_token_expiry_check_interval_s=found.number(TOKEN_CHECK) / 1000,
+        unknown=unknown,
+    )
+
+
+def _features(found: Resolution) -> Features:
+    return features_at(version_told(found.settings[PROTOCOL_VERSION].value))
+
+
+def fixed_settings(policy: Policy = KAFKAS_DEFAULTS, features: Features | None = None) -> SettingsBook:
+    """Settings that no broker changes, by default Kafka's own of its last release."""
+    return SettingsBook(fixed=(policy, features or Features()))

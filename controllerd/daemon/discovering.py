@@ -1,0 +1,104 @@
+"""The settings of the cluster in one instance: asked for in every role, kept on the disk, given to whoever acts."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from channel_manager.settings import ChannelSettings
+from controllerd.api.settings_poller import SettingsPoller
+from controllerd.core.cluster_settings import REQUEST_TIMEOUT, SOCKET_TIMEOUT
+from controllerd.core.model import Broker, BrokerId
+from controllerd.core.settings_book import Configured, Remembered, SettingsBook
+from controllerd.daemon.settings_memory import SettingsMemory
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.zk.client import ZooKeeperClient
+from events.queue import EventQueue
+from wire.transport import Transport
+
+log = structlog.get_logger(__name__)
+
+FIRST_ANSWERS_S: Final = 1.5
+"""How long the first election of a process that knows no settings waits for brokers to say them."""
+
+
+class Discovery:
+    """What is known of the brokers' settings, and the task that asks for them."""
+
+    def __init__(self, configured: Mapping[str, Configured], memory: SettingsMemory, snapshot: ClusterSnapshot) -> None:
+        self.book: Final = SettingsBook(configured)
+        self._memory = memory
+        self._snapshot = snapshot
+        self._kept: Remembered | None = None
+        self._poller: SettingsPoller | None = None
+        self._shown: Mapping[BrokerId, Broker] = {}
+
+    async def recall(self) -> None:
+        """Begin with what an earlier process of this cluster knew."""
+        self._kept = await self._memory.load(self._snapshot.cluster_id)
+        self.book.recall(self._kept)
+
+    def start(
+        self,
+        client: ZooKeeperClient,
+        queue: EventQueue,
+        listener: str,
+        now: Callable[[], float],
+        transport: Transport,
+    ) -> asyncio.Task[None]:
+        """Ask in the background, over the listener between brokers, as long as the task is left alone."""
+
+        async def registered() -> Sequence[Broker]:
+            """The live brokers as this instance serves them; one that does not lead asks ZooKeeper."""
+            if self._snapshot.is_active:
+                return list(self._snapshot.brokers.values())
+            return await client.store.list_brokers()
+
+        self._poller = SettingsPoller(
+            self.book, registered, listener, queue.put, now, keep=self._keep, transport=transport
+        )
+        return asyncio.create_task(self._poller.run(), name="settings of brokers")
+
+    async def first_answers(self) -> None:
+        """Before the first election of a process that knows nothing, brokers have a moment to answer.
+
+        Only then: a takeover by a process that knows the settings, from before its start or since, waits for nobody.
+        """
+        if self._poller is None or not self.book.needs_brokers:
+            return
+        try:
+            async with asyncio.timeout(FIRST_ANSWERS_S):
+                await self._poller.has_heard_all.wait()
+        except TimeoutError:
+            log.warning("not all brokers have said their settings yet", waited_s=FIRST_ANSWERS_S)
+
+    def published(self) -> None:
+        """Readers see another picture: other brokers are looked at without waiting for the next round."""
+        if self._poller is not None and self._snapshot.brokers != self._shown:
+            self._shown = self._snapshot.brokers
+            self._poller.look()
+
+    def ask_soon(self) -> None:
+        """The configuration of brokers changed in ZooKeeper."""
+        if self._poller is not None:
+            self._poller.ask_soon()
+
+    def channel_settings(self) -> ChannelSettings:
+        """The time-outs of channels to brokers."""
+        known = self.book.current
+        return ChannelSettings(
+            connect_timeout_s=known.number(SOCKET_TIMEOUT) / 1000,
+            request_timeout_s=known.number(REQUEST_TIMEOUT) / 1000,
+        )
+
+    async def _keep(self) -> None:
+        """Without a place to keep them, settings are asked for at the next start: nothing ends for that."""
+        known = self.book.remembered()
+        if known == self._kept:
+            return
+        try:
+            await self._memory.save(self._snapshot.cluster_id, known)
+            self._kept = known
+        except OSError as error:
+            log.warning("settings of brokers cannot be kept", reason=str(error))

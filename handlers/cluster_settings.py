@@ -1,0 +1,96 @@
+"""Settings of brokers changed, or became known: follow them as the built-in controller of such a broker would.
+
+Three things follow from an answer besides new values:
+
+* A cluster that this controller must not lead (an authorizer, a policy class, a migration) is given up at once, and not
+  only refused at the next election: until then clients could do through this controller what no broker would let them.
+* Another protocol version begins a new term. The built-in controller has its version from its start, so that whatever a
+  higher one demands (ids for all topics, ``/feature``, LeaderAndIsr with ids to all replicas) happens in its failover;
+  a new term is the same work in the same order, under one epoch that every broker sees, and is tested as such. So does
+  the first answer to whether topics may be deleted, because the deletions that were asked for waited for it.
+* The other settings are read where they are used, so that it is enough to begin what they had kept from beginning.
+"""
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
+from controllerd.core.settings_book import Resolution
+from events.cluster import Reelect
+from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
+from events.responses import BrokerSettingsReceived
+from handlers.role import LOOK_AGAIN_S, begin_new_term, give_up_role
+from replay.observation import SettingsRecord
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+
+async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> None:
+    """Learn what brokers say, in every role: a takeover must not have to wait for it."""
+    before, was_unclean = c.settings.current, c.configs.unclean_by_default()
+    c.settings.take(event.answers, c.context.epochs() if c.is_active else event.registered)
+    now = c.settings.current
+    _write_down(before, now, c)
+    c.quotas.set_window(now.quota_window)
+    c.use_settings()
+    if not c.is_active:
+        c.context.features = c.settings.features
+        if before.refusal is not None and now.refusal is None:
+            c.queue.put(Reelect())
+    elif now.refusal is not None:
+        await _give_up(now.refusal, c)
+    elif (reason := _why_new_term(before, now)) is not None:
+        await begin_new_term(c, reason)
+    else:
+        _follow(before, now, c)
+        if c.configs.unclean_by_default() and not was_unclean:
+            log.info("unclean elections are allowed by default now")
+            c.queue.put(UncleanLeaderElectionEnable())
+
+
+def _why_new_term(before: Resolution, now: Resolution) -> str | None:
+    if before.features != now.features:
+        versions = f"{before.values[PROTOCOL_VERSION]} to {now.values[PROTOCOL_VERSION]}"
+        return f"{PROTOCOL_VERSION} of the cluster changed from {versions}: everything is reloaded"
+    if DELETE_TOPICS in before.policy.unknown and DELETE_TOPICS not in now.policy.unknown:
+        return f"{DELETE_TOPICS} of the cluster is known now: everything is reloaded"
+    return None
+
+
+async def _give_up(refusal: str, c: Controller) -> None:
+    log.error("refused to lead", reason=refusal)
+    c.audit.record(AlarmRecord("refused to lead", refusal))
+    await give_up_role(c, refusal)
+    c.timers.put_later(LOOK_AGAIN_S, Reelect())
+
+
+def _follow(before: Resolution, now: Resolution, c: Controller) -> None:
+    if now.policy.auto_leader_rebalance_enable and not before.policy.auto_leader_rebalance_enable:
+        c.timers.put_later(now.policy.leader_imbalance_check_interval_s, AutoPreferredReplicaLeaderElection())
+
+
+def _write_down(before: Resolution, now: Resolution, c: Controller) -> None:
+    """One record of everything that changed, and an alarm for every disagreement that was not there before."""
+    changed = [
+        name
+        for name, resolved in now.settings.items()
+        if (resolved.value, resolved.source, resolved.problem)
+        != (before.settings[name].value, before.settings[name].source, before.settings[name].problem)
+    ]
+    if changed:
+        values = {name: f"{now.values[name]} ({now.settings[name].source.value})" for name in changed}
+        log.info("settings of the cluster changed", settings=values)
+        c.audit.record(
+            SettingsRecord(
+                changed,
+                [before.settings[name].value for name in changed],
+                [now.settings[name].value for name in changed],
+                [now.settings[name].source.value for name in changed],
+                [now.settings[name].problem for name in changed],
+            )
+        )
+    for name, problem in now.problems.items():
+        if before.problems.get(name) != problem:
+            log.warning("settings of brokers differ", setting=name, reason=problem)
+            c.audit.record(AlarmRecord("settings of brokers differ", problem))

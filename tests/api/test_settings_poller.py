@@ -1,0 +1,167 @@
+"""Live brokers are asked for their settings at the right times, each for a bounded time, and only news is passed on."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from controllerd.api.settings_poller import SettingsPoller
+from controllerd.core.cluster_settings import NAMES, REPLICATION_FACTOR
+from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
+from controllerd.core.settings_book import SettingsBook
+from controllerd.errors import StoreUnavailable
+from events.responses import BrokerSettingsReceived
+from tests.fakes.telling_broker import TellingBroker
+
+LISTENER = "PLAINTEXT"
+
+
+@dataclass
+class Desk:
+    """A poller over brokers that really listen, with what it passed on."""
+
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    passed: list[BrokerSettingsReceived] = field(default_factory=list)
+    book: SettingsBook = field(default_factory=SettingsBook)
+    kept: int = 0
+    is_gone: bool = False
+    now: float = 1000.0
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.poller = SettingsPoller(
+            self.book, self.registered, LISTENER, self.take, lambda: self.now, keep=self.keep, ask_s=0.2
+        )
+
+    async def registered(self) -> Sequence[Broker]:
+        """As ZooKeeper would."""
+        self.looked.set()
+        if self.is_gone:
+            raise StoreUnavailable("no connection")
+        return list(self.brokers.values())
+
+    async def keep(self) -> None:
+        """Count."""
+        self.kept += 1
+
+    def take(self, event: BrokerSettingsReceived) -> None:
+        """As the event task does."""
+        self.passed.append(event)
+        self.heard.set()
+        self.book.take(event.answers, event.registered)
+
+    def register(self, broker: TellingBroker, *, epoch: int = 1) -> None:
+        """A broker is live from now on."""
+        endpoint = Endpoint(LISTENER, "127.0.0.1", broker.port, SecurityProtocol.PLAINTEXT)
+        self.brokers[broker.id] = Broker(BrokerId(broker.id), epoch, (endpoint,))
+
+
+async def test_all_brokers_are_asked_at_once_in_one_request_each_for_every_setting() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one, TellingBroker(2, {REPLICATION_FACTOR: "3"}) as two:
+        for broker in (one, two):
+            desk.register(broker)
+        await desk.poller.round()
+
+    assert (one.asked, two.asked) == ([sorted(NAMES)], [sorted(NAMES)])
+    (event,) = desk.passed
+    assert {broker: answer.values[REPLICATION_FACTOR] for broker, answer in event.answers.items()} == {1: "1", 2: "3"}
+
+
+async def test_unchanged_answers_put_nothing_into_the_queue() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        await desk.poller.round()
+        desk.now += 40
+        await desk.poller.round()
+        assert (len(one.asked), len(desk.passed)) == (2, 1)
+
+        one.settings[REPLICATION_FACTOR] = "3"
+        desk.now += 40
+        await desk.poller.round()
+
+    assert len(desk.passed) == 2
+    assert desk.book.policy.default_replication_factor == 3
+
+
+async def test_a_broker_that_says_nothing_delays_no_other_and_is_asked_again_with_more_time() -> None:
+    desk = Desk()
+    async with TellingBroker(1, is_silent=True) as silent, TellingBroker(2) as two:
+        desk.register(silent)
+        desk.register(two)
+        began = asyncio.get_running_loop().time()
+        await desk.poller.round()
+        assert asyncio.get_running_loop().time() - began < 2
+        assert set(desk.passed[0].answers) == {2}
+
+        silent.is_silent = False
+        assert not desk.poller.has_heard_all.is_set()
+        desk.now += 1
+        await desk.poller.round()
+
+    assert desk.poller.has_heard_all.is_set()
+    assert set(desk.book.remembered().answers) == {1, 2}
+
+
+async def test_a_new_life_of_a_broker_is_asked_at_once_and_one_that_answered_is_left_alone() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one, TellingBroker(2) as two:
+        desk.register(one)
+        desk.register(two)
+        await desk.poller.round()
+        desk.register(two, epoch=9)
+        await desk.poller.round()
+
+    assert (len(one.asked), len(two.asked)) == (1, 2)
+
+
+async def test_after_a_change_in_zookeeper_all_brokers_are_asked_twice() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        await desk.poller.round()
+        desk.poller.ask_soon()
+        for _ in range(8):
+            desk.now += 1
+            await desk.poller.round()
+
+    assert len(one.asked) == 3
+
+
+@pytest.mark.parametrize("error", [29, 31], ids=["topic authorization", "cluster authorization"])
+async def test_a_broker_that_does_not_let_us_read_has_an_authorizer(error: int) -> None:
+    desk = Desk()
+    async with TellingBroker(1, error=error) as one:
+        desk.register(one)
+        await desk.poller.round()
+
+    refusal = desk.book.current.refusal
+    assert (refusal is not None and refusal.startswith("authorizer.class.name")) == (error == 31)
+
+
+async def test_an_answer_that_makes_no_sense_is_none() -> None:
+    desk = Desk()
+    async with TellingBroker(1, {REPLICATION_FACTOR: "several"}) as one:
+        desk.register(one)
+        await desk.poller.round()
+
+    assert not desk.book.remembered().answers
+
+
+async def test_without_zookeeper_and_without_brokers_it_goes_on_asking() -> None:
+    desk = Desk(is_gone=True)
+    task = asyncio.create_task(desk.poller.run())
+    async with asyncio.timeout(5), TellingBroker(1) as one:
+        await desk.looked.wait()
+        assert not desk.poller.has_heard_all.is_set()
+        desk.is_gone = False
+        desk.register(one)
+        desk.poller.look()
+        await desk.heard.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert desk.kept >= 1

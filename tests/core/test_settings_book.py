@@ -1,0 +1,318 @@
+"""What follows from the settings that brokers say: who agrees, what is used where they do not, and what never falls."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from controllerd.core.cluster_settings import (
+    AN_AUTHORIZER,
+    AUTO_REBALANCE,
+    DELETE_TOPICS,
+    IMBALANCE_INTERVAL,
+    IMBALANCE_PERCENTAGE,
+    MIN_ISR,
+    MUST_BE_ABSENT,
+    MUST_BE_FALSE,
+    NAMES,
+    PARTITIONS,
+    PROTOCOL_VERSION,
+    QUOTA_SAMPLES,
+    QUOTA_SECONDS,
+    REPLICATION_FACTOR,
+    REQUEST_TIMEOUT,
+    SETTINGS,
+    SOCKET_TIMEOUT,
+    TIERED_STORAGE,
+    TOKEN_CHECK,
+    UNCLEAN,
+    understood,
+)
+from controllerd.core.model import BrokerId
+from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook, Source
+
+ALL = {BrokerId(1): 11, BrokerId(2): 12, BrokerId(3): 13}
+COMMON = {
+    PROTOCOL_VERSION: "3.7-IV4",
+    AUTO_REBALANCE: "true",
+    QUOTA_SAMPLES: "21",
+    QUOTA_SECONDS: "2",
+    SOCKET_TIMEOUT: "20000",
+    REPLICATION_FACTOR: "3",
+    TOKEN_CHECK: "60000",
+    DELETE_TOPICS: "true",
+    IMBALANCE_INTERVAL: "120",
+    IMBALANCE_PERCENTAGE: "5",
+    MIN_ISR: "2",
+    PARTITIONS: "6",
+    TIERED_STORAGE: "true",
+    REQUEST_TIMEOUT: "15000",
+    UNCLEAN: "true",
+}
+"""What the brokers of these tests say where they agree."""
+
+
+def says(broker: int, **changed: str) -> dict[BrokerId, Answer]:
+    """The answer of a broker, with what differs from the others under names with underscores."""
+    values = {**COMMON, **{name.replace("_", "."): value for name, value in changed.items()}}
+    return {BrokerId(broker): Answer(ALL.get(BrokerId(broker), 99), understood(values))}
+
+
+def told(*answers: Mapping[BrokerId, Answer], book: SettingsBook | None = None) -> SettingsBook:
+    """A book in which these brokers answered, and no other is registered."""
+    found = book or SettingsBook()
+    together = {broker: answer for each in answers for broker, answer in each.items()}
+    found.take(together, {broker: answer.broker_epoch for broker, answer in together.items()})
+    return found
+
+
+def raised(version: str, *brokers: int) -> dict[BrokerId, Answer]:
+    """These brokers say this protocol version."""
+    return {b: a for broker in brokers for b, a in says(broker, inter_broker_protocol_version=version).items()}
+
+
+DISAGREEMENTS = [
+    (PROTOCOL_VERSION, "3.9-IV0", "3.7-IV4", Source.SAFER),
+    (PROTOCOL_VERSION, "2.8-IV1", "2.8-IV1", Source.SAFER),
+    (AUTO_REBALANCE, "false", "false", Source.SAFER),
+    (DELETE_TOPICS, "false", "false", Source.SAFER),
+    (TIERED_STORAGE, "false", "false", Source.SAFER),
+    (UNCLEAN, "false", "false", Source.SAFER),
+    (IMBALANCE_INTERVAL, "600", "600", Source.SAFER),
+    (IMBALANCE_INTERVAL, "60", "120", Source.SAFER),
+    (IMBALANCE_PERCENTAGE, "50", "50", Source.SAFER),
+    (IMBALANCE_PERCENTAGE, "1", "5", Source.SAFER),
+    (MIN_ISR, "3", "3", Source.SAFER),
+    (MIN_ISR, "1", "2", Source.SAFER),
+    (QUOTA_SAMPLES, "11", "21", Source.MAJORITY),
+    (QUOTA_SAMPLES, "99", "21", Source.MAJORITY),
+    (QUOTA_SECONDS, "1", "2", Source.MAJORITY),
+    (QUOTA_SECONDS, "9", "2", Source.MAJORITY),
+    (SOCKET_TIMEOUT, "10000", "20000", Source.MAJORITY),
+    (SOCKET_TIMEOUT, "30000", "20000", Source.MAJORITY),
+    (REPLICATION_FACTOR, "1", "3", Source.MAJORITY),
+    (REPLICATION_FACTOR, "5", "3", Source.MAJORITY),
+    (TOKEN_CHECK, "30000", "60000", Source.MAJORITY),
+    (TOKEN_CHECK, "3600000", "60000", Source.MAJORITY),
+    (PARTITIONS, "1", "6", Source.MAJORITY),
+    (PARTITIONS, "12", "6", Source.MAJORITY),
+    (REQUEST_TIMEOUT, "10000", "15000", Source.MAJORITY),
+    (REQUEST_TIMEOUT, "30000", "15000", Source.MAJORITY),
+]
+"""A setting, what one broker of three says of it, and what is used."""
+ALL_REASONS = {**MUST_BE_FALSE, **MUST_BE_ABSENT}
+TURNED_ON = [AUTO_REBALANCE, DELETE_TOPICS, TIERED_STORAGE, UNCLEAN]
+"""Switches that one broker has on while the others have them off."""
+
+
+def test_every_setting_is_in_the_table_of_thirty_disagreements() -> None:
+    assert {name for name, *_ in DISAGREEMENTS} == {setting.name for setting in SETTINGS}
+    assert len(DISAGREEMENTS) + len(TURNED_ON) == 30
+
+
+@pytest.mark.parametrize(("name", "other", "used", "source"), DISAGREEMENTS)
+def test_where_one_broker_differs_the_safer_value_or_the_majority_counts(
+    name: str, other: str, used: str, source: Source
+) -> None:
+    book = told(says(1), says(2), says(3, **{name: other}))
+
+    resolved = book.current.settings[name]
+
+    assert (resolved.value, resolved.source) == (used, source)
+    assert list(book.current.problems) == [name]
+    assert "but broker" in book.current.problems[name]
+
+
+@pytest.mark.parametrize("name", TURNED_ON)
+def test_a_switch_that_one_broker_alone_has_on_stays_off(name: str) -> None:
+    book = told(says(1, **{name: "false"}), says(2, **{name: "false"}), says(3))
+
+    assert not book.current.is_on(name)
+    assert book.current.problems == {name: f"{name}: false is used as the safer value, but broker 3 says true"}
+
+
+def test_what_all_brokers_say_is_used_and_nothing_is_the_matter() -> None:
+    book = told(says(1), says(2), says(3))
+
+    assert book.current.values == COMMON
+    assert {resolved.source for resolved in book.current.settings.values()} == {Source.BROKERS}
+    assert book.current.problems == {}
+    assert book.policy.unknown == frozenset()
+
+
+def test_a_setting_that_an_older_broker_does_not_know_has_the_value_that_it_acts_on() -> None:
+    values = understood({PROTOCOL_VERSION: "2.6-IV0"})
+
+    assert values[TIERED_STORAGE] == "false"
+    assert values[DELETE_TOPICS] == "true"
+    assert set(values) == set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "value"), [(PARTITIONS, "many"), (UNCLEAN, "perhaps"), (PROTOCOL_VERSION, "new")])
+def test_an_answer_with_a_value_that_makes_no_sense_is_no_answer(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=value):
+        understood({**COMMON, name: value})
+
+
+def test_what_is_configured_here_wins_and_the_difference_names_both() -> None:
+    book = told(
+        says(1), says(2), says(3, default_replication_factor="2"),
+        book=SettingsBook({REPLICATION_FACTOR: Configured("5", "/etc/controllerd/prod.toml")}),
+    )  # fmt: skip
+
+    assert book.policy.default_replication_factor == 5
+    assert book.current.problems == {
+        REPLICATION_FACTOR: (
+            "default.replication.factor: 5 is configured here (/etc/controllerd/prod.toml) and used, "
+            "but broker 1 says 3, broker 2 says 3, broker 3 says 2"
+        )
+    }
+
+
+def test_two_spellings_of_a_version_are_the_same() -> None:
+    book = told(raised("3.9", 1), raised("3.9-IV0", 2), raised("3.9.1", 3))
+
+    assert book.current.problems == {}
+
+
+def test_while_nobody_has_said_anything_nothing_is_done_that_could_harm() -> None:
+    book = SettingsBook()
+
+    assert not book.policy.auto_leader_rebalance_enable
+    assert not book.policy.delete_topic_enable
+    assert not book.current.unclean
+    assert {DELETE_TOPICS, REPLICATION_FACTOR, AUTO_REBALANCE} <= book.policy.unknown
+    assert not any(book.features[:4])
+    assert not book.is_protocol_known
+    assert book.current.min_isr is None
+
+
+# -- the protocol version ----------------------------------------------------------------------------------------------
+
+
+def test_the_protocol_version_rises_by_itself_when_the_last_broker_was_raised() -> None:
+    book = told(raised("2.8", 1, 2, 3))
+
+    told(raised("3.9", 1, 2), raised("2.8", 3), book=book)
+    assert (book.current.values[PROTOCOL_VERSION], book.features.leader_recovery) == ("2.8", False)
+    told(raised("3.9", 1, 2, 3), book=book)
+
+    assert (book.current.values[PROTOCOL_VERSION], book.features.leader_recovery) == ("3.9", True)
+
+
+def test_the_protocol_version_does_not_rise_while_a_live_broker_has_not_answered_in_this_life() -> None:
+    book = told(raised("2.8", 1, 2, 3))
+
+    book.take(raised("3.9", 1, 2), ALL)
+    book.take({}, {**ALL, BrokerId(3): 33})
+
+    assert book.current.values[PROTOCOL_VERSION] == "2.8"
+
+
+def test_the_protocol_version_never_falls_by_itself() -> None:
+    book = told(raised("3.9", 1, 2, 3))
+
+    told(raised("3.9", 1, 2), raised("2.7", 3), book=book)
+
+    assert book.current.values[PROTOCOL_VERSION] == "3.9"
+    assert book.current.problems == {
+        PROTOCOL_VERSION: "inter.broker.protocol.version: 3.9 never falls by itself and is used, but broker 3 says 2.7"
+    }
+
+
+def test_the_protocol_version_of_before_is_kept_beyond_a_restart() -> None:
+    before = told(raised("3.9", 1, 2, 3))
+    book = SettingsBook()
+    book.recall(before.remembered())
+
+    assert book.current.values[PROTOCOL_VERSION] == "3.9"
+    told(raised("2.8", 1, 2, 3), book=book)
+    assert book.current.values[PROTOCOL_VERSION] == "3.9"
+
+
+def test_an_operator_lowers_the_protocol_version_by_configuring_it() -> None:
+    book = SettingsBook({PROTOCOL_VERSION: Configured("2.8", "flag")})
+    book.recall(Remembered({}, "3.9"))
+
+    told(raised("2.8", 1, 2, 3), book=book)
+
+    assert book.current.values[PROTOCOL_VERSION] == "2.8"
+    assert book.remembered().protocol_version == "2.8"
+
+
+def test_until_all_brokers_have_answered_zookeeper_says_what_the_version_was_at_least() -> None:
+    book = SettingsBook()
+
+    book.note_evidence("2.8-IV0")
+    book.take(raised("3.9", 1), ALL)
+
+    assert (book.features.topic_ids, book.features.leader_recovery) == (True, False)
+    assert book.current.settings[PROTOCOL_VERSION].source is Source.ZOOKEEPER
+    book.take(raised("3.9", 2, 3), ALL)
+    assert book.features.leader_recovery
+
+
+def test_brokers_that_say_less_than_zookeeper_shows_do_not_lower_the_version() -> None:
+    book = SettingsBook()
+    book.note_evidence("2.8-IV0")
+
+    told(raised("2.7", 1, 2, 3), book=book)
+
+    assert book.features.topic_ids
+    assert PROTOCOL_VERSION in book.current.problems
+
+
+# -- what is known, and for how long -----------------------------------------------------------------------------------
+
+
+def test_what_brokers_said_last_is_used_while_none_answers() -> None:
+    book = SettingsBook()
+    book.recall(told(says(1), says(2)).remembered())
+    book.take({}, ALL)
+
+    assert book.policy.default_replication_factor == 3
+    assert book.current.settings[REPLICATION_FACTOR].source is Source.CACHE
+
+
+def test_a_broker_that_is_gone_has_no_say_any_more() -> None:
+    book = told(says(1), says(2), says(3, delete_topic_enable="false"))
+
+    book.take({}, {BrokerId(1): 11, BrokerId(2): 12})
+
+    assert book.policy.delete_topic_enable
+    assert book.current.problems == {}
+
+
+def test_an_answer_of_a_broker_that_is_not_registered_changes_nothing() -> None:
+    book = told(says(1))
+
+    book.take(says(9, delete_topic_enable="false"), {BrokerId(1): 11})
+
+    assert book.policy.delete_topic_enable
+
+
+def test_the_same_answers_are_no_news() -> None:
+    book = told(says(1), says(2))
+    registered = {BrokerId(1): 11, BrokerId(2): 12}
+
+    assert not book.would_change({**says(1), **says(2)}, registered)
+    assert book.would_change(says(1, num_partitions="7"), registered)
+    assert book.would_change({}, {BrokerId(1): 11})
+
+
+# -- what must not be led ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*MUST_BE_FALSE, *MUST_BE_ABSENT])
+def test_one_broker_with_what_we_would_get_round_is_enough_to_refuse(name: str) -> None:
+    value = "true" if name in MUST_BE_FALSE else "org.example.Rules"
+
+    book = told(says(1), says(2, **{name: value}))
+
+    assert book.current.refusal == f"{name} (broker 2): {ALL_REASONS[name]}"
+
+
+def test_a_broker_that_does_not_let_us_read_its_settings_has_an_authorizer() -> None:
+    book = told(says(1, authorizer_class_name=AN_AUTHORIZER))
+
+    assert book.current.refusal is not None
+    assert book.current.refusal.startswith("authorizer.class.name (broker 1): ACLs are not enforced")

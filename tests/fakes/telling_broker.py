@@ -1,0 +1,113 @@
+"""A broker's socket that answers DescribeConfigs about itself, and nothing else."""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from controllerd.core.cluster_settings import MUST_BE_ABSENT, MUST_BE_FALSE, PROTOCOL_VERSION, SETTINGS
+from wire.api_codec import fill
+from wire.errors import WireError
+from wire.framing import RequestHeader, encode_frame, read_frame
+from wire.kio_codec import decode_request, encode_response, response_type
+from wire.versions import ApiKey
+
+STATIC = 4
+
+
+def defaults() -> dict[str, str | None]:
+    """What a broker of 3.9 says that nobody configured."""
+    settings: dict[str, str | None] = {setting.name: setting.default for setting in SETTINGS}
+    rules: dict[str, str | None] = {**dict.fromkeys(MUST_BE_FALSE, "false"), **dict.fromkeys(MUST_BE_ABSENT)}
+    return settings | rules | {PROTOCOL_VERSION: "3.9-IV0", "authorizer.class.name": ""}
+
+
+def settings_told(frame: bytes, settings: Mapping[str, str | None] | None = None) -> bytes:
+    """The answer to a DescribeConfigs request about one broker, without the length; by default Kafka's defaults."""
+    head, query = decode_request(frame)
+    question: Any = query
+    (resource,) = question.resources
+    return _answered(head, resource, settings or defaults(), 0)
+
+
+def _answered(head: RequestHeader, resource: Any, settings: Mapping[str, str | None], error: int) -> bytes:
+    rows = [_row(name, settings[name]) for name in resource.configuration_keys if name in settings]
+    result = {
+        "error_code": error,
+        "error_message": None,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": () if error else rows,
+    }
+    answer = fill(response_type(ApiKey.DESCRIBE_CONFIGS, head.version), {"results": [result]})
+    return encode_response(head.correlation_id, answer)
+
+
+class TellingBroker:
+    """Use it as an async context manager; its attributes may change while it listens."""
+
+    def __init__(
+        self,
+        broker: int,
+        settings: Mapping[str, str | None] | None = None,
+        *,
+        is_silent: bool = False,
+        error: int = 0,
+    ) -> None:
+        self.id = broker
+        self.settings = defaults() | dict(settings or {})
+        self.is_silent = is_silent
+        self.error = error
+        self.asked: list[list[str]] = []
+        """The names of each question, in order."""
+        self.port = 0
+        self._talks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._server.close()
+        for talk in self._talks:
+            talk.cancel()
+        await asyncio.gather(*self._talks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = asyncio.create_task(self._talk(reader, writer))
+        self._talks.add(talk)
+        talk.add_done_callback(self._talks.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (frame := await read_frame(reader)) is not None:
+                head, query = decode_request(frame)
+                assert head.api_key == ApiKey.DESCRIBE_CONFIGS
+                resource = self._note(query)
+                if not self.is_silent:
+                    writer.write(encode_frame(_answered(head, resource, self.settings, self.error)))
+        except (WireError, ConnectionError):
+            return  # whoever asked has hung up
+        finally:
+            writer.transport.abort()
+
+    def _note(self, query: Any) -> Any:
+        (resource,) = query.resources
+        assert resource.resource_name == str(self.id), "only the broker itself can answer"
+        self.asked.append(sorted(resource.configuration_keys))
+        return resource
+
+
+def _row(name: str, value: str | None) -> dict[str, object]:
+    return {
+        "name": name,
+        "value": value,
+        "config_source": STATIC,
+        "read_only": False,
+        "is_sensitive": False,
+        "synonyms": (),
+    }

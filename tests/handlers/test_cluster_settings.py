@@ -1,0 +1,246 @@
+"""Settings of brokers that change while a controller leads, or stands by, are followed; what must not be led is not."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from controllerd.core.cluster_settings import DELETE_TOPICS, MUST_BE_ABSENT, NAMES, PROTOCOL_VERSION, understood
+from controllerd.core.model import BrokerId
+from controllerd.core.settings_book import Answer, Configured, SettingsBook
+from controllerd.errors import RefusedToLead
+from controllerd.snapshot import Role
+from events.base import Event
+from events.cluster import Takeover
+from events.elections import AutoPreferredReplicaLeaderElection
+from events.responses import BrokerSettingsReceived
+from replay.observation import SettingsRecord
+from replay.records import AlarmRecord, TermRecord
+from tests.fakes.world import World
+
+NEWEST = {PROTOCOL_VERSION: "3.9-IV0"}
+
+
+def news(world: World, changed: Mapping[int, Mapping[str, str]]) -> BrokerSettingsReceived:
+    """These brokers say this, and Kafka's defaults otherwise; all others in ZooKeeper have said nothing new."""
+    prefix = "/brokers/ids/"
+    nodes = {path.removeprefix(prefix): node for path, node in world.tree.nodes.items() if path.startswith(prefix)}
+    registered = {BrokerId(int(name)): node.czxid for name, node in nodes.items()}
+    answers = {
+        BrokerId(broker): Answer(registered[BrokerId(broker)], understood(dict.fromkeys(NAMES) | NEWEST | dict(values)))
+        for broker, values in changed.items()
+    }
+    return BrokerSettingsReceived(answers, registered)
+
+
+async def hear(world: World, **changed: Mapping[str, str]) -> None:
+    """Brokers ``b1``, ``b2`` ... answer."""
+    world.queue.put(news(world, {int(name[1:]): values for name, values in changed.items()}))
+    await world.settle()
+
+
+def discovering(configured: Mapping[str, Configured] | None = None) -> World:
+    """A cluster of two brokers whose settings nobody knows, with a topic that has an id."""
+    world = World(settings=SettingsBook(configured))
+    world.register(1)
+    world.register(2)
+    world.put_topic("orders", {0: [1, 2]})
+    return world
+
+
+async def led() -> World:
+    """Both brokers have said Kafka's defaults of 3.9 before the election."""
+    world = discovering()
+    await hear(world, b1={}, b2={})
+    return await world.start()
+
+
+def alarms(world: World) -> list[str]:
+    """What operators were told."""
+    return [f"{each.what}: {each.detail}" for each in world.audit.records if isinstance(each, AlarmRecord)]
+
+
+def terms(world: World) -> list[str]:
+    """What became of the role."""
+    return [each.change for each in world.audit.records if isinstance(each, TermRecord)]
+
+
+def put_off(world: World) -> list[Event]:
+    """What comes later."""
+    return [event for _, event in world.timers.later]
+
+
+async def test_settings_that_brokers_said_before_the_election_hold_from_its_first_moment() -> None:
+    world = discovering()
+    await hear(world, b1={"default.replication.factor": "2"}, b2={"default.replication.factor": "2"})
+
+    await world.start()
+
+    assert world.c.policy.default_replication_factor == 2
+    assert world.context.features.leader_recovery
+    assert terms(world) == ["elected"]
+
+
+async def test_a_changed_setting_is_used_at_once_and_written_down_once() -> None:
+    world = await led()
+    world.forget()
+
+    await hear(world, b1={"num.partitions": "4"}, b2={"num.partitions": "4"})
+
+    (record,) = [each for each in world.audit.records if isinstance(each, SettingsRecord)]
+    assert (record.settings, record.befores, record.values, record.sources) == (
+        ["num.partitions"], ["1"], ["4"], ["brokers"],
+    )  # fmt: skip
+    assert world.c.policy.num_partitions == 4
+    assert terms(world) == []
+
+
+async def test_a_disagreement_is_an_alarm_once_and_ends_by_itself() -> None:
+    world = await led()
+    world.forget()
+
+    await hear(world, b2={DELETE_TOPICS: "false"})
+    await hear(world, b1={"num.partitions": "1"}, b2={DELETE_TOPICS: "false"})
+    assert alarms(world) == [
+        "settings of brokers differ: delete.topic.enable: false is used as the safer value, but broker 1 says true"
+    ]
+    await hear(world, b2={})
+
+    assert world.c.settings.current.problems == {}
+    assert world.c.policy.delete_topic_enable
+
+
+async def test_the_rise_of_the_protocol_version_is_one_event_and_one_new_term_that_gives_ids_to_topics() -> None:
+    world = discovering()
+    world.put_topic("old", {0: [1]}, topic_id=None)
+    world.tree.remove("/brokers/topics/orders")
+    await hear(world, b1={PROTOCOL_VERSION: "2.7"}, b2={PROTOCOL_VERSION: "2.7"})
+    await world.start()
+    assert world.context.topic_id("old") is None
+    world.forget()
+
+    await hear(world, b1={PROTOCOL_VERSION: "3.9"})
+    assert (terms(world), world.context.topic_id("old")) == ([], None)
+    await hear(world, b2={PROTOCOL_VERSION: "3.9"})
+
+    assert terms(world) == ["ended", "renewed"]
+    assert world.context.topic_id("old") is not None
+    assert world.context.features.leader_recovery
+    assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_the_protocol_version_does_not_fall_when_a_broker_comes_back_with_a_lower_one() -> None:
+    world = await led()
+    world.forget()
+
+    await hear(world, b2={PROTOCOL_VERSION: "2.7"})
+
+    assert world.context.features.topic_ids
+    assert terms(world) == []
+    (alarm,) = alarms(world)
+    assert "never falls by itself" in alarm
+
+
+async def test_without_any_answer_the_first_term_changes_nothing_that_brokers_may_not_know() -> None:
+    world = discovering()
+    world.put_topic("old", {0: [1]}, topic_id=None)
+
+    await world.start()
+
+    assert world.context.features.topic_ids, "a topic has an id: somebody had the version for it"
+    assert not world.context.features.leader_recovery
+    assert "/feature" not in world.tree.nodes
+    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+
+
+async def test_a_cluster_without_ids_gets_none_before_brokers_have_said_that_they_know_them() -> None:
+    world = discovering()
+    world.tree.remove("/brokers/topics/orders")
+    world.put_topic("old", {0: [1]}, topic_id=None)
+
+    await world.start()
+    assert world.context.topic_id("old") is None
+    await hear(world, b1={}, b2={})
+
+    assert world.context.topic_id("old") is not None
+
+
+async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_may_be_deleted() -> None:
+    world = discovering()
+    world.tree.put("/admin/delete_topics")
+    world.tree.put("/admin/delete_topics/orders", b"")
+
+    await world.start()
+    assert "/admin/delete_topics/orders" in world.tree.nodes
+    assert not world.context.queued_for_deletion
+    await hear(world, b1={}, b2={})
+
+    assert world.context.queued_for_deletion == {"orders"}
+
+
+async def test_the_rebalance_begins_when_brokers_turn_it_on_and_ends_when_one_turns_it_off() -> None:
+    world = discovering()
+    off = {"auto.leader.rebalance.enable": "false"}
+    await hear(world, b1=off, b2=off)
+    await world.start()
+    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+
+    await hear(world, b1={}, b2={})
+    assert AutoPreferredReplicaLeaderElection() in put_off(world)
+    await hear(world, b1=off)
+    world.timers.clear()
+    world.queue.put(AutoPreferredReplicaLeaderElection())
+    await world.settle()
+
+    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+
+
+@pytest.mark.parametrize("name", MUST_BE_ABSENT)
+async def test_a_cluster_with_rules_that_we_would_get_round_is_not_led(name: str) -> None:
+    world = discovering()
+    await hear(world, b1={}, b2={name: "org.example.Rules"})
+
+    await world.start()
+
+    assert terms(world) == []
+    assert world.snapshot.reason == f"{name} (broker 2): {MUST_BE_ABSENT[name]}"
+    with pytest.raises(RefusedToLead):
+        await world.call(Takeover("an operator"))
+
+
+async def test_the_role_is_given_up_when_a_broker_comes_with_an_authorizer() -> None:
+    world = await led()
+    world.forget()
+
+    await hear(world, b2={"authorizer.class.name": "org.example.Acls"})
+
+    assert set(terms(world)) == {"resigned"}
+    assert "/controller" not in world.tree.nodes
+    assert "authorizer.class.name (broker 2)" in world.snapshot.reason
+    await hear(world, b2={})
+    assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_a_broker_that_bounced_since_it_was_asked_has_said_nothing() -> None:
+    world = await led()
+    event = news(world, {2: {DELETE_TOPICS: "false"}})
+    world.bounce(2)
+    await world.settle()
+
+    world.queue.put(event)
+    await world.settle()
+
+    assert world.c.settings.current.settings[DELETE_TOPICS].brokers[BrokerId(2)] == "false"
+
+
+async def test_unclean_elections_that_brokers_allow_bring_partitions_online() -> None:
+    world = await led()
+    world.die(1)
+    world.die(2)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+    assert world.state("orders")[0] == -1
+
+    await hear(world, b1={"unclean.leader.election.enable": "true"})
+
+    assert world.state("orders")[0] == 1
