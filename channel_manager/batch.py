@@ -237,9 +237,12 @@ class RequestBatch:
                 yield broker, StopReplicaRequest(self._controller_id, self._context.epoch, epoch, partitions)
 
     def _topic_ids(self) -> dict[str, str]:
-        """Of every topic of the batch: whoever is told a leadership is told its metadata."""
-        if not self._context.features.topic_ids:
-            return {}
+        """Of every topic of the batch that has one: whoever is told a leadership is told its metadata.
+
+        Whatever the cluster's protocol version says: a version too low withholds ids from new topics, but ids that
+        topics have are never sent away. A broker that is told a topic without its id forgets the id
+        (``ZkMetadataCache.updateMetadata``), and fetches and consumers of that topic fail.
+        """
         ids = {topic: self._context.topic_id(topic) for topic in set(map(_first, self._metadata))}
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
 

@@ -30,7 +30,11 @@ def api_key(request: ControlRequest) -> ApiKey:
 
 
 def has_topic_ids(request: ControlRequest) -> bool:
-    """Whether every topic of the request comes with its id, so that versions with topic ids may be used."""
+    """Whether versions with topic ids may be used.
+
+    LeaderAndIsr: every topic comes with its id, or answers for several without could not be told apart. A lower version
+    does no harm there: it says nothing of ids. UpdateMetadata: any topic does, because a lower version takes its id away.
+    """
     match request:
         case LeaderAndIsrRequest():
             return set(map(itemgetter(0), request.partitions)) <= request.topic_ids.keys()

@@ -55,10 +55,15 @@ def shared(body: UpdateMetadataBody, version: int) -> Blocks:
 
 
 def has_topic_ids(body: UpdateMetadataBody) -> bool:
-    """Whether every topic of the body comes with its id."""
+    """Whether versions with topic ids may be used: any topic of the body has its id, or it names no topic.
+
+    One with an id among others without is enough. Below version 7 the grouped forms carry a zero id for every topic,
+    and a broker forgets what it is told a zero id for; from version 7 on only those get one that have none.
+    """
     known = _has_ids.get(body)
     if known is None:
-        known = _has_ids[body] = {tp.topic for tp in body.partitions} <= body.topic_ids.keys()
+        topics = {tp.topic for tp in body.partitions}
+        known = _has_ids[body] = not topics or not topics.isdisjoint(body.topic_ids)
     return known
 
 

@@ -308,14 +308,14 @@ def test_our_own_entry_is_listed_last_when_we_are_visible() -> None:
     assert update_metadata(filled.take()).body.live_brokers[-1] is ours
 
 
-def test_topic_ids_are_kept_back_where_the_cluster_forbids_them() -> None:
+def test_ids_that_topics_have_are_sent_whatever_the_protocol_version_allows() -> None:
     filled = batch(cluster(features=Features(topic_ids=False)))
     filled.add_leader_and_isr([B1], T0, is_new=False)
 
     requests = filled.take()
 
-    assert leader_and_isr(requests).topic_ids == {}
-    assert update_metadata(requests).body.topic_ids == {}
+    assert leader_and_isr(requests).topic_ids == {"t": T_ID}
+    assert update_metadata(requests).body.topic_ids == {"t": T_ID}
 
 
 def test_recovery_after_an_unclean_election_is_told() -> None:

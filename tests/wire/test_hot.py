@@ -109,6 +109,16 @@ def test_a_topic_without_id_is_seen() -> None:
     assert not hot.has_topic_ids(UpdateMetadataRequest(9, 5, 1, body))
 
 
+def test_one_topic_with_an_id_keeps_metadata_out_of_the_versions_that_would_take_it_away() -> None:
+    whole = update_body()
+    topics = sorted({tp.topic for tp in whole.partitions})
+    mixed = UpdateMetadataBody(whole.partitions, {topics[0]: whole.topic_ids[topics[0]]}, whole.live_brokers)
+    empty = UpdateMetadataBody({}, {}, whole.live_brokers)
+
+    assert hot.has_topic_ids(UpdateMetadataRequest(9, 5, 1, mixed))
+    assert hot.has_topic_ids(UpdateMetadataRequest(9, 5, 1, empty))
+
+
 def named_error(tp: TopicPartition, code: int) -> dict[str, Any]:
     return {"topic_name": tp.topic, "partition_index": tp.partition, "error_code": ErrorCode(code)}
 
