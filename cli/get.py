@@ -245,6 +245,17 @@ def elections(context: typer.Context, watch: Watch = None) -> None:
 
 
 @app.command()
+def settings(context: typer.Context, watch: Watch = None) -> None:
+    """List settings of the cluster with the values in use, where each is from, and which brokers say something else.
+
+    Examples: controllerctl get settings · controllerctl get settings -o wide
+    """
+    from controllerd.status.schema.config import SettingList
+
+    _show(context, cluster.SETTINGS, SettingList, watch)
+
+
+@app.command()
 def tasks(context: typer.Context, watch: Watch = None) -> None:
     """Show the operations that were asked for: those under way, and those that ended within the last hour.
 

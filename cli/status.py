@@ -83,6 +83,7 @@ def is_troubled(status: "Status") -> bool:
         bool(counts.offline or counts.under_replicated or counts.waiting or status.quarantined)
         or status.holder is None
         or status.audit.trouble is not None
+        or bool(status.settings)
         or any(deletion.held_up_by for deletion in status.deletions)
         or any(broker.error for broker in status.brokers)
     )
@@ -115,6 +116,8 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
         yield "owed", f"broker {debt.broker} is to delete {counted(debt.replicas, 'replica')} that nobody assigns to it"
     for listener in status.uncovered:
         yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
+    for setting in status.settings:
+        yield "settings differ", setting.problem
     for broken in status.quarantined:
         yield "quarantined", f"{broken.path}: {broken.reason}"
 

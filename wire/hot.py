@@ -33,7 +33,7 @@ def has_topic_ids(request: ControlRequest) -> bool:
     """Whether versions with topic ids may be used.
 
     LeaderAndIsr: every topic comes with its id, or answers for several without could not be told apart. A lower version
-    does no harm there: it says nothing of ids. UpdateMetadata: any topic does, because a lower version takes its id away.
+    does no harm there: it says nothing of ids. UpdateMetadata: any topic does; a lower version would take its id away.
     """
     match request:
         case LeaderAndIsrRequest():

@@ -28,6 +28,7 @@ def check_all(facts: Facts) -> Iterator[Finding]:
     yield from znodes(facts)
     yield listeners(facts)
     if facts.is_daemon and facts.view is not None:
+        yield cluster_settings(facts.view)
         yield audit(facts.view)
         yield requests(facts.view)
 
@@ -202,6 +203,14 @@ def uncovered(view: View) -> Finding:
         return ok("listeners-of-controller", "no listener is known whose clients see no controller")
     detail = f"clients see no controller on {listed(found)}"
     return warning("listeners-of-controller", detail, "add them to kafka.listeners of controllerd")
+
+
+def cluster_settings(view: View) -> Finding:
+    """Whether brokers, and the configuration of the daemon, name the same values for the settings of the cluster."""
+    found = [one.problem for one in view.status.settings]
+    if not found:
+        return ok("cluster-settings", "nobody names another value for a setting of the cluster than the one in use")
+    return warning("cluster-settings", listed(found), "controllerctl get settings -o wide shows what each broker says")
 
 
 def listeners(facts: Facts) -> Finding:

@@ -7,7 +7,10 @@ from cli.listing import Column, Listing
 from cli.units import dash, human_duration, ids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controllerd.status.schema.cluster import BrokerItem, PartitionItem, ReplicaItem, TopicItem
+    from controllerd.status.schema.config import BrokerValue, SettingItem
 
 
 def broker_state(item: "BrokerItem") -> str:
@@ -58,6 +61,11 @@ def _registered_controller(document: Mapping[str, Any]) -> str | None:
     if registered is None:
         return None
     return f"/brokers/ids/{registered} is this controller, registered for brokers older than 3.0; it is no broker"
+
+
+def told(values: "Sequence[BrokerValue]") -> str:
+    """``1: true, 2: false``."""
+    return ", ".join(f"{each.broker}: {each.value}" for each in values) or "-"
 
 
 BROKERS: Final["Listing[BrokerItem]"] = Listing(
@@ -157,4 +165,18 @@ REPLICAS: Final["Listing[ReplicaItem]"] = Listing(
     lambda item: f"{item.topic}-{item.partition}-{item.broker}",
     "no replicas",
     is_paged=True,
+)
+
+SETTINGS: Final["Listing[SettingItem]"] = Listing(
+    "/v1/settings",
+    (
+        Column("SETTING", lambda item: item.setting),
+        Column("VALUE", lambda item: item.value),
+        Column("FROM", lambda item: item.origin or item.source),
+        Column("DIFFERING", lambda item: told(item.differing)),
+        Column("BROKERS", lambda item: told(item.brokers), wide=True),
+        Column("PROBLEM", lambda item: dash(item.problem), wide=True),
+    ),
+    lambda item: item.setting,
+    "no settings: this instance asks no broker",
 )

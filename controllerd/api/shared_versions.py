@@ -82,7 +82,10 @@ class SharedVersions:
     """The versions that all live brokers serve, or served at last. Belongs to the event loop's thread."""
 
     def __init__(self, release: Callable[[], Release] = lambda: NEWEST, folder: Path | None = None) -> None:
-        """``release`` gives the one that stands in until a broker has answered; ``folder`` keeps the versions for the next start."""
+        """``release`` names the one that stands in until a broker has answered.
+
+        ``folder`` keeps the versions for the next start.
+        """
         self._file = folder / VERSIONS_FILE if folder is not None else None
         kept = _read(self._file) if self._file is not None else None
         self._release = release

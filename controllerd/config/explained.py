@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 import msgspec
 
 from controllerd.config.model import Address, Config, Secret, Section
+from controllerd.core.cluster_settings import SETTINGS
 from controllerd.core.model import Endpoint
 
 LARGEST: Final = 2**31 - 1
 
-MEANINGS: Final = {
+_MEANINGS: Final = {
     "zookeeper.connect": "The ensemble and the cluster's chroot, written as in Kafka's `zookeeper.connect`.",
     "zookeeper.session_timeout_ms": "How long ZooKeeper keeps the role of an instance that fell silent; at least 1000. "
     "It bounds the time without a controller after a crash.",
@@ -107,6 +108,13 @@ MEANINGS: Final = {
     "log.format": "`auto` is readable on a terminal and in the journal, and JSON elsewhere.",
     "log.kafka_format_dir": "A folder for `state-change.log` and `controller.log` in Kafka's own format and wording, "
     "in UTC, with a file for each hour; nothing ever deletes them. Under systemd below `/var/log/controllerd`.",
+}
+_SAID_BY_BROKERS: Final = {setting.key for setting in SETTINGS if setting.key is not None}
+MEANINGS: Final = {
+    key: f"{meaning} Without it, [what the brokers say](operations.md#settings-of-the-cluster)."
+    if key in _SAID_BY_BROKERS
+    else meaning
+    for key, meaning in _MEANINGS.items()
 }
 """By key; Markdown, as the reference shows it."""
 

@@ -125,6 +125,7 @@ class Node:
             recent=self.recent,
             pending=self._pending,
             settings=self._topic_settings(),
+            cluster_settings=lambda: self.instance.settings.current,
             config=self.config.effective,
             replica_sizes=self.sizes.view,
             measure=self.sizes.measure,

@@ -8,6 +8,7 @@ from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.core.policy import Policy
 from controllerd.core.replica_sizes import NO_SIZES, SizesView
+from controllerd.core.settings_book import Resolution
 from controllerd.pace import Turnstile
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
@@ -177,6 +178,11 @@ async def not_measured(_partitions: Iterable[TopicPartition]) -> SizesView:
     return NO_SIZES
 
 
+def not_discovering() -> Resolution | None:
+    """The settings of the cluster, for an instance that asks no broker."""
+    return None
+
+
 def not_configured() -> Mapping[str, object]:
     """The configuration of what was put together without any."""
     return {}
@@ -206,6 +212,8 @@ class StatusSources:
     """The first requests that wait for a broker, or for its answer; at most so many."""
     settings: TopicSettings | None = None
     """None: nothing is known of what topics are configured for."""
+    cluster_settings: Callable[[], Resolution | None] = not_discovering
+    """What the brokers of the cluster are configured for, and what is used of it; None: nobody asks them."""
     config: Callable[[], Mapping[str, object]] = not_configured
     """Every key with its ``value`` and ``origin`` (``Config.effective``)."""
     replica_sizes: Callable[[], SizesView] = no_sizes

@@ -24,6 +24,7 @@ from controllerd.status.schema.status import (
     Quarantined,
     QueueStatus,
     SessionStatus,
+    SettingProblem,
     Status,
     StatusResponse,
     Uncovered,
@@ -62,11 +63,19 @@ def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
         pauses=view_pauses(snapshot),
         latest_events=view_latest_events(sources),
         debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
+        settings=view_setting_problems(sources),
         audit=view_audit(sources),
         observed=view_observed(sources),
         registered=snapshot.registered,
     )
     return StatusResponse(meta=view_meta(sources), status=status)
+
+
+def view_setting_problems(sources: StatusSources) -> list[SettingProblem]:
+    """What the settings of brokers do not say alike, by name."""
+    known = sources.cluster_settings()
+    problems = {} if known is None else known.problems
+    return [SettingProblem(setting=name, problem=problem) for name, problem in sorted(problems.items())]
 
 
 def view_meta(sources: StatusSources) -> Meta:

@@ -18,6 +18,7 @@ from controllerd.core.model import (
     ReplicaAssignment,
     TopicPartition,
 )
+from controllerd.core.settings_book import Resolution
 from controllerd.errors import ControllerdError, NotController
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView
@@ -98,6 +99,7 @@ class FakeController:
     """The control requests that wait."""
     configuration: dict[str, object] = field(default_factory=dict)
     settings: TopicSettings | None = None
+    cluster_settings: Resolution | None = None
     compare: Compare | None = None
     """What compares the picture with ZooKeeper; None: nothing does."""
     found: ObservationsView | None = None
@@ -186,6 +188,7 @@ class FakeController:
             observations=lambda: self.found,
             pending=lambda broker, limit: self.pending.get(broker, [])[:limit],
             config=lambda: self.configuration,
+            cluster_settings=lambda: self.cluster_settings,
             settings=self.settings,
             compare=self.compare,
         )

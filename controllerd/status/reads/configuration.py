@@ -1,4 +1,4 @@
-"""``/v1/config``: what this instance is configured for, and who says so."""
+"""``/v1/config`` and ``/v1/settings``: what this instance and the cluster are configured for, and who says so."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,12 @@ from typing import Final
 
 from aiohttp import web
 
+from controllerd.core.model import BrokerId
+from controllerd.core.settings_book import Resolved
 from controllerd.status.answers import answer
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
-from controllerd.status.schema.config import ConfigItem, ConfigList
+from controllerd.status.schema.config import BrokerValue, ConfigItem, ConfigList, SettingItem, SettingList
 
 _SECRET: Final = re.compile(r"password|secret|token|credential|passphrase|jaas")
 _PLAIN: Final = re.compile(r"(_file|_dir|_path|_names?)$")
@@ -18,21 +20,51 @@ _MASK: Final = "<hidden>"
 
 
 class ConfigReads:
-    """The effective configuration."""
+    """The effective configuration, and the settings of the cluster."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
 
     def routes(self) -> list[Route]:
-        """``/v1/config``."""
+        """``/v1/config`` and ``/v1/settings``."""
         return [
-            reading("/v1/config", self.list, "The effective configuration, and where each value is from", ConfigList)
+            reading("/v1/config", self.list, "The effective configuration, and where each value is from", ConfigList),
+            reading(
+                "/v1/settings",
+                self.settings,
+                "Settings of the cluster as this instance uses them, and what brokers say of them",
+                SettingList,
+            ),
         ]
 
     async def list(self, _request: web.Request) -> web.Response:
         """By key; secrets are not shown."""
         items = list(view_config(self._reading.sources.config()))
         return answer(ConfigList(meta=self._reading.meta(), items=items))
+
+    async def settings(self, _request: web.Request) -> web.Response:
+        """By name."""
+        known = self._reading.sources.cluster_settings()
+        items = [] if known is None else [view_setting(each) for _, each in sorted(known.settings.items())]
+        refusal = None if known is None else known.refusal
+        return answer(SettingList(meta=self._reading.meta(), items=items, refusal=refusal))
+
+
+def view_setting(resolved: Resolved) -> SettingItem:
+    """One setting as readers see it."""
+    return SettingItem(
+        setting=resolved.setting.name,
+        value=resolved.value,
+        source=resolved.source.value,
+        origin=resolved.origin,
+        brokers=_values(resolved.brokers),
+        differing=_values(resolved.differing),
+        problem=resolved.problem,
+    )
+
+
+def _values(told: Mapping[BrokerId, str]) -> list[BrokerValue]:
+    return [BrokerValue(broker=broker, value=value) for broker, value in sorted(told.items())]
 
 
 def view_config(effective: Mapping[str, object]) -> Iterator[ConfigItem]:

@@ -146,6 +146,13 @@ class EndedEvent(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
+class SettingProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of the cluster for which brokers, or the configuration here, name different values."""
+
+    setting: str
+    problem: str
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """This instance and the cluster as it sees it; the counts are those of the active controller."""
 
@@ -163,6 +170,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     uncovered: list[Uncovered] = []
     deletions: list[DeletionStatus] = []
     debts: list[DebtStatus] = []
+    settings: list[SettingProblem] = []
+    """The settings of the cluster that brokers do not say alike, or that are configured otherwise here."""
     audit: AuditStatus
     pauses: list[PauseStatus] = []
     latest_events: list[EndedEvent] = []

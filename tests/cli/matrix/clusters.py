@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
+from controllerd.core.settings_book import SettingsBook
 from controllerd.recent import Recent
 from controllerd.status.comparison import Comparison, Differing, Progress
 from controllerd.status.server import StatusServer
@@ -147,6 +148,7 @@ def _sources(staged: _Staged, differing: tuple[Differing, ...]) -> StatusSources
         recent=staged.recent,
         memory=Memory(),
         config=lambda: CONFIG,
+        cluster_settings=lambda: SettingsBook().current,
         compare=compare,
         channels=lambda: channels,
     )

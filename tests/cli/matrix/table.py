@@ -23,7 +23,7 @@ from controllerd.status.schema.cluster import (
     TopicItem,
     TopicList,
 )
-from controllerd.status.schema.config import ConfigItem, ConfigList
+from controllerd.status.schema.config import ConfigItem, ConfigList, SettingItem, SettingList
 from controllerd.status.schema.history import Happening
 from controllerd.status.schema.observations import ObservationsResponse
 from controllerd.status.schema.status import StatusResponse
@@ -217,6 +217,14 @@ ROWS: Final[Mapping[str, Row]] = {
         says="no replica is electable",
     ),
     "get tasks": Row(words="get tasks", document=TaskList, item=Task, names=(TASK_ID,), heading="TASK", says="resync"),
+    "get settings": Row(
+        words="get settings",
+        document=SettingList,
+        item=SettingItem,
+        names=(r"[a-z.]+",),
+        heading="SETTING",
+        says="default.replication.factor",
+    ),
     "get history": Row(words="get history", document=TermList, item=Term, names=("1",), heading="EPOCH", says=LEADER),
     "describe topic": Row(
         words="describe topic t",
