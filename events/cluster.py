@@ -31,7 +31,7 @@ class Reelect(Event):
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect(Event):
-    """A new ZooKeeper session was established. We are no broker, so nothing is registered: only the election."""
+    """A new ZooKeeper session was established: only the election. What registers later is up to what brokers need."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 

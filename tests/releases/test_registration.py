@@ -42,9 +42,11 @@ OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
 class Scene:
     """Three brokers of one release, one instance of controllerd, and a look into ZooKeeper."""
 
-    def __init__(self, cluster: DevCluster, client: KazooClient, log: TransactionLog) -> None:
+    def __init__(
+        self, cluster: DevCluster, controller: ControllerProcess, client: KazooClient, log: TransactionLog
+    ) -> None:
         self.cluster = cluster
-        self.controller: ControllerProcess = cluster.controllers[0]
+        self.controller = controller
         self._client = client
         self._log = log
         self._history: list[LoggedTransaction] = []
@@ -100,6 +102,7 @@ class Scene:
         await self.until(is_whole, f"{topic} is whole")
 
     async def take_back(self) -> None:
+        """controllerd leads, taking the role from a broker where one holds it."""
         if not self.controller.process.running:
             await self.controller.start()
         if await self.leads() != FIRST_NODE_ID:
@@ -116,13 +119,15 @@ class Scene:
 async def scene_of(
     version: str, directory: Path, *, register: str = "auto", settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[Scene]:
-    """``version`` of all brokers, with the protocol that they speak by default."""
+    """``version`` of all brokers, with the protocol that they speak by default; a broker led, then controllerd.
+
+    It stands by while a broker holds the role, so that a broker that wins it keeps it.
+    """
     protocol = ".".join(version.split(".")[:2])
     configuration = {
         "CONTROLLERD__KAFKA__INTER_BROKER_PROTOCOL_VERSION": protocol,
         "CONTROLLERD__KAFKA__REGISTER": register,
         "CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false",
-        "CONTROLLERD__CONTROLLER__WHEN_BROKER_HOLDS": "standby",
         **(settings or {}),
     }
     versions = dict.fromkeys(BROKER_IDS, version)
@@ -130,18 +135,27 @@ async def scene_of(
         "kafka",
         directory,
         print,
-        instances=1,
-        controller_session_ms=SESSION_MS,
-        settings=configuration,
+        instances=0,
         versions=versions,
         overrides={n: {"zookeeper.connection.timeout.ms": "60000"} for n in BROKER_IDS},
     ) as cluster:
         assert isinstance(cluster.zookeeper, EmbeddedZooKeeper)
         client = KazooClient(cluster.zookeeper.connect)
         await asyncio.to_thread(client.start)
+        controller = ControllerProcess(
+            FIRST_NODE_ID,
+            cluster.connect,
+            directory / "controllerd-0",
+            session_timeout_ms=SESSION_MS,
+            when_broker_holds="standby",
+            settings=configuration,
+        )
         try:
-            yield Scene(cluster, client, TransactionLog(cluster.zookeeper.data_directory))
+            scene = Scene(cluster, controller, client, TransactionLog(cluster.zookeeper.data_directory))
+            await scene.take_back()
+            yield scene
         finally:
+            await controller.close()
             await asyncio.to_thread(client.stop)
             await asyncio.to_thread(client.close)
 

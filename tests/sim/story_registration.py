@@ -39,7 +39,7 @@ def registration_deleted(world: SimWorld, _rng: Random) -> None:
 
 
 def registration_left(world: SimWorld, rng: Random) -> None:
-    """The registration of a session that nobody uses any more turns up, as after an election that did not see it."""
+    """The registration of another session turns up, as after an election that missed it, and never goes by itself."""
     number = rng.randrange(3)
     path = f"{_IDS}/{FIRST_NODE_ID + number}"
     if not world.server.is_up or path in world.server.nodes:
@@ -47,7 +47,6 @@ def registration_left(world: SimWorld, rng: Random) -> None:
     session = world.server.new_session(SESSION_S)
     entry = Broker(BrokerId(FIRST_NODE_ID + number), -1, (Endpoint("PLAINTEXT", "127.0.0.1", 19_000 + number),))
     session.commit(Create(path, encode_controller_registration(entry, "of old", timestamp_ms=0), ephemeral=True))
-    world.outsiders.append(session)
 
 
 REGISTRATION_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
