@@ -65,14 +65,19 @@ TAIL: Final = """\
 
 - kafka-dump-log, kafka-storage and the like work on files and ask no controller. kafka-delegation-tokens needs
   authentication, which is not supported yet.
-- A `create.topic.policy.class.name` is a Java class, which controllerd cannot ask: where its `server.properties` names
-  one, it does not start. An `alter.config.policy.class.name` is asked by the broker that changes the configuration, as
-  before.
+- `create.topic.policy.class.name` and `alter.config.policy.class.name` are Java classes, which controllerd cannot ask:
+  where a broker has one, or a `server.properties` names one, it does not lead.
 - A topic that a broker creates by itself (a producer's first record, `__consumer_offsets`) with exactly one replica
   more than there are live brokers is not refused: the broker counts controllerd. Clients get LEADER_NOT_AVAILABLE
   where the built-in controller's cluster says INVALID_REPLICATION_FACTOR, until another broker comes; then the topic
   completes by itself. `controllerctl why` says so, and an alarm does. CreateTopics counts brokers only
   ([ADR 0033](adr/0033-a-topic-that-counts-us-waits.md)).
+- Clients of any release: what controllerd answers itself it serves in every version that brokers of 2.6 to 3.9 serve,
+  each difference with its reason in `tests/api/test_native_versions.py`. While no broker is live it advertises the rest
+  as before, and closes the connection of what no broker can answer.
+- Brokers with `zookeeper.metadata.migration.enable` pass what clients ask of the controller on to it, in envelopes.
+  Changes of ACLs, configurations, quotas and tokens that arrive so are refused, and such a cluster is not meant to be
+  led.
 - controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted
   and has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
 """
