@@ -13,7 +13,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
 from events.admin import ProducerIdBlock
 from tests.sim.broker_dirs import LogDirs
-from tests.sim.broker_frames import RELEASES, SPOKEN_BY_2_8, Key, ReleaseNumber, spoken_on
+from tests.sim.broker_frames import RELEASES, Key, ReleaseNumber, spoken_on
 from tests.sim.broker_life import BrokerLife
 from tests.sim.broker_log import ReplicaLog
 from tests.sim.broker_replica import Role
@@ -35,8 +35,6 @@ _FETCH: Final = Range(0.01, 0.05)
 _BOOT: Final = Range(0.05, 1.5)
 _LATE: Final = Range(1.0, 20.0)
 NEWEST: Final = RELEASES[-1]
-OLD: Final[ReleaseNumber] = (2, 8)
-"""The release of a broker that has grown old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,6 @@ class SimBroker:
         """The memory of the present run, None until it is registered and after a crash."""
         self.spoken = spoken_on(settings.release)
         """Versions by api key."""
-        self.is_old = False
-        """Whether it is older than 3.0 and looks its controller up in ZooKeeper before it stops; see ``grow_old``."""
         self.link_s = settings.link_s
         """Knob: one way on the network."""
         self.work_s: Range | None = None
@@ -106,9 +102,15 @@ class SimBroker:
         self._socket = ControlSocket(self)
         self._leaving: asyncio.Future[bool] | None = None
 
-    def grow_old(self) -> None:
-        """From its next connection on it is a 2.8 broker."""
-        self.is_old, self.spoken = True, dict(SPOKEN_BY_2_8)
+    @property
+    def finds_controller_in_zookeeper(self) -> bool:
+        """Whether it is older than 3.0: it looks its controller up under ``/brokers/ids`` before it stops."""
+        return self.settings.release < (3, 0)
+
+    @property
+    def freezes(self) -> bool:
+        """Whether it is older than 3.1: an ISR of its own neither shrinks nor grows after most refusals."""
+        return self.settings.release < (3, 1)
 
     # -- what the network asks ---------------------------------------------------------------------------------------
 

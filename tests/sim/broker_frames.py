@@ -26,14 +26,18 @@ SPOKEN: Final[Mapping[int, tuple[int, int]]] = {LEADER_AND_ISR: (0, 7), STOP_REP
 """What a 3.9 broker says that it speaks."""
 ReleaseNumber = tuple[int, int]
 RELEASES: Final[Sequence[ReleaseNumber]] = ((3, 3), (3, 4), (3, 5), (3, 6), (3, 7), (3, 8), (3, 9))
-"""The releases that brokers may be of. All of them know topic ids, which every story relies on."""
-_TOLD_BY: Final = {(3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1), (3, 8): (22, 5), (3, 9): (18, 4)}
+"""The releases that all brokers of a story may be mixed of."""
+RELEASE_2_8: Final[ReleaseNumber] = (2, 8)
+"""Looks its controller up under ``/brokers/ids`` before it stops."""
+RELEASE_3_0: Final[ReleaseNumber] = (3, 0)
+"""Freezes an ISR on most refusals, as every release before 3.1 does."""
+_TOLD_BY: Final = {
+    (2, 8): (60, 0), (3, 0): (67, 0), (3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1),
+    (3, 8): (22, 5), (3, 9): (18, 4),
+}  # fmt: skip
 """Release -> API and version that no earlier one has; 3.4 is told by its control requests."""
 _BEFORE_34: Final = {LEADER_AND_ISR: (0, 6), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7)}
-SPOKEN_BY_2_8: Final[Mapping[int, tuple[int, int]]] = {
-    LEADER_AND_ISR: (0, 5), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7), 60: (0, 0),
-}  # fmt: skip
-"""The same of a 2.8 broker, which DescribeCluster tells from older ones."""
+_BEFORE_32: Final = {**_BEFORE_34, LEADER_AND_ISR: (0, 5)}
 _LOWEST: Final = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 
 _I16: Final = Struct(">h")
@@ -338,7 +342,7 @@ def framed(content: bytes) -> bytes:
 def spoken_on(release: ReleaseNumber) -> dict[int, tuple[int, int]]:
     """What a broker of this release says that it speaks, as far as anything depends on it."""
     told_by = dict(api for since, api in _TOLD_BY.items() if since <= release)
-    control = SPOKEN if release >= (3, 4) else _BEFORE_34
+    control = SPOKEN if release >= (3, 4) else _BEFORE_34 if release >= (3, 2) else _BEFORE_32
     return {**control, **{api: (0, version) for api, version in told_by.items()}}
 
 

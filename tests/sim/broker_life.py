@@ -29,6 +29,7 @@ _DELETES_TOPIC: Final = -2
 _UNKNOWN_EPOCH: Final = -1
 _BY_ID: Final = 3
 _BY_NAME: Final = 1
+_BY_3_0: Final = 0
 _FIRST_BACKOFF_S: Final = 0.05
 _LONGEST_BACKOFF_S: Final = 1.0
 
@@ -269,17 +270,18 @@ class BrokerLife:
                 observer(AskedIsr(self._id, topic, partition, change.leader_epoch, change.partition_epoch, change.isr))
 
     def _alter_partition(self, changes: Mapping[Key, IsrChange]) -> AlterPartitionReceived:
-        """By topic id when every topic has one (version 3), else by name (version 1)."""
+        """By topic id when every topic has one (version 3), else by name (version 1; release 3.0 knows only that)."""
         asked = {
             key: ProposedIsr(change.leader_epoch, change.partition_epoch, tuple(map(BrokerId, change.isr)))
             for key, change in changes.items()
         }
         by_id = {(topic_id, key[1]): each for key, each in asked.items() if (topic_id := self._topic_id(key))}
-        has_ids = len(by_id) == len(asked)
+        is_first = self._broker.freezes
+        has_ids = len(by_id) == len(asked) and not is_first
         return AlterPartitionReceived(
             broker=BrokerId(self._id),
             broker_epoch=self.gate.broker_epoch,
-            version=_BY_ID if has_ids else _BY_NAME,
+            version=_BY_ID if has_ids else _BY_3_0 if is_first else _BY_NAME,
             by_name={} if has_ids else {TopicPartition(*key): each for key, each in asked.items()},
             by_id=by_id if has_ids else {},
         )
@@ -290,7 +292,7 @@ class BrokerLife:
 
     def _settle(self, replica: SimReplica, change: IsrChange, outcome: LeaderAndIsr | KafkaError) -> None:
         was_pending = replica.pending is change
-        replica.answered(change, outcome)
+        replica.answered(change, outcome, freezes=self._broker.freezes)
         if not was_pending or replica.pending is not None:
             return
         self._advance(replica)

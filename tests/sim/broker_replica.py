@@ -215,8 +215,12 @@ class SimReplica:
         """Want this ISR."""
         self.pending = IsrChange(isr, self.leader_epoch, self.partition_epoch)
 
-    def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError) -> None:
-        """The controller's answer to a change; a late one changes nothing, an unknown error means to ask again."""
+    def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError, *, freezes: bool = False) -> None:
+        """The controller's answer to a change; a late one changes nothing, an unknown error means to ask again.
+
+        A leader of a release before 3.1 (``freezes``) means to ask again on whatever it does not know, and cannot: the
+        change waits for good.
+        """
         if change is not self.pending:
             return
         if isinstance(outcome, LeaderAndIsr):
@@ -225,7 +229,7 @@ class SimReplica:
                 return
             self.isr, self.partition_epoch = outcome.isr, outcome.partition_epoch
             self.pending = None
-        elif outcome in _REFUSED_FOR_GOOD:
+        elif freezes or outcome in _REFUSED_FOR_GOOD:
             change.stuck = True
         elif outcome in _NOT_DONE:
             self.pending = None

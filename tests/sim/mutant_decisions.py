@@ -125,6 +125,14 @@ DECISIONS: Final = (
         "    elections = await c.partitions.handle([], ",
     ),
     bug(
+        "newest-answer-for-all",
+        "a leader of 3.0 is refused by codes that it takes for the end of its ISR",
+        "KIP-841, KIP-497",
+        "handlers/isr_change.py",
+        "release_of_leader(c.context.releases.get(event.broker), event.version)",
+        "release_of_leader(c.context.releases.get(event.broker), 3)",
+    ),
+    bug(
         "return-elects-nobody",
         "a broker comes back and leaderless partitions stay so",
         "D5, I-34",

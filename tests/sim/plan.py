@@ -100,13 +100,15 @@ class Options:
     """Who dies for good when all is well again: one of ``CURTAINS``."""
     takes: bool = False
     """Whether instances take the role from a broker (``when_broker_holds``)."""
+    brokers_3_0: int = 0
+    """How many brokers are of release 3.0, from the first on: an upgrade that stopped on its way."""
     admin: AdminOptions = field(default_factory=AdminOptions)
     registration: RegistrationOptions = field(default_factory=RegistrationOptions)
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
-            "takes",
+            "takes", "brokers_3_0",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -153,6 +155,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
     if is_late:
         late = Random(f"{seed}/late")
         options.takes = late.random() < 0.4
+        options.brokers_3_0 = _brokers_3_0(Random(f"{seed}/releases"), brokers)
         options.admin, requests = admin_of(seed, STORY_S)
         actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
         actions += _returns(Random(f"{seed}/return"))
@@ -163,6 +166,10 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         options.registration, registrations = registration_of(seed, brokers, STORY_S)
         actions += [Action(*each) for each in registrations]
     return Plan(seed, options, sorted(actions))
+
+
+def _brokers_3_0(rng: Random, brokers: int) -> int:
+    return rng.randrange(1, brokers + 1) if rng.random() < 0.3 else 0
 
 
 def _actions(rng: Random) -> list[Action]:

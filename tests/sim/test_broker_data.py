@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from events.replicas import AlterPartitionReceived
+from tests.sim.broker_log import ReplicaLog
+from tests.sim.broker_replica import Role, SimReplica
 from tests.sim.broker_scribe import Scribe
 from tests.sim.loop import VirtualLoop, run
 from tests.sim.network import Range
@@ -269,3 +273,24 @@ def test_a_deleted_topic_promises_nothing() -> None:
             await scribe.send(broker, scribe.stop_replica(broker, tp, -2, delete=True))
 
     on_virtual_time(story)
+
+
+@pytest.mark.parametrize(
+    ("freezes", "code", "waits"),
+    [
+        (True, KafkaError.UNKNOWN_SERVER_ERROR, True),
+        (True, KafkaError.OPERATION_NOT_ATTEMPTED, True),
+        (True, KafkaError.INVALID_REQUEST, True),
+        (True, KafkaError.INVALID_UPDATE_VERSION, True),
+        (False, KafkaError.UNKNOWN_SERVER_ERROR, False),
+        (False, KafkaError.OPERATION_NOT_ATTEMPTED, False),
+    ],
+)
+def test_a_leader_of_3_0_waits_in_vain_after_every_refusal(freezes: bool, code: KafkaError, waits: bool) -> None:
+    replica = SimReplica(("t", 0), 1, ReplicaLog(None), role=Role.LEADER, isr=(1, 2))
+    replica.propose((1,))
+    assert replica.pending is not None
+
+    replica.answered(replica.pending, code, freezes=freezes)
+
+    assert replica.waits_in_vain is waits

@@ -53,10 +53,10 @@ def idle_without_term(tale: Tale) -> None:
     tale.zookeeper.registrations.on_idle("a", A_SESSION, tale.time)
 
 
-def take_over(tale: Tale, *deletions: Operation) -> None:
+def take_over(tale: Tale, *deletions: Operation) -> object:
     tale.zookeeper.on_takeover_asked("uuid-b")
     raised, deleted, created = election(B_NODE, "uuid-b", 2, 1, replaces=True)
-    tale.write(B_SESSION, raised, deleted, *deletions, created)
+    return tale.write(B_SESSION, raised, deleted, *deletions, created)
 
 
 RIGHT: Final[dict[str, Step]] = {
@@ -76,10 +76,10 @@ RIGHT: Final[dict[str, Step]] = {
     ),
 }
 WRONG: Final[list[tuple[str, Step]]] = [
-    ("Z-42", lambda tale: tale.write(A_SESSION, fence(1), entry())),
-    ("Z-42", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(ephemeral=False))),
-    ("Z-42", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(B_PATH))),
-    ("Z-42", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(instance=None))),
+    ("Z-47", lambda tale: tale.write(A_SESSION, fence(1), entry())),
+    ("Z-47", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(ephemeral=False))),
+    ("Z-47", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(B_PATH))),
+    ("Z-47", lambda tale: tale.write(A_SESSION, fence(1), check_controller(), entry(instance=None))),
     ("Z-43", registered(lambda tale: tale.fenced(delete("/controller", 0)))),
     ("Z-43", registered(take_over)),
     ("Z-44", registered(idle_without_term)),

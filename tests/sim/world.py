@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from random import Random
 from typing import Any, Final
 
 from controllerd.core.kafka_error import KafkaError
@@ -15,9 +16,9 @@ from events.cluster import Resign, Takeover
 from events.queue import EventQueue
 from replay.invariants import InvariantChecker
 from tests.sim.admin_desk import AdminDesk
-from tests.sim.broker import NEWEST, OLD, BrokerSettings, SimBroker
+from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
-from tests.sim.broker_frames import RELEASES, SimRequest
+from tests.sim.broker_frames import RELEASE_2_8, RELEASE_3_0, RELEASES, ReleaseNumber, SimRequest
 from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, base_config
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
@@ -88,16 +89,20 @@ class SimWorld:
         is_mixed = rng.random() < _MIXED
         for number in range(1, self.options.brokers + 1):
             rack = f"rack {number % 2}" if self.options.racks else None
-            release = rng.choice(RELEASES) if is_mixed else NEWEST
+            release = self._release(number, rng, is_mixed=is_mixed)
+            self.oracle.zookeeper.calls.releases[number] = release
             settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
             broker = self.cluster.add(number, rack=rack, settings=settings)
-            if number in self.options.registration.old:
-                broker.grow_old()
-            self.oracle.zookeeper.calls.releases[number] = OLD if broker.is_old else release
             broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
             self.start_instance(number)
+
+    def _release(self, broker: int, rng: Random, *, is_mixed: bool) -> ReleaseNumber:
+        mixed = rng.choice(RELEASES) if is_mixed else NEWEST
+        if broker in self.options.registration.old:
+            return RELEASE_2_8
+        return RELEASE_3_0 if broker <= self.options.brokers_3_0 else mixed
 
     def start_instance(self, number: int) -> None:
         """A new run of an instance, unless one exists."""
@@ -166,7 +171,7 @@ class SimWorld:
         """Where a broker older than 3.0 looks for the controller. :raises OSError: there is nothing."""
         node = self.server.nodes.get(_CONTROLLER)
         holder = json.loads(node.data or b"{}").get("brokerid") if node is not None else None
-        if broker.is_old and f"/brokers/ids/{holder}" not in self.server.nodes:
+        if broker.finds_controller_in_zookeeper and f"/brokers/ids/{holder}" not in self.server.nodes:
             raise ConnectionRefusedError("no registration of the controller")
 
     def _believed_by(self, broker: SimBroker) -> SimInstance | None:
