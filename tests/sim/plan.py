@@ -66,7 +66,7 @@ RETURN: Final = "topic_returns"
 _FIRST_RETURN: Final = 2600
 WAITING: Final = "leader_dies_while_waiting"
 """In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
-_FIRST_WAITING: Final = 2700
+_FIRST_WAITING: Final = 2650
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 KINDS: Final = ("controller_deleted", "controller_deleted", "registration_deleted", "registration_left")
-_FIRST: Final = 2600
+_FIRST: Final = 2510
 
 
 @dataclass(slots=True)
