@@ -6,11 +6,13 @@ run. Its memory is a ``BrokerLife``, its disk the logs. What is told to it arriv
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
+from controllerd.core.protocol_versions import version_told
 from events.admin import ProducerIdBlock
 from tests.sim.broker_dirs import LogDirs
 from tests.sim.broker_frames import RELEASES, Key, ReleaseNumber, spoken_on
@@ -35,6 +37,11 @@ _FETCH: Final = Range(0.01, 0.05)
 _BOOT: Final = Range(0.05, 1.5)
 _LATE: Final = Range(1.0, 20.0)
 NEWEST: Final = RELEASES[-1]
+PROTOCOL: Final = "inter.broker.protocol.version"
+NEWEST_PROTOCOLS: Final[Mapping[ReleaseNumber, str]] = {
+    (2, 8): "2.8-IV1", (3, 0): "3.0-IV1", (3, 3): "3.3-IV3", (3, 4): "3.4-IV0", (3, 5): "3.5-IV2", (3, 6): "3.6-IV2",
+    (3, 7): "3.7-IV4", (3, 8): "3.8-IV0", (3, 9): "3.9-IV0",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class SimBroker:
         self.deleted: dict[Key, str | None] = {}
         """The topic ids of the replicas that it deleted last; None where there was nothing."""
         self.dirs: Final = LogDirs(self)
-        self.configured: dict[str, str] = {"inter.broker.protocol.version": "3.9-IV0"}
+        self.configured: dict[str, str] = {PROTOCOL: self.newest_protocol}
         """Its ``server.properties``, as far as a controller asks for it; a life begins with what stands here."""
         self._rack = rack
         self._runs = 0
@@ -128,6 +135,15 @@ class SimBroker:
         if self._is_unplugged:
             return None
         return self._is_listening and not self.is_refusing
+
+    @property
+    def newest_protocol(self) -> str:
+        """The highest ``inter.broker.protocol.version`` that its release understands."""
+        return NEWEST_PROTOCOLS[self.settings.release]
+
+    def configure_protocol(self, wanted: str) -> None:
+        """Write this protocol version into its file, or its own newest where that is lower."""
+        self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=version_told)
 
     def told_settings(self) -> dict[str, str | None]:
         """What it says of itself: the file as it was at its start, and what the cluster says over it."""

@@ -48,6 +48,7 @@ class BrokerLife:
         self.replicas: Final[dict[Key, SimReplica]] = {}
         self.strange: Final[dict[Key, None]] = {}
         """Replicas that it cannot begin because it has those of an earlier topic of that name."""
+        self.since: Final = broker.cluster.loop.time()
         self.configured: Final = dict(broker.configured)
         """As its file was when it began."""
         self._broker = broker
@@ -86,6 +87,10 @@ class BrokerLife:
             return error, [((row.topic, row.partition), self._stop(row)) for row in request.rows]
         if self.metadata.update(request):
             self._wake_outsiders()
+        self._cluster.malformed += [
+            f"broker {self._id} was made to forget the id of {topic} by UpdateMetadata {request.version}"
+            for topic in self.metadata.take_forgotten()
+        ]
         return error, []
 
     def _become(self, told: Told, topic_id: str | None) -> KafkaError:

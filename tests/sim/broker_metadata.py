@@ -1,5 +1,6 @@
 """What a simulated broker knows about the cluster: nothing but what UpdateMetadata told it since it started."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from tests.sim.broker_frames import Key, LiveBroker, SimRequest, Told
@@ -10,13 +11,15 @@ _REMOVED: Final = -2
 class Metadata:
     """What UpdateMetadata told."""
 
-    __slots__ = ("brokers", "controller_id", "partitions", "topic_ids")
+    __slots__ = ("brokers", "controller_id", "forgotten", "partitions", "topic_ids")
 
     def __init__(self) -> None:
         self.controller_id: int | None = None
         self.brokers: dict[int, LiveBroker] = {}
         self.partitions: dict[Key, Told] = {}
         self.topic_ids: dict[str, str] = {}
+        self.forgotten: list[str] = []
+        """Topics whose ids the controller sent away: by a version that carries none, or by a zero id."""
 
     def update(self, request: SimRequest) -> bool:
         """Brokers and controller are replaced, partitions merged, leader -2 removes; whether the brokers changed."""
@@ -28,12 +31,21 @@ class Metadata:
             key = (row.topic, row.partition)
             if row.leader == _REMOVED:
                 partitions.pop(key, None)
+                self.topic_ids.pop(row.topic, None)
             else:
                 partitions[key] = row
         if request.carries_ids:
             ids = request.topic_ids
             self.topic_ids.update(ids)
-            for row in request.rows:
-                if row.topic not in ids:
-                    self.topic_ids.pop(row.topic, None)
+            self._forget(row.topic for row in request.rows if row.topic not in ids)
+        else:
+            self._forget(row.topic for row in request.rows)
         return changed
+
+    def take_forgotten(self) -> list[str]:
+        """What was sent away since the last time."""
+        taken, self.forgotten = self.forgotten, []
+        return taken
+
+    def _forget(self, topics: Iterable[str]) -> None:
+        self.forgotten += [topic for topic in topics if self.topic_ids.pop(topic, None) is not None]

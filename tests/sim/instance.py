@@ -6,7 +6,7 @@ Each run of the process is an owner of the loop, ``controller-<n>/<run>``; the u
 import asyncio
 import base64
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from random import Random
 from typing import Final
@@ -15,15 +15,18 @@ import msgspec
 
 from controllerd.config.load import load_config
 from controllerd.config.model import Config
+from controllerd.core.cluster_settings import PROTOCOL_VERSION
 from controllerd.core.model import Endpoint
+from controllerd.core.protocol_versions import version_told
+from controllerd.core.settings_book import Remembered
 from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
 from controllerd.zk.session import SessionState
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
+from replay.observation import SettingsRecord
 from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
-from tests.sim.broker_frames import RELEASES
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
@@ -123,6 +126,21 @@ class SimAudit:
         """Nothing is ever behind."""
 
 
+class SimMemory:
+    """The part of a data directory that keeps the settings of brokers; it outlives the process."""
+
+    def __init__(self) -> None:
+        self._kept = Remembered()
+
+    async def load(self, cluster_id: str) -> Remembered:  # the protocol's signature
+        """What was kept."""
+        return self._kept
+
+    async def save(self, cluster_id: str, known: Remembered) -> None:  # the protocol's signature
+        """Keep it."""
+        self._kept = known
+
+
 class SimInstance:
     """One run of one instance."""
 
@@ -137,7 +155,10 @@ class SimInstance:
         run: int,
         config: Config,
         breaths: float,
+        memory: SimMemory,
+        versions: Callable[[], Mapping[int, str]],
     ) -> None:
+        """``versions`` tells the protocol versions of the brokers that have been registered for a while."""
         self.loop = loop
         self.number = number
         self.owner = f"controller-{number}/{run}"
@@ -146,6 +167,7 @@ class SimInstance:
         self.has_ended = False
         self._network = network
         self._oracle = oracle
+        self._versions = versions
         self._rng: Random = loop.rng(f"{self.owner} ids")
         clock = SimClock(loop)
         self.kazoo = SimKazoo(server, self.owner)
@@ -159,6 +181,7 @@ class SimInstance:
             draw=self._rng.randrange,
             collector=NoCollector(),
             pace=lambda: SimPace(loop.rng(f"{self.owner} pace"), breaths),
+            memory=memory,
         )
         own = msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, id=self.node_id))
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 19_000 + number)
@@ -233,6 +256,8 @@ class SimInstance:
         elif isinstance(record, EventBegin):
             self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
             self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
+        elif isinstance(record, SettingsRecord):
+            self._judge_settings(record)
         elif isinstance(record, EventEnd) and self._instance is not None and not len(self._instance.queue):
             self._oracle.requests.on_idle(self.owner)
             client = self._instance.client
@@ -240,6 +265,17 @@ class SimInstance:
             if client is not None and is_connected and record.outcome == "done" and not self.is_active:
                 session = client.session.session_id
                 self._oracle.zookeeper.registrations.on_idle(self.owner, session, self.loop.time())
+
+    def _judge_settings(self, record: SettingsRecord) -> None:
+        rows = zip(record.settings, record.befores, record.values, record.sources, strict=True)
+        for before, value, source in (row[1:] for row in rows if row[0] == PROTOCOL_VERSION):
+            self.loop.trace(f"{self.owner} protocol version {before} to {value} ({source})")
+            report, now = self._oracle.zookeeper.report, self.loop.time()
+            if version_told(value) < version_told(before):
+                report("S-02", now, f"{self.owner} lowered the protocol version from {before} to {value}")
+            above = [b for b, own in self._versions().items() if version_told(own) < version_told(value)]
+            if version_told(value) > version_told(before) and above:
+                report("S-03", now, f"{self.owner} raised the protocol version to {value}, brokers {above} have less")
 
     # -- what happens to it ------------------------------------------------------------------------------------------
 
@@ -276,7 +312,6 @@ def base_config(*, unclean: bool, takes: bool, deletes: bool = True, register: s
         "node.id": FIRST_NODE_ID,
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "kafka.inter_broker_protocol_version": ".".join(map(str, RELEASES[0])),
         "kafka.unclean_leader_election_enable": str(unclean).lower(),
         "kafka.delete_topic_enable": str(deletes).lower(),
         "kafka.register": register,

@@ -6,11 +6,13 @@ from tests.sim.mutant_admin import DELETIONS, ELECTIONS, REASSIGNMENTS
 from tests.sim.mutant_decisions import DECISIONS
 from tests.sim.mutant_registration import REGISTRATIONS
 from tests.sim.mutant_role import ROLE, WATCHES
+from tests.sim.mutant_settings import SETTINGS
 from tests.sim.mutant_topics import TOPIC_CALLS
 from tests.sim.mutant_wire import WIRE
 from tests.sim.mutant_writes import WRITES
 
 MUTANTS: Final = (
     *ROLE, *WATCHES, *DECISIONS, *WRITES, *WIRE, *REASSIGNMENTS, *DELETIONS, *ELECTIONS, *TOPIC_CALLS, *REGISTRATIONS,
+    *SETTINGS,
 )  # fmt: skip
 """All of them. Their names are those of the table in ``docs/simulation.md``."""

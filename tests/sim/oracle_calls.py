@@ -205,6 +205,8 @@ class CallJudge:
             self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
 
     def _judge_id(self, topic: str, topic_id: str | None, now: float) -> None:
+        if topic_id is None and not self._history.features().topic_ids:
+            return
         if not topic_id or topic_id in self._ids:
             self._report("Z-39", now, f"{topic} was created with the id {topic_id}")
 

@@ -1,11 +1,12 @@
 """What ZooKeeper holds and has held, as the judge remembers it: kept up to date by each committed transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from controllerd.core.model import Features
 from tests.sim.oracle_asked import Asked
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
@@ -154,6 +155,8 @@ class History:
         self.asked = Asked()
         """What people asked the controller for."""
         self._unclean_default = unclean_by_default
+        self.features: Callable[[], Features] = Features
+        """What the protocol version allows the controller that leads; S-02 and S-03 judge the version itself."""
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
         self._clean_by_default_since = NEVER

@@ -255,7 +255,8 @@ class StateJudge:
             self._say("Z-16", write, "unclean elections are not allowed")
         if after.isr != (after.leader,):
             self._say("Z-12", write, "after an unclean election the leader alone is in sync")
-        expected = 1 if self._leader_recovery else before.recovery_state
+        is_marked = self._leader_recovery and self._history.features().leader_recovery
+        expected = 1 if is_marked else before.recovery_state
         if after.recovery_state != expected:
             self._say("Z-17", write, "an unclean election")
         self._judge_elected(write)

@@ -58,6 +58,9 @@ _FIRST_RARE: Final = 1000
 LATE: Final = ("outsider_wins", "freeze_behind")
 """Kinds that came last, with a stream of their own as well; ``plan_of`` can leave them out."""
 _FIRST_LATE: Final = 2000
+SETTINGS: Final = ("protocol_raised", "protocol_raised", "protocol_lowered", "setting_differs")
+"""Brokers that are configured anew, with a stream of their own: in a third of the stories."""
+_FIRST_SETTING: Final = 2680
 AUDIT: Final = "self_audit"
 """Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
 _FIRST_AUDIT: Final = 2500
@@ -104,11 +107,13 @@ class Options:
     """How many brokers are of release 3.0, from the first on: an upgrade that stopped on its way."""
     admin: AdminOptions = field(default_factory=AdminOptions)
     registration: RegistrationOptions = field(default_factory=RegistrationOptions)
+    protocol: str = "3.9-IV0"
+    """``inter.broker.protocol.version`` of all brokers at the beginning."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
-            "takes", "brokers_3_0",
+            "takes", "brokers_3_0", "protocol",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -135,7 +140,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
     """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests.
 
     Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by call. Without
-    ``has_old_brokers`` what it did before some brokers were older than 3.0.
+    ``has_old_brokers`` what it did before some brokers were older than 3.0, or configured anew.
     """
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
@@ -165,6 +170,8 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
     if is_late and has_old_brokers:
         options.registration, registrations = registration_of(seed, brokers, STORY_S)
         actions += [Action(*each) for each in registrations]
+        options.protocol, settings = _settings(Random(f"{seed}/settings"))
+        actions += settings
     return Plan(seed, options, sorted(actions))
 
 
@@ -209,3 +216,12 @@ def _waiting(rng: Random) -> list[Action]:
     if rng.random() > 0.3:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S), WAITING, _FIRST_WAITING)]
+
+
+def _settings(rng: Random) -> tuple[str, list[Action]]:
+    """The protocol version that brokers begin with, and what is configured anew."""
+    if rng.random() > 0.35:
+        return "3.9-IV0", []
+    times = [rng.uniform(1.0, STORY_S) for _ in range(rng.choice((2, 4, 8)))]
+    actions = [Action(at, rng.choice(SETTINGS), number) for number, at in enumerate(times, _FIRST_SETTING)]
+    return rng.choice(("3.9-IV0", "3.1-IV0", "2.8-IV1", "2.7-IV2")), actions

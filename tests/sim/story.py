@@ -23,6 +23,7 @@ from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.story_registration import REGISTRATION_ACTS
+from tests.sim.story_settings import SETTINGS_ACTS
 from tests.sim.story_topics import TOPIC_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 from tests.sim.world import SimWorld
@@ -35,7 +36,9 @@ QUIET_S: Final = 20 * SESSION_S
 """So long all must be well again at the latest."""
 _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
-_ACTS: Final = {**RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS, **REGISTRATION_ACTS}
+_ACTS: Final = {
+    **RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS, **REGISTRATION_ACTS, **SETTINGS_ACTS,
+}  # fmt: skip
 
 
 class Ending(NamedTuple):

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import Features
 from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
 from events.admin import ControlledShutdown, ControlledShutdownReply
@@ -19,7 +20,7 @@ from tests.sim.admin_desk import AdminDesk
 from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
 from tests.sim.broker_frames import RELEASE_2_8, RELEASE_3_0, RELEASES, ReleaseNumber, SimRequest
-from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, base_config
+from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, SimMemory, base_config
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
@@ -51,6 +52,7 @@ class SimWorld:
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
         self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean, takes_from_brokers=options.takes)
+        self.oracle.zookeeper.history.features = self._features
         watch(self.server, self.oracle.zookeeper)
         self.server.observers.append(self._committed)
         self.server.on_read.append(self._read)
@@ -67,6 +69,8 @@ class SimWorld:
         )
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
+        self.memories: dict[int, SimMemory] = {}
+        """The data directories, by the number of the instance."""
         self.outsiders: list[SimSession] = []
         """Sessions of brokers that won the role and keep it while they live."""
         self.topics: dict[str, list[list[int]]] = {}
@@ -93,6 +97,7 @@ class SimWorld:
             self.oracle.zookeeper.calls.releases[number] = release
             settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
             broker = self.cluster.add(number, rack=rack, settings=settings)
+            broker.configure_protocol(self.options.protocol)
             broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
@@ -120,7 +125,26 @@ class SimWorld:
             run=self._runs,
             config=self.config,
             breaths=self.options.breaths,
+            memory=self.memories.setdefault(number, SimMemory()),
+            versions=self._settled_versions,
         )
+
+    def _features(self) -> Features:
+        """What the newest controller believes to be allowed."""
+        newest = max((each for each in self.instances.values() if each.instance), key=lambda each: each.epoch)
+        return Features() if newest.instance is None else newest.instance.context.features
+
+    def _settled_versions(self) -> dict[int, str]:
+        """The protocol versions of the brokers that every instance has had time to hear of."""
+        now = self.loop.time()
+        return {
+            broker.id: broker.life.configured["inter.broker.protocol.version"]
+            for broker in self.cluster.brokers.values()
+            if broker.life is not None
+            and broker.is_serving
+            and broker.has_session
+            and now - broker.life.since > WINDOW_S
+        }
 
     # -- what the judge is shown -------------------------------------------------------------------------------------
 

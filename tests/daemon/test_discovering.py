@@ -1,0 +1,51 @@
+"""What brokers said of their settings is kept in the data directory, and read only where it makes sense."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controllerd.core.cluster_settings import REPLICATION_FACTOR, understood
+from controllerd.core.model import BrokerId
+from controllerd.core.settings_book import Answer, Remembered
+from controllerd.daemon.settings_memory import SETTINGS_FILE, SettingsFile
+
+KNOWN = Remembered({BrokerId(1): Answer(7, understood({REPLICATION_FACTOR: "3"}))}, "3.7-IV4")
+
+
+async def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
+    await SettingsFile(tmp_path).save("cluster", KNOWN)
+
+    assert await SettingsFile(tmp_path).load("cluster") == KNOWN
+    assert [file.name for file in list(tmp_path.iterdir())] == [SETTINGS_FILE]  # noqa: ASYNC240  # a test may wait
+
+
+async def test_what_was_kept_of_another_cluster_is_nothing(tmp_path: Path) -> None:
+    await SettingsFile(tmp_path).save("cluster", KNOWN)
+
+    assert await SettingsFile(tmp_path).load("another") == Remembered()
+
+
+async def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
+    assert await SettingsFile(tmp_path).load("cluster") == Remembered()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda kept: b"",
+        lambda kept: json.dumps(kept)[:-7].encode(),
+        lambda kept: json.dumps(kept | {"version": 2}).encode(),
+        lambda kept: json.dumps(kept | {"protocol_version": "newest"}).encode(),
+        lambda kept: json.dumps(kept | {"brokers": [1]}).encode(),
+        lambda kept: json.dumps(kept).replace('"num.partitions": "1"', '"num.partitions": "x"').encode(),
+    ],
+    ids=["empty", "cut off", "a newer version", "no protocol version", "no brokers", "no number"],
+)
+async def test_a_file_that_makes_no_sense_is_the_same_as_none(tmp_path: Path, spoil: object) -> None:
+    memory = SettingsFile(tmp_path)
+    await memory.save("cluster", KNOWN)
+    assert callable(spoil)
+    memory.path.write_bytes(spoil(json.loads(memory.path.read_bytes())))
+
+    assert await memory.load("cluster") == Remembered()

@@ -1,0 +1,32 @@
+"""Planted bugs of the settings that brokers say, above all of the protocol version."""
+
+from typing import Final
+
+from tests.sim.mutant import bug
+
+SETTINGS: Final = (
+    bug(
+        "protocol-falls",
+        "the protocol version falls when a broker comes back with a lower one",
+        "S-02",
+        "controllerd/core/settings_book.py",
+        "self._protocol = _higher(floor, lowest)",
+        "self._protocol = lowest",
+    ),
+    bug(
+        "protocol-of-any-broker",
+        "the protocol version is the highest that any broker says",
+        "S-03",
+        "controllerd/core/settings_book.py",
+        "lowest = merged(setting, {broker: texts[broker] for broker in self._registered})",
+        "lowest = max((texts[broker] for broker in self._registered), key=version_told)",
+    ),
+    bug(
+        "ids-sent-away",
+        "metadata of a topic with an id goes out in a version without ids when another topic has none",
+        "ZkMetadataCache.updateMetadata",
+        "wire/update_metadata.py",
+        "not topics or not topics.isdisjoint(body.topic_ids)",
+        "topics <= body.topic_ids.keys()",
+    ),
+)
