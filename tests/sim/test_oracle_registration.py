@@ -59,6 +59,11 @@ def take_over(tale: Tale, *deletions: Operation) -> object:
     return tale.write(B_SESSION, raised, deleted, *deletions, created)
 
 
+def hidden_by_a_server_that_lags(tale: Tale) -> None:
+    tale.write(A_SESSION, fence(1), check_controller(), entry())
+    take_over(tale)
+
+
 RIGHT: Final[dict[str, Step]] = {
     "resigns with it": registered(lambda tale: tale.fenced(delete("/controller", 0), delete(A_PATH, 0))),
     "its session ends": registered(
@@ -70,10 +75,7 @@ RIGHT: Final[dict[str, Step]] = {
         tale.write(TOOL_SESSION, entry(B_PATH)),
         tale.fenced(delete(B_PATH, 0)),
     ),
-    "a younger one was hidden by a server that lags": lambda tale: (
-        tale.write(A_SESSION, fence(1), check_controller(), entry()),
-        take_over(tale),
-    ),
+    "a younger one was hidden by a server that lags": hidden_by_a_server_that_lags,
 }
 WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-47", lambda tale: tale.write(A_SESSION, fence(1), entry())),
