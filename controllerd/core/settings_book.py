@@ -110,7 +110,9 @@ class Resolved(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """What an operator must know about it; None: nothing."""
+        """What an operator must know about it; None: nothing, also while not all brokers have answered yet."""
+        if self.source in {Source.ZOOKEEPER, Source.DEFAULT}:
+            return None
         differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
         if not differing:
             return None

@@ -79,6 +79,11 @@ class Discovery:
             self._shown = self._snapshot.brokers
             self._poller.look()
 
+    def learned(self) -> None:
+        """The book has learned something: it is kept after a look that is made now."""
+        if self._poller is not None:
+            self._poller.look()
+
     def ask_soon(self) -> None:
         """The configuration of brokers changed in ZooKeeper."""
         if self._poller is not None:

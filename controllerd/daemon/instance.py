@@ -217,6 +217,10 @@ class Instance:
             self.queue.put(Startup())
             yield
 
+    def _use_settings(self, channels: ChannelManager) -> None:
+        channels.use(self.discovery.channel_settings())
+        self.discovery.learned()
+
     def _start_asking(self, client: ZooKeeperClient) -> asyncio.Task[None]:
         listener, around = self.config.kafka.inter_broker_listener_name, self.around
         return self.discovery.start(client, self.queue, listener, around.clock.monotonic, around.transport)
@@ -315,7 +319,7 @@ class Instance:
             configs=configs,
             settings=self.settings,
             ask_brokers=self.discovery.ask_soon,
-            use_settings=lambda: channels.use(self.discovery.channel_settings()),
+            use_settings=partial(self._use_settings, channels),
             reach=self.config.kafka.reach,
             audit=audit,
             timers=self.timers,

@@ -246,6 +246,7 @@ def test_until_all_brokers_have_answered_zookeeper_says_what_the_version_was_at_
     book.take(raised("3.9", 1), ALL)
 
     assert (book.features.topic_ids, book.features.leader_recovery) == (True, False)
+    assert book.current.problems == {}
     assert book.current.settings[PROTOCOL_VERSION].source is Source.ZOOKEEPER
     book.take(raised("3.9", 2, 3), ALL)
     assert book.features.leader_recovery
