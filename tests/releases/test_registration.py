@@ -25,7 +25,7 @@ from tests.cli.running import controllerctl
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.zookeeper,
-    pytest.mark.real,
+    pytest.mark.releases,
     pytest.mark.usefixtures("kafka_jars"),
     pytest.mark.timeout(600),
 ]

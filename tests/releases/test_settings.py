@@ -14,7 +14,7 @@ from controllerd.dev.kafka import KafkaBroker
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.identity import claim_data_dir
 
-pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.usefixtures("kafka_jars")]
+pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.releases, pytest.mark.usefixtures("kafka_jars")]
 
 HEARD_S = 60.0
 CONFIGURED = {

@@ -26,7 +26,7 @@ from tests.real.comparison.asking import CREATE, answer_of, ms
 from tests.real.comparison.creations import topic
 from tests.releases.topic_configs import ANSWERS
 
-pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.real, pytest.mark.usefixtures("kafka_jars")]
+pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.releases, pytest.mark.usefixtures("kafka_jars")]
 
 _VERSION: Final = 5
 """Of CreateTopics: every release from 2.6 on has it, and it is answered with the configs that hold (KIP-525)."""
