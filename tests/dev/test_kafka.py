@@ -64,6 +64,7 @@ async def test_a_paused_broker_does_not_answer_and_a_resumed_one_shuts_down_in_o
 
 @pytest.mark.kafka
 @pytest.mark.zookeeper
+@pytest.mark.releases
 @pytest.mark.usefixtures("kafka_jars")
 async def test_an_upgraded_broker_has_the_data_of_the_release_before(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path
