@@ -59,18 +59,19 @@ async def fail_over(c: Controller) -> None:
 async def _prepare_features(c: Controller) -> None:
     """Have ``/feature`` as the protocol version wants it; while nobody has said the version, leave it as it is.
 
-    What stands there says at least that somebody had the version for it.
+    What stands there says at least that somebody had the version for it. A version that was kept may be older than
+    that, and must not turn it off.
     """
-    features = c.context.features
     try:
-        if c.settings.is_protocol_known:
-            await c.store.ensure_feature_znode(
-                enabled=features.feature_versioning, format_version=features.feature_format
-            )
-        else:
+        if c.settings.needs_evidence:
             found = await c.store.read_features()
             if found.enabled:
                 _note_evidence(FIRST_WITH_FEATURES_2 if found.format_version > 1 else FIRST_WITH_FEATURES, c)
+        if c.settings.is_protocol_known:
+            features = c.context.features
+            await c.store.ensure_feature_znode(
+                enabled=features.feature_versioning, format_version=features.feature_format
+            )
     except BadZnode as bad:
         quarantine(c, [bad])
 
@@ -106,7 +107,7 @@ async def _load_topics(c: Controller) -> None:
     names = await c.store.read_topic_names()
     read = await c.store.read_topics(names)
     quarantine(c, read.broken)
-    if not c.settings.is_protocol_known and any(image.topic_id is not None for image in read.topics.values()):
+    if c.settings.needs_evidence and any(image.topic_id is not None for image in read.topics.values()):
         _note_evidence(FIRST_WITH_TOPIC_IDS, c)
     partitions: list[TopicPartition] = []
     are_ready = True

@@ -15,9 +15,10 @@ undone: topics get ids, states get fields. Therefore
 * it never falls by itself. A broker with a lower version than the cluster's was started with a wrong configuration, or
   somebody rolls the cluster back, which Kafka does not support: in either case sending the cluster's topic ids away
   again harms every other broker, so that an operator has to decide (by configuring the version here);
-* before it was ever found, ZooKeeper's evidence is its lower bound: somebody who wrote topic ids, or ``/feature``, had
-  the version for it. Too low a version for a moment withholds optional behaviour and nothing else; too high a one gives
-  brokers what they do not understand.
+* until all live brokers have said it, ZooKeeper's evidence is its lower bound: somebody who wrote topic ids, or
+  ``/feature``, had the version for it. That holds for a kept version, too: an instance that was away for months kept
+  the version of then. Too low a version for a moment withholds optional behaviour, but turns ``/feature`` off and
+  loses the finalized features; too high a one gives brokers what they do not understand.
 """
 
 from collections.abc import Mapping
@@ -215,6 +216,12 @@ class SettingsBook:
         return self._fixed is not None or source not in {Source.ZOOKEEPER, Source.DEFAULT}
 
     @property
+    def needs_evidence(self) -> bool:
+        """Whether the protocol version may be older than what ZooKeeper shows: no live broker has said it."""
+        is_said = self.current.settings[PROTOCOL_VERSION].source in {Source.CONFIGURED, Source.BROKERS, Source.SAFER}
+        return self._fixed is None and not is_said
+
+    @property
     def needs_brokers(self) -> bool:
         """Whether anything is unknown that only brokers can say, so that the first answer is worth a short wait."""
         return self._fixed is None and not self._answers
@@ -304,10 +311,10 @@ class SettingsBook:
             lowest = merged(setting, {broker: texts[broker] for broker in self._registered})
             floor = before if before is not None else self._evidence
             self._protocol = _higher(floor, lowest)
-        if self._protocol is None:
-            has_evidence = self._evidence != LOWEST
-            source = Source.ZOOKEEPER if has_evidence else Source.DEFAULT
+        elif before is None or version_told(before) < version_told(self._evidence):
+            source = Source.ZOOKEEPER if self._evidence != LOWEST else Source.DEFAULT
             return Resolved(setting, self._evidence, source, None, texts)
+        assert self._protocol is not None
         return Resolved(setting, self._protocol, self._source_of_protocol(self._protocol, texts), None, texts)
 
     def _source_of_protocol(self, adopted: str, texts: Mapping[BrokerId, str]) -> Source:

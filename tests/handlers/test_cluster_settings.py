@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.core.cluster_settings import DELETE_TOPICS, MUST_BE_ABSENT, NAMES, PROTOCOL_VERSION, understood
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Answer, Configured, SettingsBook
+from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
 from controllerd.snapshot import Role
 from events.base import Event
@@ -38,9 +38,9 @@ async def hear(world: World, **changed: Mapping[str, str]) -> None:
     await world.settle()
 
 
-def discovering(configured: Mapping[str, Configured] | None = None) -> World:
+def discovering(configured: Mapping[str, Configured] | None = None, settings: SettingsBook | None = None) -> World:
     """A cluster of two brokers whose settings nobody knows, with a topic that has an id."""
-    world = World(settings=SettingsBook(configured))
+    world = World(settings=settings or SettingsBook(configured))
     world.register(1)
     world.register(2)
     world.put_topic("orders", {0: [1, 2]})
@@ -162,6 +162,24 @@ async def test_a_cluster_without_ids_gets_none_before_brokers_have_said_that_the
     await hear(world, b1={}, b2={})
 
     assert world.context.topic_id("old") is not None
+
+
+async def test_a_kept_version_that_is_older_than_what_zookeeper_shows_turns_nothing_off() -> None:
+    """An instance that was away while the cluster was upgraded takes over, and no broker answers."""
+    book = SettingsBook()
+    values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
+    book.recall(Remembered({BrokerId(1): Answer(7, values)}, "2.6-IV0"))
+    world = discovering(settings=book)
+    features = b'{"version":2,"status":1,"features":{}}'
+    world.tree.put("/feature", features)
+
+    await world.start()
+
+    assert world.tree.nodes["/feature"].data == features
+    assert world.context.features.feature_versioning
+    assert world.context.features.topic_ids, "a topic has an id: somebody had the version for it"
+    await hear(world, b1={}, b2={})
+    assert world.context.features.leader_recovery
 
 
 async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_may_be_deleted() -> None:
