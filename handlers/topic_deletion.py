@@ -61,7 +61,7 @@ async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
         return
     asked = await c.store.read_topic_deletions()
     if not c.policy.delete_topic_enable:
-        await _drop_all(asked, c)
+        await _drop_all(asked - c.context.deletions.queued, c)
         return
     if asked - c.context.topics.keys():
         await on_topic_change(event, c)  # of a topic that was created a moment ago we may not know yet
@@ -83,7 +83,11 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 
 
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
-    """While nobody has said whether topics may be deleted, requests are neither carried out nor dropped."""
+    """While nobody has said whether topics may be deleted, requests are neither carried out nor dropped.
+
+    Nor are those of deletions that go on since before it was turned off: brokers have deleted replicas, and without its
+    request the next term would serve such a topic again, with replicas that are empty.
+    """
     if DELETE_TOPICS in c.policy.unknown:
         return
     if asked:

@@ -195,6 +195,25 @@ async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_ma
     assert world.context.queued_for_deletion == {"orders"}
 
 
+async def test_a_deletion_that_has_begun_keeps_its_request_when_a_broker_turns_deletions_off() -> None:
+    """Without it the next term would take the topic for one that lives, with replicas that are empty already."""
+    world = await led()
+    world.tree.put("/admin/delete_topics")
+    world.die(2)
+    await world.settle()
+    world.tree.put("/admin/delete_topics/orders", b"")
+    await world.settle()
+    assert "orders" in world.context.deletions.started
+
+    await hear(world, b1={DELETE_TOPICS: "false"})
+    world.put_topic("other", {0: [1]})
+    world.tree.put("/admin/delete_topics/other", b"")
+    await world.settle()
+
+    assert "/admin/delete_topics/orders" in world.tree.nodes
+    assert "/admin/delete_topics/other" not in world.tree.nodes
+
+
 async def test_the_rebalance_begins_when_brokers_turn_it_on_and_ends_when_one_turns_it_off() -> None:
     world = discovering()
     off = {"auto.leader.rebalance.enable": "false"}
