@@ -41,10 +41,16 @@ async def on_startup(_event: Event, c: Controller) -> None:
 
 
 async def on_controller_change(_event: Event, c: Controller) -> None:
-    """``/controller`` changed: resign if the role was ours and is not any more."""
+    """``/controller`` changed: resign if the role was ours and is not any more.
+
+    Where nobody holds it by now, no event of its deletion need be on its way: the watch that was armed last may have
+    found the znode gone already, as when an operator deletes it right after our own election created it.
+    """
     await _resign_if_replaced(c)
     await _unregister_unless_active(c)
     c.snapshot.holder = await c.elector.read_holder()
+    if c.snapshot.holder is None:
+        c.queue.put(Reelect())
 
 
 async def on_reelect(_event: Event, c: Controller) -> None:

@@ -56,6 +56,20 @@ async def test_the_first_controller_of_a_cluster_has_epoch_one() -> None:
     assert world.context.epoch == 1
 
 
+async def test_a_controller_znode_that_is_deleted_right_after_the_election_is_contended_for_again() -> None:
+    """The watch from before the election is used up by our own creation, and the next one finds nothing."""
+    world = World()
+    world.tree.put("/controller_epoch", b"0")
+    world.zk.after_transaction[1] = lambda: world.tree.remove("/controller")
+
+    await world.start()
+    await world.settle()
+
+    assert "/controller" in world.tree.nodes
+    assert world.snapshot.role is Role.ACTIVE
+    assert world.context.epoch == 2
+
+
 async def test_a_broker_that_holds_the_role_keeps_it_by_default() -> None:
     world = World()
     foreign_controller(world)
