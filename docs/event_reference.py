@@ -59,8 +59,9 @@ FAILURES: Final[Mapping[str, str]] = {
     "ShutdownEventThread": "The role is gone already: logged. After one second it is cut off, and the session's end "
     "gives the role back.",
     "Resync": "As each of the events that it stands for.",
-    "SelfAudit": "What differs is looked at again after 5 s; what still differs, though no event took it in between, "
-    "is an alarm, and put right by the events that should have come. A state znode that vanished is an alarm alone.",
+    "SelfAudit": "A znode that differs is looked at again after 5 s. If it still differs, and no event took it in "
+    "between, an alarm is raised and the events that should have come put it right. A state znode that vanished only "
+    "raises the alarm.",
     "Takeover": "The holder is another controllerd, or garbage: refused with the reason.",
     "Resign": "Not active: refused.",
     "BrokerChange": "A registration that cannot be used is quarantined with an alarm and its broker left as known; one "
@@ -68,7 +69,7 @@ FAILURES: Final[Mapping[str, str]] = {
     "BrokerModifications": "As BrokerChange, for one broker.",
     "BrokerRefresh": "The broker is gone meanwhile: nothing.",
     "QuarantineCheck": "Still broken: it stays in quarantine until the next check in 10 s.",
-    "DelegationTokenExpiryCheck": "A token that cannot be understood is quarantined and left alone; one that somebody "
+    "DelegationTokenExpiryCheck": "A token that cannot be understood is quarantined and left alone. A token that "
     "changed meanwhile is looked at by the next check.",
     "TopicChange": "A broken topic znode is quarantined; a partition with a broker twice is left out; an assignment "
     "that names controllerd is replaced first; without a live replica a partition waits.",
@@ -86,8 +87,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "UpdateMetadataResponseReceived": "As LeaderAndIsrResponseReceived.",
     "ApiVersionsReceived": "An answer of an earlier life of the broker is ignored.",
     "BrokerSettingsReceived": "An answer of a broker that is gone is ignored. Brokers that disagree, or a "
-    "configuration that differs: alarm. An authorizer, a policy class, a migration: the role is given up. Another "
-    "protocol version: everything is reloaded under a new epoch.",
+    "configuration that differs, raise an alarm. For an authorizer, a policy class, ACLs on znodes or a migration the "
+    "role is given up. Another protocol version reloads everything under a new epoch.",
     "TopicDeletion": "An unknown topic: its marker is deleted. Deletion disabled: all markers are deleted. A topic "
     "that cannot be deleted now waits, and status says for what.",
     "TopicDeletionRetry": "Refused again: the next time comes after twice as long, at most ten minutes.",

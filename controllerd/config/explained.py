@@ -24,23 +24,23 @@ _MEANINGS: Final = {
     "zookeeper.connection_timeout_ms": "How long a start waits for the first connection before it exits with 69. "
     "The session timeout when only that one is given.",
     "node.id": "The id of this instance in metadata, 2000000000 to 2000000099, another one for each instance.",
-    "node.data_dir": "Holds the instance's uuid (`instance`), a lock, the API versions that brokers served at last "
-    "(`api_versions.json`) and, by default, the audit log; never shared. "
+    "node.data_dir": "Holds the instance's uuid (`instance`), a lock, the API versions that brokers served last "
+    "(`api_versions.json`), their last settings (`broker_settings.json`) and, by default, the audit log; never shared. "
     "Under systemd it defaults to the state directory.",
-    "kafka.listeners": "The sockets that are bound, and what brokers and clients connect to unless "
-    "`kafka.advertised_listeners` says otherwise. `0.0.0.0` and `[::]` bind every address of the machine, port 0 any "
+    "kafka.listeners": "The sockets to bind. Brokers and clients connect to the same addresses, unless "
+    "`kafka.advertised_listeners` names others. `0.0.0.0` and `[::]` bind every address of the machine, port 0 any "
     "free one. Plaintext only. Required unless `kafka.mode` is `hidden`.",
-    "kafka.advertised_listeners": "What brokers and clients connect to where that is not what is bound, as behind NAT "
-    "or in a container. By the names of `kafka.listeners`; one that is missing here is advertised as it is bound. "
-    "Port 0 stands for the port that was bound.",
+    "kafka.advertised_listeners": "The addresses that brokers and clients connect to, where they differ from the "
+    "bound ones, as behind NAT or in a container. The listener names are those of `kafka.listeners`; a listener that "
+    "is missing here is advertised as it is bound. Port 0 stands for the port that was bound.",
     "kafka.inter_broker_listener_name": "The listener over which controllerd and the brokers talk; must be among "
     "`kafka.listeners`, unless `kafka.mode` is `hidden`.",
     "kafka.control_plane_listener_name": "The listener over which they talk instead if the brokers have this setting; "
     "must be among `kafka.listeners` likewise.",
     "kafka.mode": "Who sees this instance in metadata: on all its listeners, on the inter-broker and control plane "
     "ones only, or nowhere (only with a protocol version of 2.6 or below).",
-    "kafka.register": "Whether the active instance registers under `/brokers/ids`, where brokers older than 3.0 look "
-    "their controller up before a controlled shutdown: once such a broker is known (`auto`), or always, or never. "
+    "kafka.register": "When the active instance registers under `/brokers/ids`, where brokers older than 3.0 look "
+    "their controller up before a controlled shutdown: `auto` (once such a broker is known), `always` or `never`. "
     "An instance in mode `hidden` does not register.",
     "kafka.inter_broker_protocol_version": "The lowest `inter.broker.protocol.version` of the brokers, 2.0 to 3.9. "
     "It decides about topic ids, AlterPartition and the `/feature` znode.",
@@ -111,7 +111,7 @@ _MEANINGS: Final = {
 }
 _SAID_BY_BROKERS: Final = {setting.key for setting in SETTINGS if setting.key is not None}
 MEANINGS: Final = {
-    key: f"{meaning} Without it, [what the brokers say](operations.md#settings-of-the-cluster)."
+    key: f"{meaning} If absent, [the brokers' values](operations.md#settings-of-the-cluster) are used."
     if key in _SAID_BY_BROKERS
     else meaning
     for key, meaning in _MEANINGS.items()

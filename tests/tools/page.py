@@ -49,7 +49,7 @@ Three stock brokers of each release under load, at the lowest and at the highest
 by a controllerd that is configured for none of it. Every cell is a test (`tests/releases/acts.py`), after which no
 acknowledged record is lost, doubled or out of order, and the audit log folds to ZooKeeper. *Take over* is from the
 release's own controller, and *give back* to it. *Controlled shutdown* means that SIGTERM is answered and the leaders
-have moved before the broker goes. The table names how leaders tell changes of ISRs.
+have moved before the broker goes. The table also names the way in which leaders report changes of ISRs.
 
 The table is generated from what was seen (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
 test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose test has not succeeded as it is now.
@@ -65,19 +65,19 @@ TAIL: Final = """\
 
 - kafka-dump-log, kafka-storage and the like work on files and ask no controller. kafka-delegation-tokens needs
   authentication, which is not supported yet.
-- `create.topic.policy.class.name` and `alter.config.policy.class.name` are Java classes, which controllerd cannot ask:
+- `create.topic.policy.class.name` and `alter.config.policy.class.name` are Java classes, which controllerd cannot run:
   where a broker has one, or a `server.properties` names one, it does not lead.
 - A topic that a broker creates by itself (a producer's first record, `__consumer_offsets`) with exactly one replica
   more than there are live brokers is not refused: the broker counts controllerd. Clients get LEADER_NOT_AVAILABLE
   where the built-in controller's cluster says INVALID_REPLICATION_FACTOR, until another broker comes; then the topic
-  completes by itself. `controllerctl why` says so, and an alarm does. CreateTopics counts brokers only
+  completes by itself. `controllerctl why` and an alarm name the reason. CreateTopics counts brokers only
   ([ADR 0033](adr/0033-a-topic-that-counts-us-waits.md)).
-- Clients of any release: what controllerd answers itself it serves in every version that brokers of 2.6 to 3.9 serve,
-  each difference with its reason in `tests/api/test_native_versions.py`. While no broker is live it advertises the rest
-  as before, and closes the connection of what no broker can answer.
-- Brokers with `zookeeper.metadata.migration.enable` pass what clients ask of the controller on to it, in envelopes.
-  Changes of ACLs, configurations, quotas and tokens that arrive so are refused, and such a cluster is not meant to be
-  led.
+- Clients of any release: controllerd serves the APIs that it answers itself in every version that brokers of 2.6 to 3.9
+  serve, each difference with its reason in `tests/api/test_native_versions.py`. While no broker is live it still
+  advertises the APIs that it relays, and closes the connection of a request that only a broker can answer.
+- Brokers with `zookeeper.metadata.migration.enable` pass requests for the controller on to it, in envelopes. Changes of
+  ACLs, configurations, quotas and tokens that arrive so are refused. controllerd does not lead such a cluster once a
+  broker has named that setting.
 - controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted
   and has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
 """

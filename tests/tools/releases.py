@@ -1,4 +1,4 @@
-"""The part of ``docs/compatibility.md`` on topic configs: what one release of Kafka accepts and another does not."""
+"""The part of ``docs/compatibility.md`` on topic configs: which releases accept which values."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,12 +8,12 @@ from controllerd.core.topic_config_table import LATEST_FORMAT_VERSIONS, TOPIC_CO
 HEAD: Final = """\
 ## Topic configurations by the brokers' release
 
-A new topic is judged by the release of every live broker, the oldest first, since each broker reads the configurations
-at every start and ends at one that it does not understand. A refusal names such a broker
-(`message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): ...`). A configuration that is wrong on 3.9
-as well is refused in the words of the oldest release. A broker that has not said its release yet counts as one of
-`kafka.inter_broker_protocol_version`. The tables of the releases from 2.6 to 3.9 are generated from their own
-`LogConfig` (`python -m tests.releases.topic_configs`) and compared with real brokers of each release
+A new topic is judged by the release of every live broker, the oldest first, because each broker reads the topics'
+configurations at every start and ends at one that it does not understand. A refusal names a broker that does not
+understand a configuration (`message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): ...`). A
+configuration that is wrong on 3.9 as well is refused in the words of the oldest release. A broker whose release is not
+known yet counts as one of the cluster's protocol version. The tables of the releases from 2.6 to 3.9 are generated
+from their own `LogConfig` (`python -m tests.releases.topic_configs`) and compared with real brokers of each release
 (`tests/releases/test_topic_configs.py`). These configurations are not the same in all of them:
 
 | Configuration | Releases | Accepted |
@@ -21,11 +21,11 @@ as well is refused in the words of the oldest release. A broker that has not sai
 """
 TAIL: Final = """
 `local.retention.ms` and `local.retention.bytes` may not exceed `retention.ms` and `retention.bytes`: from 3.0 to 3.5
-for every topic, where -1, without limit, counts as less than any number; from 3.6 on for topics with
-`remote.storage.enable=true` only, which up to 3.5 is accepted without tiered storage and has no effect.
+for every topic, where -1 (no limit) counts as less than any number; from 3.6 on only for topics with
+`remote.storage.enable=true`. Up to 3.5 that configuration is accepted without tiered storage and has no effect.
 
-A change of the configuration of a topic (`kafka-configs --alter`) is judged by the broker that is asked, as before:
-during a rolling upgrade name a broker of the oldest release.
+A change of the configuration of a topic (`kafka-configs --alter`) is judged by the broker that receives it, as before:
+during a rolling upgrade send it to a broker of the oldest release.
 """
 _FORMAT: Final = "message.format.version"
 _ALL: Final = ((2, 6), (3, 9))
