@@ -1,4 +1,4 @@
-"""DescribeConfigs as a stock broker of 3.9 answers it about itself, as far as its controller asks."""
+"""DescribeConfigs as a stock broker of 3.9 answers it about itself, for the settings that a controller asks for."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -33,11 +33,11 @@ DEFAULTS: Final[Mapping[str, str | None]] = {
     "zookeeper.metadata.migration.enable": "false",
     "zookeeper.set.acl": "false",
 }
-"""Kafka's defaults in 3.9, written down a second time on purpose: a mistake of the controller's must show here."""
+"""Kafka's defaults in 3.9, repeated on purpose, so that a mistake in the controller's table shows."""
 
 
 async def describe_configs(state: BrokerState, _: RequestHeader, request: Any) -> Values:
-    """DescribeConfigs: of this broker alone, as in Kafka."""
+    """Answer DescribeConfigs for this broker alone, as in Kafka."""
     return {"results": [_result(state, resource) for resource in request.resources]}
 
 

@@ -32,7 +32,7 @@ class BrokerSettings:
     controlled_shutdown_attempts: int = 3
     controlled_shutdown_backoff_ms: int = 500
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Settings that a controller asks for, by Kafka's names, where they are not Kafka's defaults."""
+    """Settings that a controller asks for and that differ from Kafka's defaults, by Kafka's names."""
     connect_timeout_s: float = 15.0
     """How long the first connection to ZooKeeper may take."""
 

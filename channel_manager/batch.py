@@ -237,10 +237,10 @@ class RequestBatch:
                 yield broker, StopReplicaRequest(self._controller_id, self._context.epoch, epoch, partitions)
 
     def _topic_ids(self) -> dict[str, str]:
-        """Of every topic of the batch that has one: whoever is told a leadership is told its metadata.
+        """Return the id of every topic of the batch that has one; each leadership is sent with its metadata.
 
-        Whatever the cluster's protocol version says: a version too low withholds ids from new topics, but ids that
-        topics have are never sent away. A broker that is told a topic without its id forgets the id
+        The protocol version makes no difference here. Too low a version withholds ids from new
+        topics, but a broker that gets a topic without its id forgets the id
         (``ZkMetadataCache.updateMetadata``), and fetches and consumers of that topic fail.
         """
         ids = {topic: self._context.topic_id(topic) for topic in set(map(_first, self._metadata))}

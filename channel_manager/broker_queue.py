@@ -50,7 +50,8 @@ class BrokerQueue:
     def append(self, request: ControlRequest) -> None:
         """Add at the end. While the broker is behind, an UpdateMetadata may be merged into the one before it.
 
-        ``coalesce`` says which may, and why a deletion followed by the topic made anew may not.
+        ``coalesce`` defines which requests may be merged, and why a deletion and the topic created
+        anew may not.
         """
         tail = self._items[-1] if self._items else None
         merged = None if tail is None else self._merged(tail, request)
@@ -122,7 +123,7 @@ def _owed_removals(request: UpdateMetadataRequest) -> UpdateMetadataRequest | No
     }
     if not removed:
         return None
-    # Ids of these topics alone: a request that is merged with this one may name the others without an id.
+    # These topics alone keep their ids: a request to merge with this one may name others without an id.
     ids = {tp.topic: body.topic_ids[tp.topic] for tp in removed if tp.topic in body.topic_ids}
     owed = UpdateMetadataBody(removed, ids, body.live_brokers)
     return UpdateMetadataRequest(request.controller_id, request.controller_epoch, request.broker_epoch, owed)

@@ -1,32 +1,34 @@
-"""When two UpdateMetadata wait for the same slow broker, one with the effect of both is enough. PURE.
+"""Merges two UpdateMetadata that wait for the same slow broker into one with the effect of both. PURE.
 
 The union of two bodies is made once and shared, as the bodies were: many brokers may be slow at the same time.
 
 Which requests may be merged
 ----------------------------
-A broker does two things with an UpdateMetadata. It replaces what it knows of brokers and of the partitions that the
-request names: that is a state, of which only the last value counts, so the newer request wins. And for every partition
-with leader -2 it tells its group coordinator that the partition is gone, which deletes the offsets that groups
-committed for it: that is an event, which is lost if the request leaves it out. Nothing repeats it. Without it the
-coordinator keeps the offsets of the deleted topic, and consumers of the topic made anew begin where they ended in the
-old one and skip every record before.
+A broker does two things with an UpdateMetadata. First, it replaces its metadata of brokers and of the
+partitions that the request names. This is a state, of which only the last value counts, so the newer
+request wins. Second, for every partition with leader -2 its group coordinator deletes the offsets
+that groups committed for it. This is an event: if the request leaves it out it is lost, and nothing
+repeats it. The coordinator would then keep the offsets of the deleted topic, and consumers of the
+topic created anew would begin where they ended in the deleted one and skip every record before.
 
 So for each partition that both requests name:
 
 - *State, then state* merges to the newer state.
-- *State, then -2* merges to -2. The broker never knows the state in between, which was over when it was to be sent, and
-  -2 takes effect whether the broker knew the partition or not.
+- *State, then -2* merges to -2. The broker never gets the state in between, which is outdated by now,
+  and -2 takes effect whether the broker knew the partition or not.
 - *-2, then -2* merges to -2, which is the same event twice.
-- *-2, then state* never merges: one request has one entry for a partition, and whichever of the two it were, the other
-  would be lost. The newer request waits behind the older, and later ones may be merged into the newer.
+- *-2, then state* never merges: one request has one entry for a partition, so one of the two would be
+  lost. The newer request waits behind the older, and later ones may be merged into the newer.
 
-A partition that only one of them names is taken over as it is, -2 included. That needs no more than this rule: a merged
-request still has each -2 of its parts, so a third request is held against all of them.
+A partition that only one request names keeps its entry, -2 included. The rules hold for merged
+requests as well: a merged request still has each -2 of its parts, so a third request is compared with
+all of them.
 
-For each topic that both requests name, the topic id must be the same, or absent in both. With another id the topic was
-deleted and made anew in between, whatever the partitions say: two states of one partition would then belong to two
-topics, and the one map of ids would put the newer id to partitions of the older topic, which a broker may lead. A
-request without the id makes a broker forget the id, so that an id that comes or goes is another id, too.
+For each topic that both requests name, the topic id must be the same, or absent in both. With another
+id the topic was deleted and created anew in between, whatever the partitions say: two states of one
+partition would then belong to two topics, and the one map of ids would give the newer id to
+partitions of the older topic, which a broker may lead. A request without the id makes a broker forget
+the id, so that an id that appears or disappears counts as another id, too.
 """
 
 from operator import itemgetter
@@ -45,13 +47,13 @@ class BodyMerger:
 
     def __init__(self) -> None:
         self._merged: WeakKeyDictionary[UpdateMetadataBody, _Merged] = WeakKeyDictionary()
-        """By the newer body and then the older one; None for two that must stay apart."""
+        """Merged requests by the newer body and then the older one; None for two that must stay apart."""
 
     def merge(self, older: UpdateMetadataRequest, newer: UpdateMetadataRequest) -> UpdateMetadataRequest | None:
-        """One request with the effect of both in order, or None if no single request has it.
+        """Return one request with the effect of both in order, or None if no single request has it.
 
-        It has all partitions, the newer state of each, and the head of the newer request. A partition that only the
-        older request removes (leader -2) is still removed.
+        The request has all partitions, the newer state of each, and the head of the newer request.
+        A partition that only the older request removes (leader -2) is still removed.
         """
         merged = self._merged.setdefault(newer.body, WeakKeyDictionary())
         if older.body not in merged:
@@ -64,7 +66,7 @@ class BodyMerger:
 
 
 def _has_effect_of_both(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
-    """Whether the union loses no deletion and mixes no two topics of one name."""
+    """Whether the merged request loses no deletion and mixes no two topics of one name."""
     return not _returns_after_deletion(older, newer) and not _has_other_topic_id(older, newer)
 
 

@@ -98,7 +98,7 @@ class ChannelManager:
             await tasks.__aexit__(None, None, None)
 
     def use(self, settings: ChannelSettings) -> None:
-        """Channels that are opened from now on have these settings; a broker that starts anew gets a new one."""
+        """Use these settings for channels that are opened from now on, as for each broker that starts anew."""
         self._shared = replace(self._shared, settings=settings)
 
     def add_broker(self, broker: Broker) -> None:

@@ -90,7 +90,7 @@ class Reactions:
     answered: Callable[[Exchange], None]
     """A request was answered: the manager makes an event of it."""
     described: Callable[[Broker, Release], None]
-    """The broker of a new connection answered ApiVersions: the manager makes an event of it."""
+    """Note that a broker answered ApiVersions on a new connection; the manager makes an event of it."""
     stale_epoch: Callable[[BrokerId, int], None]
     """A broker knows a higher controller epoch than the one given: somebody else may lead."""
     caught_up: Callable[[BrokerId], None]

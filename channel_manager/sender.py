@@ -271,7 +271,7 @@ class BrokerSender:
         self._describe(release_of(self._versions))
 
     def _describe(self, release: Release | None) -> None:
-        """Pass on which release the broker runs, once: a connection that is opened again says the same."""
+        """Report the broker's ApiVersions answer once; a connection that is opened again has the same answer."""
         if release is not None and release != self._release:
             self._release = release
             self._shared.reactions.described(self.broker, release)

@@ -99,15 +99,15 @@ def broker(
         typer.Option(
             "--leaders-only/--leave-isrs",
             help="Move the leaderships alone: the broker goes on as a follower in sync, and leads nothing for an hour. "
-            "Or take it out of the ISRs as well, as its controlled shutdown does: only if it is stopped next.",
+            "Or take it out of the ISRs as well, as its controlled shutdown does; only if it is stopped next.",
         ),
     ] = True,
 ) -> None:
-    """Have other brokers lead what a broker leads, before it is stopped.
+    """Move the leaderships of a broker to other brokers, before it is stopped.
 
-    Shows first who would lead each partition, what becomes of its ISR, and which partition cannot move and why; these
-    stay where they are, and the exit code is 5 then. With --leave-isrs the broker gets no leadership back before it is
-    restarted, and while it runs its leaders ask in vain to have it in the ISRs again.
+    Shows first the next leader and ISR of each partition, and which partitions cannot move and why. These
+    partitions stay where they are, and the exit code is 5. With --leave-isrs the broker gets no leadership back before
+    it is restarted, and while it runs the leaders of its partitions ask in vain to have it in the ISRs again.
 
     Examples: controllerctl drain broker 3 --dry-run · controllerctl drain broker 3 --leave-isrs --reason "new disk"
     """

@@ -50,7 +50,7 @@ class Listing(Generic[Item]):
     """What an empty table says instead, as a sentence without a full stop."""
     is_paged: bool = False
     remark: Callable[[Mapping[str, Any]], str | None] | None = None
-    """What a table does not show of the document, given without its items: a sentence, or None."""
+    """Return a note below the table, from the document without its items; None if there is none."""
 
 
 class Found(NamedTuple, Generic[Item]):

@@ -45,7 +45,7 @@ def run(
     node_id: Annotated[int | None, typer.Option(help="Between 2000000000 and 2000000099.")] = None,
     listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port to bind, once per listener.")] = None,
     advertised_listener: Annotated[
-        list[str] | None, typer.Option(help="NAME://host:port to connect to where that differs, once per listener.")
+        list[str] | None, typer.Option(help="NAME://host:port to advertise, if another; once per listener.")
     ] = None,
     http: Annotated[str | None, typer.Option(help="host:port of the status endpoint.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Identity, lock and audit log of this instance.")] = None,

@@ -30,9 +30,10 @@ class SystemClock:
 class LoopTimers:
     """Puts events into the queue after a delay, on the running event loop.
 
-    Of equal events one is on its way, and it comes as early as anybody wants it. A retry that is wanted in 30 s must
-    not wait for an equal one that was put off by 600 s for another reason. The later one is not kept: the handler of
-    an event that recurs looks at everything that waits and puts the event off anew for what still does.
+    Of equal events only the earliest is kept. A retry that is wanted in 30 s must not wait for an
+    equal one that was delayed by 600 s for another reason. Dropping the later one is safe: the
+    handler of an event that recurs looks at everything that waits, and delays the event anew for
+    what still waits.
     """
 
     def __init__(self, put: Callable[[Event], None]) -> None:
@@ -40,7 +41,7 @@ class LoopTimers:
         self._handles: dict[Event, asyncio.TimerHandle] = {}
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after ``delay_s`` seconds, unless an equal one comes by then anyway."""
+        """Enqueue ``event`` after ``delay_s`` seconds, unless an equal one comes earlier."""
         loop = asyncio.get_running_loop()
         due, pending = loop.time() + delay_s, self._handles.get(event)
         if pending is not None:

@@ -49,13 +49,13 @@ class Controller:
     our_entry: Callable[[], Broker | None]
     """Our own entry among the live brokers, for the brokers that are known now; None in hidden mode."""
     settings: SettingsBook = field(default_factory=fixed_settings)
-    """What the brokers of the cluster are configured for, and what follows for the controller."""
+    """The settings of the brokers, and what follows for the controller."""
     ask_brokers: Callable[[], None] = lambda: None
-    """Has all live brokers asked for their settings soon; what they say comes as an event."""
+    """Requests the settings of all live brokers soon; the answers come as an event."""
     use_settings: Callable[[], None] = lambda: None
-    """Called when settings changed that concern more than the event task, such as time-outs of channels."""
+    """Called when settings change that concern more than the event task, such as time-outs of channels."""
     register: RegistrationMode = "auto"
-    """``kafka.register``: whether the active instance registers under ``/brokers/ids``."""
+    """``kafka.register``: when the active instance registers under ``/brokers/ids``."""
     reach: Reach = PLAIN_AND_HIDDEN
     """Over which listeners brokers, clients and we are to reach each other."""
     quotas: MutationQuotas = field(default_factory=MutationQuotas)
@@ -68,11 +68,11 @@ class Controller:
     has_given_up: bool = False
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
     registered: Broker | None = None
-    """What is registered of us under ``/brokers/ids`` in this term."""
+    """Our registration under ``/brokers/ids`` in this term."""
 
     @property
     def policy(self) -> Policy:
-        """How the cluster wants its controller to behave."""
+        """The policy that follows from the settings of the cluster."""
         return self.settings.policy
 
     @property

@@ -201,15 +201,15 @@ class AdminStore(Protocol):
         ...
 
     async def has_delegation_tokens(self) -> bool:
-        """Whether there are delegation tokens (KIP-48), which the controller has to expire."""
+        """Whether there are delegation tokens (KIP-48), which the controller has to delete when they expire."""
         ...
 
     async def read_delegation_tokens(self) -> TokensRead:
-        """All of them."""
+        """Read all delegation tokens."""
         ...
 
     async def delete_delegation_tokens(self, tokens: Mapping[str, DelegationToken]) -> Mapping[str, WriteResult]:
-        """Delete these as they were read, and let brokers know; ``Conflict``: somebody changed one meanwhile."""
+        """Delete tokens at the version that was read, and notify brokers; ``Conflict``: a token changed meanwhile."""
         ...
 
     async def read_broker_defaults(self) -> Mapping[str, str]:
@@ -376,7 +376,7 @@ class Timers(Protocol):
     """Events that come later by themselves."""
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after so many seconds, unless the timers are cleared or an equal one comes by then."""
+        """Enqueue ``event`` after a delay in seconds, unless the timers are cleared or an equal one comes earlier."""
         ...
 
     def clear(self) -> None:

@@ -18,7 +18,7 @@ class BrokersRead:
     brokers: Mapping[BrokerId, Broker]
     broken: tuple[BadZnode, ...] = ()
     controllers: frozenset[BrokerId] = frozenset()
-    """The ids under which instances of controllerd are registered; no brokers."""
+    """The ids under which instances of controllerd are registered; they are not brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class NotificationsRead:
 
 
 class DelegationToken(NamedTuple):
-    """What of a delegation token matters for its end."""
+    """The part of a delegation token that matters for its expiry."""
 
     owner: str
     """Its principal as the znode has it: percent-encoded."""
     expires_ms: int
-    """Milliseconds since 1970: the expiry or the end of the longest life, whichever comes first."""
+    """Milliseconds since 1970: the earlier of the expiry and the end of the longest life."""
     znode_version: int
 
 

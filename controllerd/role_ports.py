@@ -1,4 +1,4 @@
-"""What goes with the role, besides the role itself; the rest of what handlers need is in ``ports.py``."""
+"""The ports that go with the role; the other ports of handlers are in ``ports.py``."""
 
 from typing import Protocol
 
@@ -12,16 +12,16 @@ class Registrar(Protocol):
     """
 
     async def register(self, entry: Broker) -> str | None:
-        """Create the registration or bring it up to date. Fenced. The reason if it cannot be, None if it is there.
+        """Create or update the registration, behind the fence. Return None, or the reason why it is refused.
 
         :raises ControllerMoved: the role is not ours.
         """
         ...
 
     async def unregister(self) -> None:
-        """Delete the registration of our session, if there is one. Needs no term."""
+        """Delete the registration of our session, if there is one, with or without a term."""
         ...
 
     async def remove_left_over(self) -> None:
-        """Delete the registrations of controllerd that are not of our session. Fenced."""
+        """Delete the registrations of controllerd that are not of our session, behind the fence."""
         ...

@@ -135,7 +135,7 @@ class ClusterSnapshot:
     brokers: Mapping[BrokerId, Broker] = field(default_factory=lambda: MappingProxyType({}))
     shutting_down: frozenset[BrokerId] = frozenset()
     releases: Mapping[BrokerId, Release] = field(default_factory=lambda: MappingProxyType({}))
-    """The Kafka release of each live broker that has said what it speaks."""
+    """The Kafka release of each live broker that has answered ApiVersions."""
     quarantine: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     uncovered: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The listeners whose clients see no controller, each with the reason."""

@@ -93,7 +93,7 @@ class TopicOutcome:
     replication_factor: int = -1
     configs: Mapping[str, str] = field(default_factory=dict)
     release: Release = NEWEST
-    """The oldest release that accepted ``configs``, by which they are to be read."""
+    """The oldest release that accepted ``configs``; its rules are used to parse them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Reelect(Event):
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect(Event):
-    """A new ZooKeeper session was established: only the election. What registers later is up to what brokers need."""
+    """A new ZooKeeper session was established: elect. A registration among the brokers comes later, if needed."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
@@ -117,7 +117,7 @@ class BrokerRefresh(Event):
 
 
 class Difference(NamedTuple):
-    """A znode of which the context and ZooKeeper do not say the same, with what each of them had.
+    """A znode whose content differs between the context and ZooKeeper, with both contents.
 
     Two values of ``known`` are equal only if no event took the znode in between; None: the znode is
     not known.
@@ -132,8 +132,8 @@ class Difference(NamedTuple):
 class SelfAudit(Event):
     """Time to compare our picture with ZooKeeper, whether or not anybody said that something changed (ours).
 
-    ``after`` is the topic up to which this round has come; ``suspects`` are differences of
-    a moment ago: only their paths are looked at then.
+    ``after`` is the last topic of this round so far. ``suspects`` are the differences of the first
+    look; with them only their paths are read.
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
@@ -144,9 +144,9 @@ class SelfAudit(Event):
 
 @dataclass(frozen=True, slots=True)
 class DelegationTokenExpiryCheck(Event):
-    """Time to delete delegation tokens that have expired (the peer's scheduler, which is no event there).
+    """Time to delete expired delegation tokens (in Kafka a scheduled task, not an event).
 
-    Comes again while there are any.
+    The event is repeated while there are any tokens.
     """
 
 

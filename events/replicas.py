@@ -34,7 +34,7 @@ class ProposedIsr(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """``error`` is top-level; per partition either the state that holds now, or why it was refused.
+    """``error`` is the top-level one; each partition has either its present state, or the reason of its refusal.
 
     A partition without either is left out of the response, and its leader asks for it again.
     """

@@ -44,9 +44,10 @@ class UpdateMetadataResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsReceived(Event):
-    """A broker answered ApiVersions on the controller's connection, and so said which release it runs.
+    """A broker answered ApiVersions on the controller's connection, which shows the release that it runs.
 
-    ``broker_epoch`` is that of the connection's channel: an answer of an earlier life is ignored.
+    ``broker_epoch`` is the one of the connection's channel: an answer of an earlier life is
+    ignored.
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
@@ -58,9 +59,10 @@ class ApiVersionsReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettingsReceived(Event):
-    """Brokers answered DescribeConfigs, or others are registered than before (ours).
+    """Brokers answered DescribeConfigs, or the registered brokers changed (ours).
 
-    Enqueued only when there is anything new in it. ``registered`` are the broker epochs that were asked for.
+    Enqueued only when it has anything new. ``registered`` are the epochs of the brokers that were
+    asked.
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE

@@ -32,7 +32,7 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
         log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
         _reconcile_channels(diff, observed, c)
         await _apply(diff, observed, c)
-    await keep_registered(c)  # in a rack if and only if all brokers that are live now have one
+    await keep_registered(c)  # it has a rack if and only if all live brokers have one
 
 
 def _reconcile_channels(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:

@@ -1,14 +1,17 @@
-"""Settings of brokers changed, or became known: follow them as the built-in controller of such a broker would.
+"""Handlers of changed settings of brokers: the controller follows them as the built-in controller would.
 
 Three things follow from an answer besides new values:
 
-* A cluster that this controller must not lead (an authorizer, a policy class, a migration) is given up at once, and not
-  only refused at the next election: until then clients could do through this controller what no broker would let them.
-* Another protocol version begins a new term. The built-in controller has its version from its start, so that whatever a
-  higher one demands (ids for all topics, ``/feature``, LeaderAndIsr with ids to all replicas) happens in its failover;
-  a new term is the same work in the same order, under one epoch that every broker sees, and is tested as such. So does
-  the first answer to whether topics may be deleted, because the deletions that were asked for waited for it.
-* The other settings are read where they are used, so that it is enough to begin what they had kept from beginning.
+* A cluster that this controller must not lead (an authorizer, a policy class, a migration) is given up
+  at once, and not only refused at the next election: until then clients could do through this
+  controller what no broker would let them do.
+* Another protocol version begins a new term. The built-in controller has its version from its start,
+  so that everything that a higher version demands (ids for all topics, ``/feature``, LeaderAndIsr with
+  ids to all replicas) happens in its failover. A new term is the same work in the same order, under
+  one epoch that every broker sees, and is tested as such. The first known value of
+  ``delete.topic.enable`` begins a new term as well, because requested deletions have waited for it.
+* The other settings are read where they are used. Only tasks that a setting had kept from starting
+  are started here.
 """
 
 import structlog
@@ -27,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> None:
-    """Learn what brokers say, in every role: a takeover must not have to wait for it."""
+    """Take the answers of brokers, in every role: a takeover must not have to wait for them."""
     before, was_unclean = c.settings.current, c.configs.unclean_by_default()
     c.settings.take(event.answers, c.context.epochs() if c.is_active else event.registered)
     now = c.settings.current
@@ -71,7 +74,7 @@ def _follow(before: Resolution, now: Resolution, c: Controller) -> None:
 
 
 def _write_down(before: Resolution, now: Resolution, c: Controller) -> None:
-    """One record of everything that changed, and an alarm for every disagreement that was not there before."""
+    """Write one record of all changes, and an alarm for every new disagreement."""
     changed = [
         name
         for name, resolved in now.settings.items()

@@ -35,7 +35,7 @@ async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> Co
     led, followed = _by_role(event.broker, replicated, c)
     await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
     await _stop_following(event.broker, followed, c)
-    await c.deletions.resume()  # a reassignment to this broker does not end before it is gone
+    await c.deletions.resume()  # a reassignment to this broker cannot end before the broker is gone
     still_led, _ = _by_role(event.broker, replicated, c)
     remaining = frozenset(still_led)
     log.info("controlled shutdown", broker=event.broker, led=len(led), followed=len(followed), remaining=len(remaining))

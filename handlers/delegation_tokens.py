@@ -1,9 +1,10 @@
-"""Delegation tokens that have expired are deleted, as the built-in controller does (``TokenManager.expireTokens``).
+"""Deletes expired delegation tokens, as the built-in controller does (``TokenManager.expireTokens``).
 
-Whether brokers have tokens enabled cannot be asked: no broker shows its secret key. The token itself is the cause:
-where no broker ever made one there is no such znode, and no check. A token is deleted only when two things hold. Its
-expiry, or the end of its longest life, is over, so that no broker accepts or renews it. And its znode still has the
-version that was read: a broker that renews the token in that moment wins, and nobody loses a valid token.
+No broker can be asked whether tokens are enabled, because none shows its secret key. So the znodes
+decide: where no broker ever created a token there is no znode, and no check. A token is deleted only
+under two conditions. Its expiry, or the end of its longest life, has passed, so that no broker accepts
+or renews it. And its znode still has the version that was read: a broker that renews the token in that
+moment wins, and no client loses a valid token.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,15 +25,15 @@ _TOKENS: Final = "/delegation_token/tokens/"
 
 
 async def look_for_tokens(c: Controller, delay_s: float = 0.0) -> None:
-    """Check delegation tokens after ``delay_s`` seconds, and again and again, if there are any."""
+    """Check delegation tokens after ``delay_s`` seconds, and then periodically, if there are any."""
     if await c.store.has_delegation_tokens():
         c.timers.put_later(delay_s, DelegationTokenExpiryCheck())
 
 
 async def on_token_expiry_check(event: DelegationTokenExpiryCheck, c: Controller) -> None:
-    """Delete the tokens that have expired, and come again for the others."""
+    """Delete the tokens that have expired, and repeat the event for the others."""
     if not c.is_active:
-        return  # and no next time: the next term begins anew
+        return  # without a next check: the next term starts its own
     read = await c.store.read_delegation_tokens()
     await _show(read.broken, c)
     if read.tokens or read.broken:
@@ -57,7 +58,7 @@ async def _delete(expired: Mapping[str, DelegationToken], c: Controller) -> None
 
 
 async def _show(broken: Iterable[BadZnode], c: Controller) -> None:
-    """Show tokens that cannot be understood, which nobody deletes, for as long as they are there."""
+    """Show tokens that cannot be understood, and so are never deleted, for as long as they exist."""
     found = {bad.path: bad for bad in broken}
     for path in [path for path in c.context.quarantine if path.startswith(_TOKENS) and path not in found]:
         await take_out_of_quarantine(c, path)

@@ -1,7 +1,8 @@
-"""A broker is relieved of its leaderships before somebody stops it.
+"""Moves the leaderships of a broker away before an operator stops it.
 
-It stays in the ISRs (``leaders_only``), unless it is stopped next. A live broker outside of ISRs that may not return
-to them has its leaders ask for its return without end: see ``handlers/isr_change.py``.
+The broker stays in the ISRs (``leaders_only``), unless it is stopped next. While a live broker is
+outside of ISRs and may not return to them, the leaders ask for its return without end: see
+``handlers/isr_change.py``.
 """
 
 import structlog

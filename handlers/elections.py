@@ -147,7 +147,7 @@ def _nobody(kind: ElectionType) -> KafkaError:
 async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, c: Controller) -> None:
     """Look at the leader imbalance of every broker, and give leadership back to those that lack too much of it."""
     if not c.is_active or not c.policy.auto_leader_rebalance_enable:
-        return  # and no next time: the next term begins anew, or the setting when it is turned on
+        return  # without a next check: the next term starts its own, and so does the setting once it is on
     try:
         if is_rebalance_paused(c):
             log.info("leader imbalance is not looked at: paused")

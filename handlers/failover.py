@@ -57,10 +57,10 @@ async def fail_over(c: Controller) -> None:
 
 
 async def _prepare_features(c: Controller) -> None:
-    """Have ``/feature`` as the protocol version wants it; while nobody has said the version, leave it as it is.
+    """Write ``/feature`` as the protocol version demands; leave it as it is while the version is unknown.
 
-    What stands there says at least that somebody had the version for it. A version that was kept may be older than
-    that, and must not turn it off.
+    An existing ``/feature`` shows that an earlier controller had the version for it. A version that was kept may
+    be older than that, and must not turn ``/feature`` off.
     """
     try:
         if c.settings.needs_evidence:

@@ -1,20 +1,23 @@
 """ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2.
 
-Who is sent an UpdateMetadata after an AlterPartition
------------------------------------------------------
-All brokers, with the partitions whose state was written, and nobody where none was. A state that was not written is
-the one that all brokers were sent when it was written, or when this controller came to lead, so that a repetition says
-nothing. Kafka (``KafkaController.tryProcessAlterPartition``) sends every partition that was asked for, refused or not.
+UpdateMetadata after an AlterPartition
+--------------------------------------
+All brokers get the partitions whose state was written, and no request where none was. All brokers
+already got a state that was not written now, when it was written or when this controller was elected,
+so that a repetition has no effect. Kafka (``KafkaController.tryProcessAlterPartition``) sends every
+partition that was asked for, refused or not.
 
-That matters because refusals recur. While a member of the assignment lives and is not eligible, as a broker after a
-controlled shutdown that does not end, its leaders ask for its return with every fetch that catches up, and each answer
-of INELIGIBLE_REPLICA has them ask anew: tens of requests a second, and with Kafka's rule as many to every broker.
+The difference matters because refusals recur. While a member of the assignment is live and not
+eligible, as after a controlled shutdown that does not end, the leaders ask for its return with every
+fetch that catches up, and ask anew after each INELIGIBLE_REPLICA: tens of requests a second, and with
+Kafka's rule as many to every broker.
 
-No answer stops such a leader without harm. INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before KIP-841) is the only
-refusal after which it returns to the ISR that holds. After any other it keeps the larger ISR pending, until a newer
-leader epoch comes: its high watermark waits for the ineligible member, and it can take nobody else out of the ISR.
-Leaders propose any follower that UpdateMetadata names as live, and this one has to be named, for its clients.
-So a broker leaves ISRs only to be stopped (``handlers/draining.py``).
+No answer stops such a leader without harm. INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before KIP-841)
+is the only refusal after which it returns to the committed ISR. After any other refusal it keeps the
+larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member, and
+it can take no other member out of the ISR. Leaders propose any follower that UpdateMetadata names as
+live, and this broker has to be named for its clients. So a broker leaves ISRs only to be stopped
+(``handlers/draining.py``).
 """
 
 import re
@@ -73,7 +76,7 @@ async def _refresh(partitions: list[TopicPartition], c: Controller) -> None:
 
 
 async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> AlterPartitionReply:
-    """Judge each partition, write what is accepted in one go, answer, and send all brokers what was written."""
+    """Judge each partition, write the accepted changes in one go, answer, and send the changes to all brokers."""
     if not c.is_active:
         raise NotController("not the active controller")
     if c.context.epochs().get(event.broker) != event.broker_epoch:
@@ -95,7 +98,7 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
 def _understood_by(
     event: AlterPartitionReceived, outcomes: Mapping[TopicPartition, Outcome], c: Controller
 ) -> dict[TopicPartition, Outcome]:
-    """The outcomes as the leader's release understands them; a partition that it is to ask for again is left out."""
+    """Return outcomes that the leader's release understands; a partition to ask for again is left out."""
     release = release_of_leader(c.context.releases.get(event.broker), event.version)
     answers: dict[TopicPartition, Outcome] = {}
     for tp, outcome in outcomes.items():

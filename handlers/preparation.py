@@ -105,8 +105,8 @@ async def _corrections(
     return wanted
 
 
-def _tell_waiting(c: Controller, topic: str, partitions: int) -> None:
-    """Say that a topic waits, with an alarm when it begins to: it is asked after whenever a broker comes."""
+def _report_waiting(c: Controller, topic: str, partitions: int) -> None:
+    """Log that a topic waits, and raise an alarm when the wait begins, but not at each later broker start."""
     named = f"{counted(partitions, 'partition')} {'has' if partitions == 1 else 'have'} a replica on controllerd"
     log.warning("topic waits for live brokers", topic=topic, partitions=partitions)
     if topic not in c.context.topics:
@@ -120,7 +120,7 @@ def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicP
     racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
     outcome = sanitize_topic(fresh, load, racks=racks)
     if outcome.waiting:
-        _tell_waiting(c, image.name, len(outcome.waiting))
+        _report_waiting(c, image.name, len(outcome.waiting))
     if not outcome.changed:
         return image
     log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))

@@ -1,7 +1,8 @@
-"""The registration of this instance under ``/brokers/ids``, while it leads and where brokers need it.
+"""The registration of this instance under ``/brokers/ids``, while it leads and brokers need it.
 
-Brokers older than 3.0 look their controller up there before a controlled shutdown; without it they stop
-unclean. Everybody else would only count one more broker, so it exists only once such a broker is known.
+Brokers older than 3.0 look their controller up there before a controlled shutdown; without the
+registration they stop unclean. All other readers would only count one more broker, so it exists only
+once such a broker is known.
 """
 
 from collections.abc import Set as AbstractSet
@@ -23,7 +24,8 @@ FINDS_US_IN_METADATA: Final = Release(3, 0)
 async def keep_registered(c: Controller) -> None:
     """Register if a broker needs it, and keep the registration equal to our entry in the metadata of brokers.
 
-    Once created it stays for the term: a broker that needs it may be stopped and started at any time.
+    Once created the registration stays for the term: a broker that needs it may be stopped at any
+    time.
 
     :raises ControllerMoved: the role is not ours.
     """
@@ -41,7 +43,7 @@ async def keep_registered(c: Controller) -> None:
 async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
     """Compare the registrations of controllerd that were read with ours; delete what a controller left behind.
 
-    One of ours that somebody deleted is created again by the next ``keep_registered``.
+    If ours was deleted, the next ``keep_registered`` creates it again.
     """
     ours = {BrokerId(c.node_id)} if c.registered is not None else set()
     if ours - registered:
@@ -52,7 +54,7 @@ async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) 
 
 
 def forget_registration(c: Controller) -> None:
-    """Nothing of ours is known to be registered."""
+    """Forget our registration: none is known to exist."""
     c.registered, c.snapshot.registered = None, False
 
 

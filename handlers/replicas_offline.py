@@ -41,7 +41,7 @@ def _never_started(c: Controller) -> AbstractSet[TopicPartition]:
 def _kept(
     partitions: Collection[TopicPartition], hidden: AbstractSet[str], left_alone: AbstractSet[TopicPartition]
 ) -> Collection[TopicPartition]:
-    """Without topics that are being deleted, and without replicas that never started: there is nothing to stop."""
+    """Return the replicas to stop, without topics that are being deleted and replicas that never started."""
     if not hidden and not left_alone:
         return partitions
     return [tp for tp in partitions if tp.topic not in hidden and tp not in left_alone]

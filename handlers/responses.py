@@ -49,7 +49,7 @@ async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: 
 
 
 async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
-    """Remember which release the broker runs, unless it has died or bounced since; register where it needs that."""
+    """Store the release of the broker, unless it has died or bounced since; register if it needs that."""
     if not c.is_active or c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     log.info("received broker release", broker=event.broker, release=str(event.release))

@@ -153,7 +153,7 @@ async def elect(c: Controller) -> None:
 
 
 def _refuse_by_settings(c: Controller) -> None:
-    """:raises RefusedToLead: brokers have an authorizer, or something else that we would get round."""
+    """Check the settings of brokers. :raises RefusedToLead: they have rules that we would get round."""
     if c.settings.current.refusal is not None:
         raise RefusedToLead(c.settings.current.refusal)
 
@@ -183,7 +183,7 @@ HALF_WAY: Final = "an event failed half-way: everything is reloaded"
 
 
 async def begin_new_term(c: Controller, reason: str = HALF_WAY) -> None:
-    """Reload everything under a new epoch, without letting go of the role."""
+    """Reload everything under a new epoch, without giving up the role."""
     end_term(c, "ended", reason, keep_role=True)
     await _lead(await c.elector.renew(), c)
 
@@ -194,7 +194,7 @@ async def _resign_if_replaced(c: Controller) -> None:
 
 
 async def _unregister_unless_active(c: Controller) -> None:
-    """Where another controller has the role, or nobody: our registration must not make us count as a broker."""
+    """Delete our registration where the role is lost, so that no controller counts us as a broker."""
     if not c.is_active:
         await c.registrar.unregister()
 

@@ -8,12 +8,11 @@ handlers of the events that should have come put it right.
 The second look compares differences, not paths. ZooKeeper delivers a watch before it answers a read
 that shows the change, kazoo's threads hand both on within the five seconds, and the queue is first
 in, first out: the event of a change that the first look saw is handled before the second look
-begins. So a watch counts as lost if the context still says of the znode what it said at the first
-look. Where it says something else, an event took the znode meanwhile, and what differs now is a
-later change, whose event may be on its way behind the second look: a slow queue or a server that
-lags makes seconds of that. A later change gets a second look of its own. A context that knows
-nothing of a znode says so before its birth and after its death alike: there the znode that was
-found must be the same, too.
+begins. So a watch counts as lost if the context has the same content of the znode as at the first
+look. If it has other content, an event took the znode meanwhile, and the present difference is a
+later change, whose event may still come after the second look, seconds later with a slow queue or a
+server that lags. A later change gets a second look of its own. A context without the znode is the
+same before its creation and after its deletion: there the znode that was found must be the same, too.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
@@ -94,7 +93,7 @@ async def _look_again(suspects: frozenset[Difference], c: Controller) -> None:
 
 
 def _was_not_handled(first: Difference, second: Difference) -> bool:
-    """Whether no event took the znode between two looks at it: the module says why that is a lost watch."""
+    """Whether no event took the znode between two looks at it, so that a watch was lost (see above)."""
     return second.known == first.known and (second.known is not None or second.found == first.found)
 
 
@@ -124,14 +123,14 @@ async def _differences(names: Collection[str], c: Controller) -> set[Difference]
 
 
 def _compare(known: Mapping[str, Hashable], found: Mapping[str, Hashable], c: Controller) -> set[Difference]:
-    """Paths of which the two do not say the same; what is in quarantine is told there."""
+    """Return the differences; quarantine itself reports the znodes that are in it."""
     paths = (known.keys() | found.keys()) - c.context.quarantine.keys()
     pairs = ((path, known.get(path), found.get(path)) for path in paths)
     return {Difference(*each) for each in pairs if each[1] != each[2]}
 
 
 async def _brokers(c: Controller) -> set[Difference]:
-    """Registrations that are not what we know, by broker epoch."""
+    """Return the registrations that differ from the context, by broker epoch."""
     read = await c.store.read_brokers()
     epochs: Mapping[BrokerId, int] = c.context.epochs()
     known = {f"{_IDS}/{id_}": epoch for id_, epoch in epochs.items()}
@@ -141,9 +140,9 @@ async def _brokers(c: Controller) -> set[Difference]:
 
 
 async def _topic_names(c: Controller) -> set[Difference]:
-    """Topics that only one side has.
+    """Return the topics that only one side has.
 
-    The znode of an unknown one is read as well, to tell one life of the topic from the next.
+    The znode of an unknown topic is read as well, to distinguish it from a later topic of its name.
     """
     names = await c.store.read_topic_names()
     gone = {f"{_TOPICS}/{name}": _known(name, c) for name in c.context.topics.keys() - names}

@@ -85,7 +85,7 @@ async def _picture(c: Controller) -> CreationPicture:
 
 
 def _default_replication_factor(c: Controller) -> int | None:
-    """None while nobody has said it: a topic with fewer replicas than the operators want everywhere is not created."""
+    """None while it is unknown, so that no topic is created with fewer replicas than the operators configured."""
     return None if REPLICATION_FACTOR in c.policy.unknown else c.policy.default_replication_factor
 
 

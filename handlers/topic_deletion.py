@@ -83,10 +83,10 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 
 
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
-    """While nobody has said whether topics may be deleted, requests are neither carried out nor dropped.
+    """Drop requests for deletions; keep all of them waiting while ``delete.topic.enable`` is unknown.
 
-    Nor are those of deletions that go on since before it was turned off: brokers have deleted replicas, and without its
-    request the next term would serve such a topic again, with replicas that are empty.
+    The caller leaves out the requests of deletions that began before the setting was turned off: brokers have
+    deleted replicas, and without its request the next term would serve such a topic again, with empty replicas.
     """
     if DELETE_TOPICS in c.policy.unknown:
         return

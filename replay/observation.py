@@ -1,5 +1,4 @@
-"""What is written down beside the state of a cluster: what watching instances found, what operators asked for, and
-which settings the controller acts on.
+"""Records beside the state of a cluster: findings of observers, requests of operators, and settings in use.
 
 Records of their own module: the fold passes over them.
 """
@@ -65,10 +64,10 @@ class AdminRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class SettingsRecord(Record):
-    """Settings of the cluster that changed, columns: Kafka's names, what is used now, and where each value is from.
+    """Settings of the cluster that changed, in columns: Kafka's names, the values in use now, and their sources.
 
-    ``befores``: what was used until then. ``problems``: how brokers or the configuration disagree, None where they do
-    not. Settings that are not named are as they were.
+    ``befores`` are the values in use until then. ``problems`` say how brokers or the configuration
+    disagree; None where they agree. Settings that are not named did not change.
     """
 
     kind: ClassVar[str] = "settings"

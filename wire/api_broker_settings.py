@@ -28,9 +28,9 @@ def encode_settings_query(broker: BrokerId, names: Sequence[str]) -> bytes:
 
 
 def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
-    """The settings that the broker knows.
+    """Return the settings that the broker knows.
 
-    :raises MalformedMessage: it does not tell them. :raises NotAuthorized: because we may not read them.
+    :raises MalformedMessage: the answer has none. :raises NotAuthorized: we may not read them.
     """
     answer: Any = decode_entity(response_type(ApiKey.DESCRIBE_CONFIGS, VERSION), body)
     for result in present(answer.results):

@@ -1,6 +1,7 @@
-"""Envelope (KIP-590): a client's request that a broker passes on to the controller, with who sent it.
+"""Envelope (KIP-590): a client's request that a broker passes on to the controller, with the client's identity.
 
-Brokers that wait for a migration to KRaft wrap what operators ask of them, and topics that they create by themselves.
+Brokers that wait for a migration to KRaft wrap the requests of operators, and of their own for topics
+that they create.
 """
 
 import ipaddress
@@ -33,7 +34,7 @@ class ForwardedRequest(NamedTuple):
 
 
 class UnreadableEnvelope(WireError):
-    """An envelope that follows its schema and whose content cannot be read; ``code`` is what its sender is told."""
+    """An envelope that follows its schema and whose content cannot be read; ``code`` answers its sender."""
 
     def __init__(self, code: KafkaError, reason: str) -> None:
         super().__init__(reason)

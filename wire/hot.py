@@ -32,8 +32,9 @@ def api_key(request: ControlRequest) -> ApiKey:
 def has_topic_ids(request: ControlRequest) -> bool:
     """Whether versions with topic ids may be used.
 
-    LeaderAndIsr: every topic comes with its id, or answers for several without could not be told apart. A lower version
-    does no harm there: it says nothing of ids. UpdateMetadata: any topic does; a lower version would take its id away.
+    For LeaderAndIsr every topic must have its id, because answers for several topics without ids
+    would be indistinguishable; a lower version does no harm, since it carries no ids. For
+    UpdateMetadata one topic with an id is enough; a lower version would make brokers forget the id.
     """
     match request:
         case LeaderAndIsrRequest():

@@ -20,7 +20,7 @@ from wire.transport import PLAINTEXT, Transport
 from wire.versions import ApiKey, VersionRange
 
 TOPIC_IDS_FROM_VERSION: Final = 10
-"""The first version of Metadata that tells topic ids (KIP-516)."""
+"""The first version of Metadata with topic ids (KIP-516)."""
 _Request = request_v9.MetadataRequest | request_v12.MetadataRequest
 _Response = response_v9.MetadataResponse | response_v11.MetadataResponse | response_v12.MetadataResponse
 _Topic = response_v9.MetadataResponseTopic | response_v11.MetadataResponseTopic | response_v12.MetadataResponseTopic
@@ -82,7 +82,7 @@ class ClusterMetadata:
 
 
 class EncodedMetadata(NamedTuple):
-    """A Metadata answer as it came, and the version that it is of."""
+    """An undecoded Metadata answer, and its version."""
 
     version: int
     body: bytes
@@ -104,7 +104,7 @@ async def fetch_metadata(
     answer = await fetch_encoded_metadata(
         host, port, topics, client_id=client_id, timeout_s=timeout_s, transport=transport
     )
-    return await asyncio.to_thread(_decoded, answer)  # of a large cluster it takes seconds
+    return await asyncio.to_thread(_decoded, answer)  # takes seconds for a large cluster
 
 
 async def fetch_encoded_metadata(
@@ -116,7 +116,7 @@ async def fetch_encoded_metadata(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     transport: Transport = PLAINTEXT,
 ) -> EncodedMetadata:
-    """The same as it came, for callers that decode it themselves.
+    """Ask for the same and return the undecoded answer, for callers that decode it themselves.
 
     :raises OSError: it cannot be reached in time. :raises WireError: it refuses.
     """
@@ -132,7 +132,7 @@ async def fetch_encoded_metadata(
 
 
 def _shared_version(peer: Mapping[int, VersionRange]) -> int:
-    """The highest version that both ends speak: a broker hangs up on one that it does not know."""
+    """Return the highest version of both ends: a broker closes the connection at a version that it does not know."""
     spoken = peer.get(ApiKey.METADATA)
     if spoken is None or not (shared := [version for version in _RESPONSES if version in spoken]):
         raise UnsupportedByPeer(f"METADATA: peer speaks {spoken}, we speak {sorted(_RESPONSES)}")

@@ -57,8 +57,9 @@ def shared(body: UpdateMetadataBody, version: int) -> Blocks:
 def has_topic_ids(body: UpdateMetadataBody) -> bool:
     """Whether versions with topic ids may be used: any topic of the body has its id, or it names no topic.
 
-    One with an id among others without is enough. Below version 7 the grouped forms carry a zero id for every topic,
-    and a broker forgets what it is told a zero id for; from version 7 on only those get one that have none.
+    One topic with an id among others without is enough. Below version 7 the grouped forms carry a
+    zero id for every topic, and a broker forgets the id of a topic with a zero id; from version 7
+    on only topics without an id get a zero one.
     """
     known = _has_ids.get(body)
     if known is None:

@@ -206,10 +206,10 @@ def uncovered(view: View) -> Finding:
 
 
 def cluster_settings(view: View) -> Finding:
-    """Whether brokers, and the configuration of the daemon, name the same values for the settings of the cluster."""
+    """Check that brokers, and the configuration of the daemon, agree on the settings of the cluster."""
     found = [one.problem for one in view.status.settings]
     if not found:
-        return ok("cluster-settings", "nobody names another value for a setting of the cluster than the one in use")
+        return ok("cluster-settings", "brokers and configuration agree on the settings of the cluster")
     return warning("cluster-settings", listed(found), "controllerctl get settings -o wide shows what each broker says")
 
 

@@ -56,15 +56,15 @@ def isr_size(item: "PartitionItem") -> str:
 
 
 def _registered_controller(document: Mapping[str, Any]) -> str | None:
-    """Say that the registration of controllerd is not that of a broker."""
+    """Return the note that the registration of controllerd is not that of a broker."""
     registered = document.get("registered_controller")
     if registered is None:
         return None
-    return f"/brokers/ids/{registered} is this controller, registered for brokers older than 3.0; it is no broker"
+    return f"/brokers/ids/{registered} is this controller, registered for brokers older than 3.0; it is not a broker"
 
 
 def told(values: "Sequence[BrokerValue]") -> str:
-    """``1: true, 2: false``."""
+    """Return the values of brokers as ``1: true, 2: false``."""
     return ", ".join(f"{each.broker}: {each.value}" for each in values) or "-"
 
 

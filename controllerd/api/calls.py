@@ -34,8 +34,9 @@ _BYTES_PER_PARTITION: Final = 50
 _RETRY_PAUSE_S: Final = 0.1
 """How long a response is held back that makes the leader ask again.
 
-A leader from 2.8 on does so the moment it has read it, and every request is an event and an UpdateMetadata for all
-brokers. Its other changes wait meanwhile, since one request is under way at a time; they count in seconds.
+A leader from 2.8 on repeats the request as soon as it has read the response, and every request is
+an event. The leader's other ISR changes wait meanwhile, since it has one request under way at a
+time; the delay is short against the seconds in which ISRs change.
 """
 _LOG = structlog.get_logger(__name__)
 
@@ -116,7 +117,7 @@ def _alter_partition_event(query: AlterPartitionQuery, version: int) -> AlterPar
 
 
 def _is_asked_again(query: AlterPartitionQuery, topics: Mapping[str, Sequence[tuple[int, Outcome]]]) -> bool:
-    """Whether the leader sends any of its changes again at once."""
+    """Whether the response makes the leader send any of its changes again at once."""
     answered = [outcome for rows in topics.values() for _, outcome in rows]
     asked = sum(len(partitions) for _, partitions in query.topics)
     return len(answered) < asked or KafkaError.UNKNOWN_SERVER_ERROR in answered

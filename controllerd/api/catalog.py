@@ -52,7 +52,7 @@ MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey
 FORWARDED: Final = ADMIN | MUTATIONS
 """Native APIs that brokers may pass on in an envelope.
 
-Others are refused: what a broker forwards must not go back to one, which would forward it again.
+Other requests are refused: a relay would hand them to a broker, which would forward them again.
 """
 
 PARTLY_RELAYED: Final = frozenset(
@@ -104,7 +104,7 @@ def is_relayable(api_key: int) -> bool:
 
 
 def advertised(shared: Mapping[int, VersionRange]) -> dict[int, VersionRange]:
-    """What ApiVersions lists: native APIs, and of the rest what all brokers share."""
+    """Return what ApiVersions lists: native APIs, and the relayed APIs that all brokers serve."""
     ranges: dict[int, VersionRange] = dict(NATIVE)
     for api_key, versions in shared.items():
         if is_relayable(api_key):

@@ -1,12 +1,18 @@
-"""Envelopes (KIP-590): requests of clients that brokers pass on, answered for the client and given back to the broker.
+"""Envelopes (KIP-590): requests of clients that brokers pass on, and the answers to them.
 
-Brokers from 3.4 on that wait for a migration to KRaft (``zookeeper.metadata.migration.enable``) forward what a
-controller of ZooKeeper mode serves (``KafkaApis.maybeForwardToController``). What they understand of an answer
-(``ForwardingManager``, ``BrokerToControllerChannelManager.handleResponse``): the code NONE with a response, which the
-client gets; NOT_CONTROLLER, after which they look for the controller and ask again; UNSUPPORTED_VERSION, after which
-they close the client's connection, so that it learns the versions anew; any other code, which the client gets as
-UNKNOWN_SERVER_ERROR. A closed connection makes them send the same envelope again until their time-out, and keeps the
-requests behind it waiting, those for producer ids among them.
+Brokers from 3.4 on that wait for a migration to KRaft (``zookeeper.metadata.migration.enable``)
+forward the requests that a controller of ZooKeeper mode serves
+(``KafkaApis.maybeForwardToController``). They understand four kinds of answers (``ForwardingManager``,
+``BrokerToControllerChannelManager.handleResponse``):
+
+- NONE with a response, which the client gets;
+- NOT_CONTROLLER, after which they look for the controller and ask again;
+- UNSUPPORTED_VERSION, after which they close the client's connection, so that it learns the
+  versions anew;
+- any other code, which the client gets as UNKNOWN_SERVER_ERROR.
+
+After a closed connection they send the same envelope again until their time-out, and the requests
+behind it wait, among them those for producer ids.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -37,25 +43,25 @@ _CODES: Final = {
     Reason.UNSUPPORTED_VERSION: KafkaError.UNSUPPORTED_VERSION,
     Reason.NO_ERROR_FIELD: KafkaError.NOT_CONTROLLER,
 }
-"""What an envelope says where a client of ours would be hung up on."""
+"""Error codes of the envelope, for reasons that close the connection of a direct client."""
 _LOG = structlog.get_logger(__name__)
 
 Answer = Callable[[Request, Session], Awaitable[Answered]]
 
 
 class Envelopes:
-    """Opens envelopes, and answers them as the built-in controller does (``KafkaApis.handleEnvelope``)."""
+    """Answers envelopes as the built-in controller does (``KafkaApis.handleEnvelope``)."""
 
     def __init__(
         self, snapshot: ClusterSnapshot, authorizer: Authorizer, between_brokers: Collection[str] | None
     ) -> None:
-        """``between_brokers``: the listeners on which envelopes are taken; any when None."""
+        """``between_brokers`` names the listeners that take envelopes; None means all of them."""
         self._snapshot = snapshot
         self._authorizer = authorizer
         self._between_brokers = between_brokers
 
     async def answer(self, request: Request, session: Session, answer: Answer) -> bytes:
-        """The response to an envelope whose content ``answer`` serves.
+        """Return the response to an envelope; ``answer`` serves its content.
 
         :raises MalformedMessage: bad bytes. :raises HangUp: a listener for clients, or no answer in time.
         """
@@ -81,9 +87,9 @@ class Envelopes:
         return None if self._snapshot.is_active else KafkaError.NOT_CONTROLLER
 
     async def _serve(self, forwarded: ForwardedRequest, session: Session, answer: Answer) -> bytes:
-        """The response for the client, with the rights of the client.
+        """Return the response to the client's request, judged by the rights of the client.
 
-        The broker holds its client back for a violated quota, so that this connection is read on.
+        The broker throttles its client for a violated quota, so this connection is not muted.
         """
         head = forwarded.request.head
         if head.api_key not in FORWARDED:

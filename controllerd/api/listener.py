@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Listener:
     """A listener of the cluster (``PLAINTEXT``, ``INTERNAL`` ...) on one of our addresses.
 
-    ``port`` 0 lets the system choose. ``advertised_host`` and ``advertised_port`` are what others connect to; host and
-    port that are bound when None.
+    ``port`` 0 lets the system choose. ``advertised_host`` and ``advertised_port`` are what others
+    connect to; None means the bound host and port.
     """
 
     name: str

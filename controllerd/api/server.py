@@ -62,9 +62,10 @@ class KafkaServer:
     ) -> None:
         """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller.
 
-        ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets clients in, and
-        ``transport`` leads to the brokers that answer in our stead. ``shared`` remembers the versions that they serve.
-        ``between_brokers`` names the listeners that brokers use among themselves; any when None.
+        ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets
+        clients in, and ``transport`` leads to the brokers that answer relayed requests. ``shared``
+        keeps the versions that they serve. ``between_brokers`` names the listeners that brokers use
+        among themselves; any when None.
         """
         self._listeners = tuple(listeners)
         self._acceptor = acceptor
@@ -100,7 +101,7 @@ class KafkaServer:
 
     @property
     def bound(self) -> tuple[tuple[str, int], ...]:
-        """Host and port of each socket of this machine, one per listener in their order; known once started."""
+        """Host and port of each bound socket, one per listener in their order; known once started."""
         return tuple(server.sockets[0].getsockname()[:2] for server in self._servers)
 
     def stats(self) -> ServerStats:

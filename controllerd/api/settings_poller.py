@@ -1,11 +1,12 @@
-"""Asks all live brokers what they are configured for, in every role, off the path of events.
+"""Asks all live brokers for their settings, in every role, outside the event task.
 
-A standby asks as well: when it takes the role over it knows the settings already, and waits for nobody. What brokers
-say goes into the event queue only when there is something new in it.
+A standby asks as well: when it takes the role over it knows the settings already, and waits for no
+broker. An answer enters the event queue only when there is anything new in it.
 
-When brokers are asked: at the start; when a broker registers (a new life may have another configuration); when the
-configuration of brokers is changed in ZooKeeper, a moment later and once more, because brokers apply a change when they
-notice it themselves; and every half a minute, for what nobody announced.
+Brokers are asked at the start; when a broker registers (it may have been configured anew before its
+start); twice, with a delay, when the configuration of brokers changes in ZooKeeper, because brokers
+apply a change only when they notice it themselves; and every 30 s, for changes without a
+notification.
 """
 
 import asyncio
@@ -28,13 +29,13 @@ from wire.versions import ApiKey
 
 _CLIENT_ID: Final = "controllerd"
 _AT_ONCE: Final = 16
-"""Brokers that are asked at the same time."""
+"""The number of brokers that are asked at the same time."""
 _LOOK_S: Final = 5.0
-"""Between two looks at who is registered."""
+"""The time between two reads of the registered brokers."""
 _EVERY_S: Final = 30.0
-"""After so long a broker that has answered is asked again."""
+"""The time after which a broker that has answered is asked again."""
 _SOON_S: Final = (0.5, 5.0)
-"""After a change in ZooKeeper brokers are asked twice, so much later."""
+"""The two delays after which brokers are asked when their configuration changed in ZooKeeper."""
 _SHORTEST_PAUSE_S: Final = 0.1
 _FIRST_RETRY_S: Final = 0.25
 _LONGEST_ASK_S: Final = 10.0
@@ -45,7 +46,7 @@ Emit = Callable[[BrokerSettingsReceived], None]
 
 
 class SettingsPoller:
-    """Asks, and compares the answers with what is known; ``run`` it as a task of its own."""
+    """Asks brokers, and compares the answers with the known settings; ``run`` it as a task of its own."""
 
     def __init__(
         self,
@@ -59,10 +60,11 @@ class SettingsPoller:
         ask_s: float = 1.0,
         transport: Transport = PLAINTEXT,
     ) -> None:
-        """``registered`` tells who is registered, ``listener`` is that between brokers; ``now`` gives seconds.
+        """``registered`` returns the registered brokers, ``now`` seconds; ``listener`` is the one between brokers.
 
-        ``keep`` is called after each round, to have what is known now kept. ``ask_s`` bounds the first
-        question to a broker; one that does not answer in time is given more the next time.
+        ``keep`` is called after each round and saves the known settings. ``ask_s`` bounds the first
+        question to a broker; a broker that does not answer in time gets more time at the next
+        question.
         """
         self._book = book
         self._registered = registered
@@ -74,7 +76,7 @@ class SettingsPoller:
         self._transport = transport
         self._limit = asyncio.Semaphore(_AT_ONCE)
         self._due: dict[Life, float] = {}
-        """When each is asked next."""
+        """When each broker is asked next."""
         self._failures: dict[Life, int] = {}
         self._nudged = asyncio.Event()
         self.has_heard_all: Final = asyncio.Event()
@@ -82,11 +84,11 @@ class SettingsPoller:
         self._soon: list[float] = []
 
     def look(self) -> None:
-        """Other brokers may be registered: see at once whether one of them is to be asked."""
+        """Read the registered brokers at once, because they may have changed, and ask new ones."""
         self._nudged.set()
 
     def ask_soon(self) -> None:
-        """The configuration of brokers was changed: ask all of them a moment later, and once more after that."""
+        """Ask all brokers twice, after delays, because their configuration changed in ZooKeeper."""
         self._soon = [self._now() + after_s for after_s in _SOON_S]
         self._nudged.set()
 
@@ -98,7 +100,7 @@ class SettingsPoller:
             await self._wait()
 
     async def round(self) -> None:
-        """Look who is registered, ask those whose turn it is, and pass on what is new."""
+        """Read the registered brokers, ask those whose turn it is, and pass new answers on."""
         try:
             brokers = await self._registered()
         except (StoreUnavailable, BadZnode) as error:
@@ -113,14 +115,14 @@ class SettingsPoller:
             self.has_heard_all.set()
 
     async def _wait(self) -> None:
-        """Until the next look, or until somebody asks for one."""
+        """Wait for the next round, or until one is requested."""
         now = self._now()
         left = min([_LOOK_S, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
         try:
             async with asyncio.timeout(max(_SHORTEST_PAUSE_S, left)):
                 await self._nudged.wait()
         except TimeoutError:
-            pass  # nobody asked: the next look is due
+            pass  # no request came: the next round is due
         self._nudged.clear()
 
     def _is_due(self, broker: Broker) -> bool:
@@ -137,7 +139,7 @@ class SettingsPoller:
         return answers
 
     def _plan(self, broker: Broker, *, has_answered: bool) -> None:
-        """A broker that does not answer is asked again soon, and then less and less often."""
+        """Ask a broker that did not answer again soon, and then less and less often."""
         life = broker.id, broker.epoch
         failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
         pause_s = _EVERY_S if has_answered else min(_EVERY_S, _FIRST_RETRY_S * 2.0 ** (failures - 1))
@@ -149,7 +151,7 @@ class SettingsPoller:
             self._failures.pop(life, None)
 
     async def _ask(self, broker: Broker) -> Answer | None:
-        """What a broker says; None: nothing, in time or at all."""
+        """Return the answer of a broker; None if it gave none in time."""
         endpoint = plaintext_endpoint(broker, self._listener)
         if endpoint is None:
             return None

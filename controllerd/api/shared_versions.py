@@ -1,13 +1,15 @@
-"""The versions that all brokers serve of what is relayed, also while no broker is there to say so.
+"""The versions of relayed APIs that all brokers serve, kept for the time in which no broker is live.
 
-A client fails for good when the ApiVersions answer of every node that it reaches lacks an API that it needs: a
-transactional producer of Java ends with UnsupportedVersionException, where a cluster that is down gives it a time-out
-that it may outlive. While no broker is live this node alone answers, so it must go on to list what it relays in better
-times. Requests that cannot be relayed now end with a closed connection, after which clients try again.
+A client fails for good when the ApiVersions answer of every node that it reaches lacks an API that
+it needs: a transactional producer of Java ends with UnsupportedVersionException, where a cluster
+that is down only gives it a time-out, after which it may try again. While no broker is live this
+node alone answers, so it must go on to list the APIs that it relays. A request that cannot be
+relayed at that time ends with a closed connection, after which clients try again.
 
-Listed are the versions that all live brokers served at last, kept in the data directory for the next start. Before any
-broker has ever answered, they are those of the release whose protocol the cluster speaks. A list that promises too
-much costs a client one connection, since the relay compares versions with the broker's own.
+The list has the versions that all live brokers served last, kept in the data directory for the next
+start. Before any broker has ever answered, it has those of the release whose protocol the cluster
+speaks. A list that promises too much costs a client one connection, since the relay compares
+versions with the broker's own.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ from controllerd.core.releases import NEWEST, Release
 from wire.versions import VersionRange
 
 VERSIONS_FILE: Final = "api_versions.json"
-"""In the data directory: the versions that all live brokers served at last."""
+"""The file in the data directory with the versions that all live brokers served last."""
 
 NEW_HIGHEST: Final[Mapping[Release, Mapping[int, int]]] = MappingProxyType({
     Release(2, 6): {
@@ -45,16 +47,17 @@ NEW_HIGHEST: Final[Mapping[Release, Mapping[int, int]]] = MappingProxyType({
     Release(3, 8): {0: 11, 10: 5, 22: 5, 24: 5, 25: 4, 26: 4, 28: 4, 69: 0},
     Release(3, 9): {1: 17, 2: 9, 10: 6},
 })  # fmt: skip
-"""API key to the highest version, where it is another than in the release before; the lowest is 0 in all of them.
+"""The highest version by API key, where it differs from the release before; the lowest is always 0.
 
-Only APIs that are relayed, at least in part. A test compares them with the answers of real brokers.
+It has only APIs that are relayed, at least in part. A test compares them with the answers of real
+brokers.
 """
 
 _LOG = structlog.get_logger(__name__)
 
 
 def ranges_of(release: Release) -> dict[int, VersionRange]:
-    """The versions of relayed APIs that brokers of this release serve."""
+    """Return the versions of relayed APIs that brokers of this release serve."""
     highest: dict[int, int] = {}
     for each, changed in NEW_HIGHEST.items():
         if each <= release:
@@ -63,7 +66,7 @@ def ranges_of(release: Release) -> dict[int, VersionRange]:
 
 
 def intersection(brokers: Iterable[Mapping[int, VersionRange]]) -> dict[int, VersionRange]:
-    """The versions that every one of these brokers serves; empty without brokers."""
+    """Return the versions that every one of these brokers serves; empty without brokers."""
     first, *others = [*brokers] or [{}]
     shared = dict(first)
     for other in others:
@@ -73,16 +76,16 @@ def intersection(brokers: Iterable[Mapping[int, VersionRange]]) -> dict[int, Ver
 
 
 def overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
-    """The versions in both ranges; None without any."""
+    """Return the versions in both ranges; None if there are none."""
     both = VersionRange(max(one.lowest, other.lowest), min(one.highest, other.highest))
     return both if both.lowest <= both.highest else None
 
 
 class SharedVersions:
-    """The versions that all live brokers serve, or served at last. Belongs to the event loop's thread."""
+    """The versions that all live brokers serve, or served last. Used by the event loop's thread only."""
 
     def __init__(self, release: Callable[[], Release] = lambda: NEWEST, folder: Path | None = None) -> None:
-        """``release`` names the one that stands in until a broker has answered.
+        """``release`` returns the release whose versions are listed until a broker has answered.
 
         ``folder`` keeps the versions for the next start.
         """
@@ -94,7 +97,7 @@ class SharedVersions:
         self._saving: asyncio.Task[None] | None = None
 
     def of(self, brokers: Iterable[Mapping[int, VersionRange]]) -> Mapping[int, VersionRange]:
-        """The versions that all of these brokers serve; without brokers, those of the last time that there were any."""
+        """Return the versions that all of these brokers serve; without brokers, the last that there were."""
         shared = intersection(brokers)
         if shared:
             self._latest = shared
@@ -111,14 +114,14 @@ class SharedVersions:
             self._saving = asyncio.create_task(self._save_latest(self._file), name="save-api-versions")
 
     async def _save_latest(self, file: Path) -> None:
-        """Write until the file has the latest versions; a disk that refuses is no reason to serve clients less."""
+        """Write until the file has the latest versions; a failed write is logged and changes no answer."""
         try:
             while self._latest != self._saved:
                 saved = self._latest
                 await asyncio.to_thread(_write, file, saved)
                 self._saved = saved
         except OSError as error:
-            self._saved = self._latest  # not again before they change
+            self._saved = self._latest  # no further attempt before they change
             _LOG.warning("could not save the API versions of brokers", file=str(file), error=str(error))
         finally:
             self._saving = None
@@ -131,7 +134,7 @@ def _write(file: Path, ranges: Mapping[int, VersionRange]) -> None:
 
 
 def _read(file: Path) -> dict[int, VersionRange] | None:
-    """The versions in the file; None if there is none, or it cannot be understood."""
+    """Return the versions in the file; None if there is no file, or it cannot be understood."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return {int(key): VersionRange(int(lowest), int(highest)) for key, (lowest, highest) in content.items()}

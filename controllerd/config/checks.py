@@ -14,7 +14,7 @@ _SHORTEST_SESSION_MS: Final = 1_000
 _BOUND: Final = "kafka.listeners"
 _ADVERTISED: Final = "kafka.advertised_listeners"
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104  # names what is looked for, binds nothing
-"""Hosts that stand for every address of a machine: nobody can connect to them."""
+"""Hosts that stand for every address of a machine; no client can connect to them."""
 
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
@@ -82,7 +82,7 @@ def _listeners(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _advertised(values: Mapping[str, object]) -> Iterator[str]:
-    """What brokers and clients are told to connect to must lead to this instance alone, for each listener."""
+    """Check that each advertised address leads to one listener of this instance alone."""
     bound, advertised = _endpoints(values), _endpoints(values, _ADVERTISED)
     names = {endpoint.listener for endpoint in bound}
     for endpoint in advertised:

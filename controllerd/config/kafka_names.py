@@ -27,9 +27,9 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.controller_socket_timeout_ms": "controller.socket.timeout.ms",
     }
 )
-"""Our key to Kafka's name, for every key that has one.
+"""Kafka's name by our key, for every key that has one.
 
-Listeners are missing, advertised ones too: a broker's are those of the broker.
+Listeners are missing, advertised ones too, because a broker's listeners are its own.
 """
 
 KEYS: Final[Mapping[str, str]] = MappingProxyType({kafka: key for key, kafka in KAFKA_NAMES.items()})

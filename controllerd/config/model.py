@@ -82,16 +82,16 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """What brokers are told about this instance, and the cluster-wide settings that a controller needs."""
 
     listeners: tuple[Endpoint, ...] = ()
-    """``NAME://host:port`` each: the sockets that are bound."""
+    """The sockets to bind, each as ``NAME://host:port``."""
     advertised_listeners: tuple[Endpoint, ...] = ()
-    """``NAME://host:port`` each: what brokers and clients connect to, where that differs from what is bound."""
+    """What brokers and clients connect to where it differs, each as ``NAME://host:port``."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
     """The listener of brokers for control requests alone, on which they look for their controller, too."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
     register: RegistrationMode = "auto"
-    """Whether the active instance registers under ``/brokers/ids``, where brokers older than 3.0 look for it."""
+    """When the active instance registers under ``/brokers/ids``, for brokers older than 3.0."""
     inter_broker_protocol_version: str = "3.9"
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
@@ -110,7 +110,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     controller_socket_timeout_ms: Milliseconds = 30_000
 
     def advertised(self, bound: Endpoint) -> Endpoint:
-        """What others connect to, to reach a listener; a port 0 in it is the one that was bound."""
+        """Return the address at which others reach a listener; port 0 in it stands for the bound port."""
         for endpoint in self.advertised_listeners:
             if endpoint.listener == bound.listener:
                 return endpoint._replace(port=endpoint.port or bound.port)
@@ -255,7 +255,7 @@ class Config(Section, frozen=True, kw_only=True):
 
     @property
     def cluster_settings(self) -> dict[str, Configured]:
-        """The settings of the cluster that somebody configured here, by Kafka's names; brokers say the others."""
+        """Return the settings of the cluster that are configured here, by Kafka's names."""
         keys = {setting.name: setting.key for setting in SETTINGS if setting.key is not None}
         return {
             name: Configured(_as_kafka_writes(self.value(key)), self.origins[key])

@@ -29,7 +29,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_listener(text: str) -> Endpoint:
-    """``NAME://host:port``. :raises ValueError: it is none, or is not plaintext."""
+    """Parse ``NAME://host:port``. :raises ValueError: it is not of that form, or not plaintext."""
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not NAME://host:port")

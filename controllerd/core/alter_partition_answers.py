@@ -1,24 +1,29 @@
-"""What a leader does with each answer to AlterPartition, by its release, and the answer that it understands.
+"""The reaction of leaders of each release to AlterPartition answers, and the answers that they understand.
 
-The controller means one of three things when it refuses a change of an ISR. The leader is to ask again (the state
-cannot be read now), to go back to the committed ISR (the proposal is not allowed now, and what the leader knows is
-right), or to wait for a LeaderAndIsr with a newer leader epoch (what the leader knows is wrong). Codes for all three
-exist since 3.3 only. Before, a code that a broker does not know freezes the partition:
+When the controller refuses a change of an ISR, the leader is to do one of three things: to ask again
+(the state cannot be read now), to go back to the committed ISR (the proposal is not allowed now, and
+the leader's state is right), or to wait for a LeaderAndIsr with a newer leader epoch (the leader's
+state is wrong). Codes for all three exist since 3.3 only. Earlier brokers freeze the partition on a
+code that they do not know:
 
-- 2.7, 2.8 and 3.0 (``Partition.handleAlterIsrResponse``) know the codes of the third kind alone. On every other code
-  the callback submits the same change again while the answered one is still in the queue of ``AlterIsrManager``; the
-  queue refuses it, the change stays pending for good, and the ISR neither shrinks nor grows until the leader epoch
-  rises. 2.7 and 2.8 throw out of the callback besides, so that the rest of the answer is not read.
-- 3.1 (``Partition.handleAlterIsrError``) has the same queue, and takes its refusal for OPERATION_NOT_ATTEMPTED: the
-  leader goes back to the committed ISR. That is unsafe where the change may have been written after all.
-- 3.2 clears the queue first (``AlterIsrManager.handleAlterPartitionResponse``), so that it asks again at once.
+- 2.7, 2.8 and 3.0 (``Partition.handleAlterIsrResponse``) know the codes of the third kind alone. On
+  every other code the callback submits the same change again while the answered one is still in the
+  queue of ``AlterIsrManager``. The queue refuses it, the change stays pending for good, and the ISR
+  neither shrinks nor grows until the leader epoch rises. 2.7 and 2.8 also throw out of the callback,
+  so that the rest of the answer is not read.
+- 3.1 (``Partition.handleAlterIsrError``) has the same queue, and takes its refusal for
+  OPERATION_NOT_ATTEMPTED: the leader goes back to the committed ISR. This is unsafe where the change
+  may have been written after all.
+- 3.2 clears the queue first (``AlterIsrManager.handleAlterPartitionResponse``), so that it asks again
+  at once.
 
-Two answers mean the same to every release, and stand in for the codes that one does not know. A partition that is
-left out of an answer without top-level error stays in the queue, and is asked for again. A success that carries the
-state that holds replaces the pending ISR with the committed one: a leader takes the ISR of the answer, not its own
-(``leaderAndIsr.isr``). Such a success is safe for the reason for which INELIGIBLE_REPLICA is (KIP-841): it is given
-only when the leader epoch and the partition epoch of the proposal are those that hold, and nobody else can have
-written the proposal, since every other controller is fenced by its epoch.
+Two answers mean the same to every release, and replace the codes that a release does not know. A
+partition that is left out of an answer without top-level error stays in the leader's queue, and the
+leader asks for it again. A success that carries the present state replaces the pending ISR with the
+committed one: a leader takes the ISR of the answer, not its own (``leaderAndIsr.isr``). Such a
+success is safe for the same reason as INELIGIBLE_REPLICA (KIP-841): it is given only when the leader
+epoch and the partition epoch of the proposal are the present ones, and no other controller can have
+written the proposal, since each of them is fenced by its epoch.
 
 Errors at the top need no table: every release keeps all of its changes and sends them again (2.7 with its next round
 of 50 ms, later ones 50 ms after the answer), and on NOT_CONTROLLER, at the top or of a partition, the whole request
@@ -36,16 +41,16 @@ from controllerd.core.releases import NEWEST, Release
 
 
 class LeaderReaction(Enum):
-    """What a leader does with the change that it proposed, when it reads the answer."""
+    """The reaction of a leader to the answer to its proposed change."""
 
     RETRIES = auto()
-    """It sends the same proposal again."""
+    """The leader sends the same proposal again."""
     REVERTS = auto()
-    """It goes back to the committed ISR, and may propose another."""
+    """The leader goes back to the committed ISR, and may propose another."""
     AWAITS_LEADER_EPOCH = auto()
-    """It proposes nothing more before a LeaderAndIsr with a newer leader epoch."""
+    """The leader proposes nothing more before a LeaderAndIsr with a newer leader epoch."""
     STALLS = auto()
-    """It means to retry and cannot: nothing more is proposed before a newer leader epoch, which nobody owes it."""
+    """The leader means to retry and cannot: it proposes nothing before a newer leader epoch."""
 
 
 class _Reactions(NamedTuple):
@@ -86,27 +91,27 @@ REACTIONS: Final[Mapping[Release, _Reactions]] = MappingProxyType({
         awaits=(KafkaError.INVALID_REQUEST, KafkaError.UNKNOWN_TOPIC_ID),
     ),
 })  # fmt: skip
-"""By the first release of which it is true; 2.7 is the first that sends AlterPartition (as AlterIsr, KIP-497)."""
+"""By the first release that reacts so; 2.7 is the first that sends AlterPartition (as AlterIsr, KIP-497)."""
 
 _FIRST_BY_VERSION: Final = (Release(2, 7), Release(3, 2), Release(3, 3), Release(3, 5))
 """The oldest release that sends each version of AlterPartition to a controller that serves all of them."""
 
 
 def release_of_leader(known: Release | None, version: int) -> Release:
-    """The release of a leader, as its ApiVersions answer or at least the version of its request tells it."""
+    """Return the release of a leader, by its ApiVersions answer, else by the version of its request."""
     oldest = _FIRST_BY_VERSION[min(version, len(_FIRST_BY_VERSION) - 1)]
     return oldest if known is None else max(known, oldest)
 
 
 def reaction(release: Release, code: KafkaError) -> LeaderReaction:
-    """What a leader of this release does on this error of a partition."""
+    """Return the reaction of a leader of this release to this error of a partition."""
     return REACTIONS[max(first for first in REACTIONS if first <= max(release, Release(2, 7)))].to(code)
 
 
 def understood(error: KafkaError, current: LeaderAndIsr | None, release: Release) -> KafkaError | LeaderAndIsr | None:
-    """The answer that makes a leader of this release do what the newest one does on ``error``.
+    """Return the answer that makes a leader of this release react as the newest release does to ``error``.
 
-    ``current`` is the state that holds. None: the partition is left out, and the leader asks again.
+    ``current`` is the present state. None: the partition is left out, and the leader asks again.
     """
     meant = reaction(NEWEST, error)
     if reaction(release, error) is meant:

@@ -1,18 +1,21 @@
-"""Every setting that the built-in controller takes from its own broker, and how the answers of several brokers merge.
+"""The settings that the built-in controller takes from its own broker, and how several brokers' values merge.
 
-The built-in controller reads these settings in its own process. A controller that is no broker asks all live brokers
-(DescribeConfigs), and where they do not agree no choice is right for all of them. So each setting names its rule here:
+The built-in controller reads these settings in its own process. A controller that is no broker asks
+all live brokers (DescribeConfigs), and where they disagree no choice is right for all of them. So
+each setting has a rule here:
 
-* A switch that lets the controller delete, move or lose something counts as off as soon as one broker says so, and a
-  threshold is taken from the broker that wants the fewest changes: an operator who turned something off on one broker
-  can turn it on again on the others, but cannot take back a deletion.
-* A size (how many partitions, replicas, seconds) has no safe direction. The majority is the value that the operator
-  most likely means, because a rolling change begins with one broker. Without a majority the tie goes to the value that
-  loses less: more replicas, fewer partitions (they can be added, never removed), longer time-outs, smaller bursts.
+* A switch that lets the controller delete, move or lose something counts as off as soon as it is off
+  on one broker, and a threshold is taken from the broker that allows the fewest changes: an operator
+  who turned something off on one broker too many can turn it on again, but cannot take back a
+  deletion.
+* A size (how many partitions, replicas, seconds) has no safe direction. The majority's value is most
+  likely the one that the operator means, because a rolling change begins with one broker. Without a
+  majority the value is taken that loses less: more replicas, fewer partitions (they can be added,
+  never removed), longer time-outs, smaller bursts.
 * ``inter.broker.protocol.version`` is the lowest of all, because a broker understands nothing above its own
   (``settings_book.py`` says when it may change).
 
-A release that does not know a setting behaves as the default of the setting says, so its answer is taken for that.
+A release that does not know a setting behaves as with its default, so the default is taken for its answer.
 """
 
 from collections import Counter
@@ -26,7 +29,7 @@ from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, version_
 
 Value = bool | int | ProtocolVersion | str
 Texts = Mapping[str, str]
-"""What a broker says, by Kafka's name of the setting; everything in ``NAMES`` is in it."""
+"""The values of a broker by Kafka's name of the setting; it has every name in ``NAMES``."""
 
 
 class Kind(Enum):
@@ -54,11 +57,11 @@ class Setting(NamedTuple):
     kind: Kind
     merge: Merge
     default: str
-    """Kafka's default, which is what releases without the setting do."""
+    """Kafka's default, which releases without the setting behave by."""
     key: str | None = None
-    """Under which it may be configured here; None: it comes from brokers only."""
+    """The key under which it may be configured here; None: it comes from brokers only."""
     cautious: str | None = None
-    """What is used while nobody has said anything, where that is not the default."""
+    """The value before any broker has answered, where it is not the default."""
 
 
 PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
@@ -97,11 +100,12 @@ SETTINGS: Final = (
     Setting(REQUEST_TIMEOUT, _NUMBER, _MOST_HIGH, "30000", "kafka.request_timeout_ms"),
     Setting(UNCLEAN, _SWITCH, _LOWEST, "false", "kafka.unclean_leader_election_enable"),
 )
-"""The settings that hold for the cluster. What describes a process (sockets, listeners, its session) is not among them.
+"""The settings that hold for the cluster, without those of a process (sockets, listeners, its session).
 
-From ``KafkaController``, ``ControllerChannelManager``, ``PartitionStateMachine``, ``TopicDeletionManager``,
-``ZkAdminManager``, ``AutoTopicCreationManager``, ``ControllerMutationQuotaManager`` and ``DelegationTokenManager`` of
-2.6 to 3.9. The defaults of topic configurations are asked for when somebody needs them (``topic_defaults.py``).
+They come from ``KafkaController``, ``ControllerChannelManager``, ``PartitionStateMachine``,
+``TopicDeletionManager``, ``ZkAdminManager``, ``AutoTopicCreationManager``,
+``ControllerMutationQuotaManager`` and ``DelegationTokenManager`` of 2.6 to 3.9. Brokers are asked
+for the defaults of topic configurations only when a call needs them (``topic_defaults.py``).
 """
 
 MUST_BE_FALSE: Final[Mapping[str, str]] = MappingProxyType(
@@ -126,14 +130,14 @@ MUST_BE_ABSENT: Final[Mapping[str, str]] = MappingProxyType(
 """Settings of brokers with which this controller must not lead, each with the reason."""
 
 NAMES: Final = (*(setting.name for setting in SETTINGS), *MUST_BE_FALSE, *MUST_BE_ABSENT)
-"""What brokers are asked for."""
+"""The settings that brokers are asked for."""
 BY_NAME: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in SETTINGS})
 AN_AUTHORIZER: Final = "an authorizer that does not let this controller read the broker's settings"
 """Stands for the class name where a broker answers DescribeConfigs with CLUSTER_AUTHORIZATION_FAILED."""
 
 
 def understood(told: Mapping[str, str | None]) -> dict[str, str]:
-    """A broker's answer with every setting in it. :raises ValueError: one of the values makes no sense."""
+    """Return a broker's answer with every setting in it. :raises ValueError: a value cannot be parsed."""
     texts = {name: (told.get(name) or "").strip() for name in NAMES}
     for setting in SETTINGS:
         texts[setting.name] = texts[setting.name] or setting.default
@@ -142,7 +146,7 @@ def understood(told: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def read(setting: Setting, text: str) -> Value:
-    """The value that a text stands for, to be compared. :raises ValueError: it stands for none."""
+    """Return the value of a text, for comparisons. :raises ValueError: it cannot be parsed."""
     match setting.kind:
         case Kind.SWITCH if text.lower() in {"true", "false"}:
             return text.lower() == "true"
@@ -162,7 +166,7 @@ def is_same(setting: Setting, one: str, other: str) -> bool:
 
 
 def merged(setting: Setting, told: Mapping[BrokerId, str]) -> str:
-    """The value that holds where brokers say this; ``told`` is not empty."""
+    """Return the value to use for these answers of brokers; ``told`` is not empty."""
     by_value = {read(setting, text): text for _, text in sorted(told.items())}
     return by_value[_chosen(setting, [read(setting, text) for text in told.values()])]
 
@@ -177,10 +181,10 @@ def _chosen(setting: Setting, values: list[Value]) -> Value:
 
 
 def refusal(told: Mapping[BrokerId, Texts]) -> str | None:
-    """Why this controller must not lead a cluster whose brokers say this; None: nothing speaks against it.
+    """Return why this controller must not lead a cluster with these settings; None if it may.
 
-    One broker is enough. What it enforces or takes part in holds for every client that reaches it, and a client must
-    not be able to do through this controller what it could not do through a broker.
+    One broker is enough. The rules that it enforces hold for every client that reaches it, and a
+    client must not be able to do through this controller what it could not do through a broker.
     """
     for broker, texts in sorted(told.items()):
         for name, value in texts.items():

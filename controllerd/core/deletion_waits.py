@@ -1,14 +1,16 @@
-"""Which topics are served although their deletion was asked for: those whose reassignments end first.
+"""Topics that are served although their deletion was requested, because a reassignment ends first.
 
-PURE. A topic is served in full until its deletion has begun: its leaders are replaced when they die, its ISR changes
-are sent to its brokers, and a controlled shutdown moves its leaders. Anything less does harm for as long as the
-reassignment lasts, which may be hours. A partition whose leader died stays without one. A shrunk ISR that is written
-and not sent fences the leader: it proposes its next ISR with a partition epoch that is over. And the reassignment that
-the deletion waits for needs the leaders that nobody would elect. The peer asks in all these places whether the topic is
-queued for deletion, and does not notice as it mostly starts to delete in the middle of the reassignment.
+PURE. A topic is served in full until its deletion has begun: its leaders are replaced when they die,
+its ISR changes are sent to its brokers, and a controlled shutdown moves its leaders. Anything less
+does harm for as long as the reassignment lasts, which may be hours. A partition whose leader died
+stays without one. A shrunk ISR that is written and not sent fences the leader: it proposes its next
+ISR with an outdated partition epoch. And the reassignment that the deletion waits for needs leaders,
+which would not be elected. The built-in controller asks in all these places whether the topic is
+queued for deletion. There it seldom matters, because it mostly starts to delete in the middle of the
+reassignment.
 
-A topic ceases to be served in the same event in which its deletion begins. That is why a leader that is gone does not
-end the wait by itself: the election that follows in the event may replace it.
+A topic ceases to be served in the same event in which its deletion begins. For this reason a leader
+that is gone does not end the wait by itself: the election that follows in the event may replace it.
 """
 
 from collections.abc import Iterator
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 
 
 def is_hidden(context: "ControllerContext", topic: str) -> bool:
-    """Whether the topic is served no more and brokers are told that it is gone: its deletion has begun, or begins.
+    """Whether the topic is no longer served, and brokers are sent its deletion: the deletion has begun, or begins.
 
-    Not while its deletion waits for a reassignment: a leader answers no fetch of a topic that is gone, so a new replica
-    would never catch up, and both would wait for ever. And not while deletions are paused before it began. A new
-    controller does not know which deletions had begun; those that wait for nothing had, or begin before it is ready.
+    A topic is not hidden while its deletion waits for a reassignment: a leader answers no fetch of
+    a topic that is gone, so a new replica would never catch up, and both would wait for ever. Nor
+    is it while deletions are paused before its own began. A new controller does not know which
+    deletions had begun; a deletion that waits for nothing had, or begins before the controller is
+    ready.
     """
     book = context.deletions
     if topic not in book.queued:
@@ -37,12 +41,12 @@ def is_hidden(context: "ControllerContext", topic: str) -> bool:
 
 
 def hidden_topics(context: "ControllerContext") -> set[str]:
-    """The topics that are hidden, to be asked once for many partitions."""
+    """Return the hidden topics, for passes over many partitions."""
     return {topic for topic in context.deletions.queued if is_hidden(context, topic)}
 
 
 def reassignments_to_wait_for(context: "ControllerContext", topic: str) -> list[TopicPartition]:
-    """The partitions of a topic whose reassignment ends first, because it can."""
+    """Return the partitions of a topic whose reassignment can still end, and so ends first."""
     return list(_to_wait_for(context, topic))
 
 
@@ -53,9 +57,9 @@ def _to_wait_for(context: "ControllerContext", topic: str) -> Iterator[TopicPart
 
 
 def _can_end(context: "ControllerContext", record: PartitionRecord) -> bool:
-    """Whether a reassignment can make progress: it has or gets a leader, and whoever has to catch up is there.
+    """Whether a reassignment can make progress: it has or gets a leader, and the replicas to catch up are online.
 
-    One that somebody else changed into what cannot be followed is in quarantine, and may never end.
+    A reassignment in quarantine counts as stuck, because it may never end.
     """
     if f"/brokers/topics/{record.tp.topic}/partitions/{record.tp.partition}" in context.quarantine:
         return False
@@ -67,10 +71,10 @@ def _can_end(context: "ControllerContext", record: PartitionRecord) -> bool:
 
 
 def _is_led(context: "ControllerContext", record: PartitionRecord, leadership: LeaderAndIsr) -> bool:
-    """Whether the partition has a leader, or one whose place another member of the ISR can take.
+    """Whether the partition has a leader, or an election can replace its leader from the ISR.
 
-    A leader that is shutting down leads until it is gone. Where ZooKeeper names no leader nobody could be elected, or
-    an earlier controller had begun with the deletion.
+    A leader that is shutting down leads until it is gone. Where ZooKeeper names no leader, either
+    no replica could be elected, or an earlier controller had begun the deletion.
     """
     if leadership.leader == NO_LEADER:
         return False

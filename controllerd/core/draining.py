@@ -21,7 +21,7 @@ class Led(NamedTuple):
     leadership: LeaderAndIsr
     online: Container[BrokerId]
     is_hidden: bool
-    """Its topic is being deleted."""
+    """The topic of the partition is being deleted."""
 
 
 class DrainPlan(NamedTuple):

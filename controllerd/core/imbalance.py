@@ -1,7 +1,7 @@
 """Which partitions are not led by their preferred replica, and for which brokers that is too many of them.
 
 The preferred replica of a partition is the first assigned one; while the partition is reassigned, the first of its
-targets. Topics that are being deleted do not count: whoever calls leaves them out.
+targets. Topics that are being deleted do not count: the caller leaves them out.
 """
 
 from collections.abc import Iterable, Iterator

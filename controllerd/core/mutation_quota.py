@@ -185,7 +185,7 @@ class MutationQuotas:
         self._swept_at = -math.inf
 
     def set_window(self, window: QuotaWindow) -> None:
-        """For how long a rate may be saved up from now on; what was taken before still counts."""
+        """Set for how long a rate may be saved up from now on; tokens that were taken before still count."""
         self._burst_s = window.burst_s
 
     def set_rate(self, entity: QuotaEntity, rate: float | None) -> None:

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 from controllerd.core.releases import NEWEST, Release
 
 RegistrationMode = Literal["auto", "always", "never"]
-"""``kafka.register``: whether the active instance registers under ``/brokers/ids``."""
+"""``kafka.register``: when the active instance registers under ``/brokers/ids``."""
 
 
 class Policy(NamedTuple):
@@ -20,7 +20,7 @@ class Policy(NamedTuple):
     leader_imbalance_check_interval_s: float = 300.0
     """``leader.imbalance.check.interval.seconds``; the first check comes 5 s after the election."""
     delegation_token_expiry_check_interval_s: float = 3_600.0
-    """``delegation.token.expiry.check.interval.ms``: between two looks for expired tokens."""
+    """``delegation.token.expiry.check.interval.ms``: the time between two checks for expired tokens."""
     num_partitions: int = 1
     """``num.partitions``, for topics created without a count."""
     default_replication_factor: int = 1
@@ -30,8 +30,8 @@ class Policy(NamedTuple):
     protocol_release: Release = NEWEST
     """The release of ``inter.broker.protocol.version``: every broker is of this release or of a newer one."""
     unknown: frozenset[str] = frozenset()
-    """The settings, by Kafka's names, that neither this configuration nor any broker has said: the values above are
-    Kafka's defaults then, or those that change the least, and what cannot be undone waits."""
+    """The settings, by Kafka's names, that neither this configuration nor any broker has named. Their values are
+    Kafka's defaults, or those that change the least, and changes that cannot be undone wait."""
 
 
 KAFKAS_DEFAULTS: Final = Policy()

@@ -1,4 +1,4 @@
-"""What an ``inter.broker.protocol.version`` allows: the gates of KIP-497, KIP-516, KIP-584 and KIP-704 in one place."""
+"""The optional behaviour that an ``inter.broker.protocol.version`` allows: KIP-497, KIP-516, KIP-584, KIP-704."""
 
 import re
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ LOWEST: Final = "2.0"
 """The lowest version that can be configured; it allows none of the optional behaviour."""
 
 FIRST_WITH_FEATURES: Final = "2.7-IV0"
-"""Enables ``/feature`` (KIP-584)."""
+"""The first version with ``/feature`` (KIP-584)."""
 FIRST_WITH_TOPIC_IDS: Final = "2.8-IV0"
-"""Gives ids to topics (KIP-516)."""
+"""The first version with topic ids (KIP-516)."""
 FIRST_WITH_FEATURES_2: Final = "3.3-IV0"
-"""Writes ``/feature`` in its second format."""
+"""The first version that writes ``/feature`` in its second format."""
 
 
 def parse_version(text: str) -> ProtocolVersion:
-    """Major, minor and step of ``3.9`` or ``3.9-IV0``. :raises ValueError: no release with a ZooKeeper controller."""
+    """Return major, minor and step of ``3.9`` or ``3.9-IV0``. :raises ValueError: no release with ZooKeeper mode."""
     match = _PATTERN.fullmatch(text)
     if match is None or (int(match[1]), int(match[2])) not in _LAST_STEPS:
         raise ValueError(f"{text!r} is not a protocol version between 2.0 and 3.9 (like 3.9 or 2.8-IV1)")
@@ -39,7 +39,7 @@ def parse_version(text: str) -> ProtocolVersion:
 
 
 def version_told(text: str) -> ProtocolVersion:
-    """The version that a broker names, which may be older than any that can be configured, such as ``0.10.2-IV0``.
+    """Return the version that a broker names; it may be older than any that can be configured (``0.10.2-IV0``).
 
     :raises ValueError: it is no version.
     """
@@ -60,12 +60,12 @@ def release_of_protocol(inter_broker_protocol_version: str) -> Release:
 
 
 def features_of(inter_broker_protocol_version: str) -> Features:
-    """The optional behaviour that this protocol version allows. :raises ValueError: it is no such version."""
+    """Return the optional behaviour that a protocol version allows. :raises ValueError: it is no such version."""
     return features_at(parse_version(inter_broker_protocol_version))
 
 
 def features_at(version: ProtocolVersion) -> Features:
-    """The optional behaviour that a protocol version allows, whether or not it could be configured here."""
+    """Return the optional behaviour that a version allows, whether or not it can be configured here."""
     return Features(
         topic_ids=version >= (2, 8, 0),
         leader_recovery=version >= (3, 2, 0),

@@ -1,8 +1,8 @@
-"""Which Kafka release a broker runs, told by the versions of the APIs that it serves.
+"""The Kafka release that a broker runs, as the versions of its APIs show.
 
-A broker says nowhere which release it is, but its ApiVersions answer is different in each. Several rules depend on it:
-what a broker understands of an answer, which topic configurations it can read at its next start, and whether it looks
-its controller up in ZooKeeper.
+A broker names its release nowhere, but its ApiVersions answer differs from release to release.
+Several rules depend on the release: which answers a broker understands, which topic configurations it
+can read at its next start, and whether it looks its controller up in ZooKeeper.
 """
 
 from collections.abc import Mapping
@@ -48,8 +48,8 @@ FIRST_SEEN: Final[Mapping[Release, tuple[int, int]]] = MappingProxyType({
 def release_of(api_versions: Mapping[int, tuple[int, int]]) -> Release | None:
     """Return the newest release of which the broker serves the distinguishing version.
 
-    ``api_versions``: lowest and highest version by API key, as in the broker's ApiVersions answer. None: the broker is
-    older than 2.6, or no Kafka broker.
+    ``api_versions``: lowest and highest version by API key, as in the broker's ApiVersions answer.
+    None: the broker is older than 2.6, or no Kafka broker.
     """
     served = [release for release, (api_key, version) in FIRST_SEEN.items() if _serves(api_versions, api_key, version)]
     return max(served, default=None)
@@ -61,9 +61,9 @@ def _serves(api_versions: Mapping[int, tuple[int, int]], api_key: int, version: 
 
 
 class Releases(dict[BrokerId, Release]):
-    """The releases of the live brokers that have said what they serve."""
+    """The releases of the live brokers that have answered ApiVersions."""
 
     @property
     def oldest(self) -> Release | None:
-        """The oldest of them; None while no broker has said it."""
+        """The oldest release among them; None before any broker has answered."""
         return min(self.values(), default=None)

@@ -1,24 +1,27 @@
-"""What the brokers of the cluster are configured for, as far as it is known, and what the controller makes of it.
+"""The known settings of the brokers of the cluster, and the values that the controller uses.
 
-One writer, the event task. Knowledge outlives the terms of the controller, and (in the data directory) the process, so
-that a takeover need not wait for any broker.
+The event task is the only writer. The answers outlive the terms of the controller, and (in the data
+directory) the process, so that a takeover need not wait for any broker.
 
-What is used of each setting, in this order: what is configured here; what the live brokers say; what they, or the
-brokers of before, said last (the cache); while nobody has ever said anything, a value that cannot do harm.
+The value of each setting comes from the first of these sources that has one: the configuration of
+this instance; the live brokers; the last answers of these or earlier brokers (the cache); a value
+that cannot do harm.
 
-**The protocol version** decides what brokers are sent and what is written to ZooKeeper, and much of that cannot be
-undone: topics get ids, states get fields. Therefore
+**The protocol version** decides which requests brokers get and what is written to ZooKeeper, and much
+of this cannot be undone: topics get ids, states get fields. Therefore
 
 * it is the lowest version of the live brokers, because a broker understands nothing above its own;
-* it rises only when every live broker has said its version in its present life: one that has not answered may be the
-  one that has not been raised;
-* it never falls by itself. A broker with a lower version than the cluster's was started with a wrong configuration, or
-  somebody rolls the cluster back, which Kafka does not support: in either case sending the cluster's topic ids away
-  again harms every other broker, so that an operator has to decide (by configuring the version here);
-* until all live brokers have said it, ZooKeeper's evidence is its lower bound: somebody who wrote topic ids, or
-  ``/feature``, had the version for it. That holds for a kept version, too: an instance that was away for months kept
-  the version of then. Too low a version for a moment withholds optional behaviour, but turns ``/feature`` off and
-  loses the finalized features; too high a one gives brokers what they do not understand.
+* it rises only when every live broker has said its version in its present life: a broker that has not
+  answered may be the one whose version was not raised;
+* it never falls by itself. A broker with a lower version than the cluster's was started with a wrong
+  configuration, or an operator rolls the cluster back, which Kafka does not support. In either case a
+  fall would make every other broker forget the topic ids, so that an operator has to decide it (by
+  configuring the version here);
+* until all live brokers have named it, ZooKeeper shows its lower bound: a controller that wrote topic
+  ids, or ``/feature``, had the version for it. The bound holds for a kept version, too: an instance that
+  was away for months kept the version of that time. Too low a version for a moment withholds optional
+  behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
+  brokers requests that they do not understand.
 """
 
 from collections.abc import Mapping
@@ -54,40 +57,40 @@ from controllerd.core.protocol_versions import LOWEST, features_at, release_of_p
 
 
 class Source(Enum):
-    """Where the value of a setting is from."""
+    """The source of the value of a setting."""
 
     CONFIGURED = "configured"
-    """In the configuration of this instance."""
+    """The configuration of this instance."""
     BROKERS = "brokers"
     """All live brokers that have answered agree."""
     MAJORITY = "majority"
-    """Brokers disagree, and most of them say this."""
+    """Brokers disagree, and the majority has this value."""
     SAFER = "safer"
-    """Brokers disagree, and this does less harm."""
+    """Brokers disagree, and this value does less harm."""
     CACHE = "cache"
-    """No live broker has answered yet: it is what brokers said last."""
+    """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"
-    """No broker has ever said it: it is what ZooKeeper shows to have been in use."""
+    """No broker has ever given a value; ZooKeeper shows that this one was in use."""
     DEFAULT = "default"
-    """Nobody has ever said it."""
+    """Neither the configuration, nor a broker, nor ZooKeeper has ever given a value."""
 
 
 class Configured(NamedTuple):
-    """A setting that is configured here: its value as Kafka writes it, and who says so."""
+    """A setting that is configured here: its value as Kafka writes it, and where it is configured."""
 
     value: str
     origin: str
 
 
 class Answer(NamedTuple):
-    """What a broker said of itself in the life with this epoch; ``values`` is complete (``understood``)."""
+    """The settings of a broker in its life with this epoch; ``values`` is complete (``understood``)."""
 
     broker_epoch: int
     values: Texts
 
 
 class Remembered(NamedTuple):
-    """What is kept in the data directory: the last answers, and the protocol version of the cluster."""
+    """The content of the file in the data directory: the last answers, and the cluster's protocol version."""
 
     answers: Mapping[BrokerId, Answer] = {}
     protocol_version: str | None = None
@@ -100,18 +103,18 @@ class Resolved(NamedTuple):
     value: str
     source: Source
     origin: str | None
-    """Where it is configured; None: it is not."""
+    """Where it is configured here; None if it is not."""
     brokers: Mapping[BrokerId, str]
-    """What each live broker says, as far as it is known."""
+    """The value of each live broker, as far as it is known."""
 
     @property
     def differing(self) -> dict[BrokerId, str]:
-        """The brokers that say something else than what is used."""
+        """The brokers whose value is not the one in use."""
         return {broker: text for broker, text in self.brokers.items() if not is_same(self.setting, text, self.value)}
 
     @property
     def problem(self) -> str | None:
-        """What an operator must know about it; None: nothing, also while not all brokers have answered yet."""
+        """The problem that an operator must know; None if there is none, or not all brokers have answered yet."""
         if self.source in {Source.ZOOKEEPER, Source.DEFAULT}:
             return None
         differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
@@ -136,7 +139,7 @@ class Resolution:
 
     settings: Mapping[str, Resolved]
     refusal: str | None = None
-    """Why this controller must not lead; None: nothing is known that speaks against it."""
+    """Why this controller must not lead; None if no reason is known."""
     policy: Policy = field(default_factory=Policy)
     features: Features = field(default_factory=Features)
 
@@ -147,7 +150,7 @@ class Resolution:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What an operator must know, by the name of the setting."""
+        """The problems that an operator must know, by the name of the setting."""
         found = {name: resolved.problem for name, resolved in self.settings.items()}
         return {name: problem for name, problem in found.items() if problem is not None}
 
@@ -166,12 +169,12 @@ class Resolution:
 
     @property
     def min_isr(self) -> int | None:
-        """The cluster's ``min.insync.replicas``; None while nobody has said it."""
+        """The cluster's ``min.insync.replicas``; None while it is not known."""
         return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
 
     @property
     def unclean(self) -> bool:
-        """Whether partitions without a live ISR member may be led by others, where topics do not say it."""
+        """Whether replicas outside the ISR may be elected, for topics without a value of their own."""
         return self.is_on(UNCLEAN)
 
 
@@ -184,16 +187,16 @@ class SettingsBook:
         *,
         fixed: tuple[Policy, Features] | None = None,
     ) -> None:
-        """``configured`` goes by Kafka's names.
+        """``configured`` is by Kafka's names.
 
-        ``fixed`` is a policy with its features that no answer changes, for a controller of which somebody else knows
-        how it is configured.
+        ``fixed`` is a policy with its features that no answer changes, for a controller that is
+        wholly configured by its caller.
         """
         self._configured: Final = dict(configured or {})
         self._fixed: Final = fixed
         self._answers: dict[BrokerId, Answer] = {}
         self._heard: set[BrokerId] = set()
-        """The brokers that this process has heard itself."""
+        """The brokers that have answered this process."""
         self._protocol: str | None = None
         self._evidence = LOWEST
         self._registered: Mapping[BrokerId, int] = {}
@@ -201,7 +204,7 @@ class SettingsBook:
 
     @property
     def policy(self) -> Policy:
-        """How the controller is to behave."""
+        """The policy of the controller."""
         return self.current.policy
 
     @property
@@ -211,7 +214,7 @@ class SettingsBook:
 
     @property
     def is_protocol_known(self) -> bool:
-        """Whether somebody has said the protocol version: here, or the brokers, now or earlier."""
+        """Whether the protocol version is known: configured here, or named by brokers, now or earlier."""
         source = self.current.settings[PROTOCOL_VERSION].source
         return self._fixed is not None or source not in {Source.ZOOKEEPER, Source.DEFAULT}
 
@@ -223,18 +226,18 @@ class SettingsBook:
 
     @property
     def needs_brokers(self) -> bool:
-        """Whether anything is unknown that only brokers can say, so that the first answer is worth a short wait."""
+        """Whether a setting is unknown that only brokers can give, so that the first answer is worth a short wait."""
         return self._fixed is None and not self._answers
 
     def recall(self, known: Remembered) -> None:
-        """Begin with what an earlier process knew; what was learned since then is newer."""
+        """Begin with the settings that an earlier process knew, unless newer ones are known."""
         self._answers = {**known.answers, **self._answers}
         if self._protocol is None:
             self._protocol = known.protocol_version
         self.current = self._resolve()
 
     def remembered(self) -> Remembered:
-        """What is to be kept beyond the end of the process."""
+        """Return what is to be kept beyond the end of the process."""
         return Remembered(dict(self._answers), self._protocol)
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
@@ -247,10 +250,11 @@ class SettingsBook:
         )
 
     def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
-        """These brokers answered; ``registered`` are the epochs of all that are registered now.
+        """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
-        An answer of a broker that is not registered is ignored; what a broker that is gone said is forgotten as soon
-        as another one is known, so that the cache never holds more than the last cluster that answered.
+        An answer of a broker that is not registered is ignored. The answer of a broker that is gone
+        is dropped as soon as another broker has answered, so that the cache never holds more than
+        the last cluster that answered.
         """
         self._registered = dict(registered)
         self._heard = (self._heard | answers.keys()) & registered.keys()
@@ -260,7 +264,7 @@ class SettingsBook:
         self.current = self._resolve()
 
     def note_evidence(self, version: str) -> None:
-        """ZooKeeper shows that the cluster had at least this protocol version."""
+        """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
         if version_told(version) > version_told(self._evidence):
             self._evidence = version
             self.current = self._resolve()
@@ -301,7 +305,7 @@ class SettingsBook:
         return bool(self._heard)
 
     def _is_fresh(self, broker: BrokerId) -> bool:
-        """Whether the broker said it in its present life; a version cannot change without a restart."""
+        """Whether the broker has answered in its present life; a version cannot change without a restart."""
         answer = self._answers.get(broker)
         return answer is not None and answer.broker_epoch == self._registered.get(broker)
 
@@ -350,5 +354,5 @@ def _features(found: Resolution) -> Features:
 
 
 def fixed_settings(policy: Policy = KAFKAS_DEFAULTS, features: Features | None = None) -> SettingsBook:
-    """Settings that no broker changes, by default Kafka's own of its last release."""
+    """Return settings that no broker changes, by default Kafka's own of its last release."""
     return SettingsBook(fixed=(policy, features or Features()))

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 class TopicConfigRow(NamedTuple):
     """One config as the releases from ``since`` to ``until`` define it; None and empty tuples do not restrict it.
 
-    ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that is not data.
-    ``setting`` is the broker setting that holds where a topic does not set the config. One that ``is_internal`` is not
-    shown unless a topic sets it, and then as it was written.
+    ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that
+    is not data. ``setting`` is the broker setting that holds where a topic does not set the config.
+    A config that ``is_internal`` is shown only where a topic sets it, with the text that was
+    written.
     """
 
     name: str
@@ -29,7 +30,7 @@ class TopicConfigRow(NamedTuple):
 
 
 class FormatVersions(NamedTuple):
-    """The latest ``message.format.version`` that a release accepts: with a step (``-IV``), and of the names without."""
+    """The latest ``message.format.version`` that a release accepts: with a step (``-IV``), and without one."""
 
     step: str
     name: str

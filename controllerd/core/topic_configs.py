@@ -1,4 +1,4 @@
-"""Which topic configs each Kafka release knows, and what they may be set to.
+"""The topic configs that each Kafka release knows, and the values that it accepts.
 
 A broker reads ``/config/topics`` at every start and judges each value by its own release. A value
 that it does not understand ends the start: one topic with ``message.format.version=3.9-IV0`` keeps
@@ -34,9 +34,9 @@ Check = Callable[[Value], str | None]
 
 
 class InvalidTopicConfig(ControllerdError):
-    """A config is unknown, its value is bad, or two values contradict each other (error 40); the message says which.
+    """A config is unknown or invalid, or two contradict each other (error 40); the message says which.
 
-    ``config`` is the name of the one that is to blame, always one of those that were given.
+    ``config`` is the name of the config to blame, always one of the given ones.
     """
 
     def __init__(self, message: str, config: str) -> None:
@@ -63,9 +63,9 @@ class ConfigRule(NamedTuple):
     each: Check | None = None
     """For each element of a list; the error names the element only."""
     default: str | None = None
-    """What holds where a topic does not set it; None: a setting of the broker."""
+    """The value where a topic does not set it; None means a setting of the broker."""
     is_internal: bool = False
-    """Whether brokers show it only where a topic sets it, and then as it was written."""
+    """Whether brokers show it only where a topic sets it, with the text that was written."""
 
 
 MAX_LONG: Final = 2**63 - 1
@@ -79,14 +79,14 @@ _THROTTLED: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _RETENTION_DEFAULTS: Final = {"retention.ms": 7 * 24 * 60 * 60 * 1000, "retention.bytes": -1}
 _FIRST_WITH_TIERED_STORAGE: Final = Release(3, 6)
 _LAST_OF_SCALA: Final = Release(3, 4)
-"""The last release whose ``LogConfig`` is written in Scala; one sentence of its successor ends without a full stop."""
+"""The last release whose ``LogConfig`` is in Scala; one message of the later Java class has no full stop."""
 _REMOTE_STORAGE: Final = "remote.storage.enable"
 _REMOTE_FLAGS: Final = ("remote.log.delete.on.disable", "remote.log.copy.disable")
 _FORMAT_VERSIONS: Final = tuple(FORMAT_VERSIONS)
 _LAST_STEPS: Final = {version.partition("-IV")[0]: version for version in _FORMAT_VERSIONS}
-"""Name of a protocol version without its step -> with its last step; the oldest versions have no steps."""
+"""The protocol version with its last step by its name without one; the oldest versions have no steps."""
 _LENIENT: Final = "ApiVersionValidator"
-"""How releases up to 3.2 read protocol versions: they ignore dots at the end, too."""
+"""The syntax of protocol versions for releases up to 3.2: these ignore dots at the end, too."""
 
 
 def _between(minimum: int, maximum: int | None) -> Check:
@@ -121,7 +121,7 @@ def _format_version(row: TopicConfigRow, release: Release) -> Check:
 
 @cache
 def _format_versions(release: Release) -> frozenset[str]:
-    """Every text that this release takes as a protocol version, but for patch numbers, which it ignores."""
+    """Return every text that this release accepts as a protocol version, without patch numbers, which it ignores."""
     latest = LATEST_FORMAT_VERSIONS[release]
     names = list(_LAST_STEPS)
     steps = _FORMAT_VERSIONS[: _FORMAT_VERSIONS.index(latest.step) + 1]
@@ -167,7 +167,7 @@ def _strings(value: Value) -> tuple[str, ...]:
 def topic_configs(release: Release) -> Mapping[str, ConfigRule]:
     """Return every topic config of a release, in the order in which Kafka checks their values.
 
-    A release that is older or newer than all that the table has is taken for the nearest one of it.
+    A release that is older or newer than the table counts as the nearest release in it.
     """
     return _rules(min(max(release, OLDEST), NEWEST))
 
@@ -197,7 +197,7 @@ _VALIDATORS: Final[Mapping[str, Callable[[TopicConfigRow, Release], Check]]] = {
     "ThrottledReplicaListValidator": lambda row, _release: _throttled(row.name),
     "[1,...,9] or -1": lambda _row, _release: _gzip_level,
 }
-"""The rules that the table only names."""
+"""The implementations of the rules that the table only names."""
 
 TOPIC_CONFIGS: Final = topic_configs(NEWEST)
 """Every topic config of 3.9."""
@@ -208,10 +208,10 @@ def check_topic_configs(
 ) -> dict[str, Value]:
     """Return the parsed values of the configs of a new topic, as brokers of ``release`` read them.
 
-    A config that is not given counts as Kafka's own default. ``tiered_storage`` says whether the brokers have
-    ``remote.log.storage.system.enable`` (KIP-405).
+    A config that is not given counts as Kafka's own default. ``tiered_storage`` is whether the
+    brokers have ``remote.log.storage.system.enable`` (KIP-405).
 
-    :raises InvalidTopicConfig: brokers of this release would refuse them, or could not load the topic.
+    :raises InvalidTopicConfig: brokers of this release would refuse the configs, or could not load the topic.
     """
     rules = topic_configs(release)
     for name in configs:
@@ -350,9 +350,10 @@ def _check_local_retention(values: Mapping[str, Value], whole: str, default: int
 
 
 def _check_local_retention_always(values: Mapping[str, Value], release: Release) -> None:
-    """Check what brokers from 3.0 to 3.5 check whenever they load a topic, with remote storage or without.
+    """Check the rules that brokers from 3.0 to 3.5 apply whenever they load a topic, even without remote storage.
 
-    Unlike their successors they take a retention of -1, without limit, for less than any local one (``LogConfig``).
+    Unlike later releases they take a retention of -1 (no limit) for less than any local one
+    (``LogConfig``).
     """
     for whole, default in _RETENTION_DEFAULTS.items():
         total, local = _number(values.get(whole, default)), _number(values.get(f"local.{whole}", -2))

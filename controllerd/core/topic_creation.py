@@ -6,9 +6,9 @@ assignment without replicas, with a negative broker or partition, or with an id 
 The configs are judged by the releases of the live brokers, not by one release. Every broker that
 hosts the topic, now or after a reassignment, reads the configs at each of its starts, and the start
 ends at a config that its release does not understand. Kafka's own controller judges by the release
-of the broker that it runs in, so that in a rolling upgrade it depends on the election what is
-accepted. Here each live release has to accept them, the oldest first. A broker that has not said
-its release yet may be as old as the protocol version allows. The oldest alone would not be
+of the broker that it runs in, so that in a rolling upgrade the winner of the election decides which
+configs are accepted. Here each live release has to accept them, the oldest first. A broker whose
+release is not known yet may be as old as the protocol version allows. The oldest alone would not be
 enough while releases are mixed: from 3.3 on brokers refuse ``flush.messages=0``, which 2.8 accepts.
 """
 
@@ -50,16 +50,16 @@ class CreationPicture:
     deleting: AbstractSet[str] = frozenset()
     default_partitions: int = 1
     default_replication_factor: int | None = 1
-    """None: nobody has said it yet."""
+    """None while it is not known."""
     tiered_storage: bool = False
     releases: Mapping[BrokerId, Release] = field(default_factory=dict)
-    """Of the live brokers, as far as known."""
+    """The releases of the live brokers, as far as they are known."""
     protocol_release: Release = NEWEST
-    """The release of ``inter.broker.protocol.version``, which stands for each live broker that has not said its own."""
+    """The release of ``inter.broker.protocol.version``; it stands for each live broker whose release is not known."""
 
     @property
     def judges(self) -> dict[Release, str]:
-        """The releases that have to accept configs, the oldest first, each with what a refusal names."""
+        """Return the releases that have to accept configs, the oldest first, each with its name in a refusal."""
         lowest = {release: broker for broker, release in sorted(self.releases.items(), reverse=True)}
         judges = {release: f"broker {broker} (Kafka {release})" for release, broker in lowest.items()}
         if not judges or self.racks.keys() - self.releases.keys():
@@ -203,7 +203,7 @@ def _config_problem(
 
 
 def _is_refused_by_newest(problem: InvalidTopicConfig, configs: Mapping[str, str], picture: CreationPicture) -> bool:
-    """Whether it is wrong for 3.9, too: then no broker's release is to blame, and Kafka's own sentence says all."""
+    """Whether the configs are wrong for 3.9, too, so that no broker's release is to blame."""
     newest = _config_problem(configs, NEWEST, picture)
     return newest is not None and newest.config == problem.config
 

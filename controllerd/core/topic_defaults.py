@@ -108,17 +108,17 @@ BROKER_SETTINGS: Final = (
 def effective_configs(
     given: Mapping[str, str], broker: Mapping[str, BrokerSetting], release: Release = NEWEST
 ) -> list[EffectiveConfig]:
-    """Return every config of a topic that sets ``given``, which was found valid, on brokers with these settings.
+    """Return every config of a topic that sets ``given`` (already valid) on brokers with these settings.
 
-    ``release`` is the one that the topic was judged by: configs that it does not know are left out, and those that the
-    broker does not know, unless the topic sets them.
+    ``release`` is the one that the topic was judged by. The result leaves out configs that this
+    release does not know, and, unless the topic sets them, configs that the broker does not know.
     """
     known = (_effective(name, given, broker, release) for name in topic_configs(release))
     return [config for config in known if config is not None]
 
 
 def given_configs(given: Mapping[str, str], release: Release = NEWEST) -> list[EffectiveConfig]:
-    """Return what the topic itself sets, for when no broker says what holds for the rest."""
+    """Return the configs that the topic itself sets, where no broker has given the others."""
     return [_given(name, text, release) for name, text in given.items()]
 
 

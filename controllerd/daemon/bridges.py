@@ -80,7 +80,7 @@ class RecordedExchanges:
 
 
 class ConfiguredTopics:
-    """Topic defaults: what is configured here or on the brokers, and what the cluster says over it at run time."""
+    """The defaults of topics: configured here or on the brokers, and overridden by dynamic ones of the cluster."""
 
     def __init__(self, settings: SettingsBook) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class ConfiguredTopics:
     def unclean_by_default(self) -> bool:
         """``unclean.leader.election.enable`` of the cluster.
 
-        The dynamic default allows nothing while a broker is known that has it turned off for itself.
+        The dynamic default has no effect while a broker is known to have it turned off.
         """
         known = self._settings.current
         if self._dynamic is None:
@@ -122,11 +122,13 @@ class EventStatistics:
 class FreezeGuard:
     """Notices that the process slept for so long that its session may be over (SIGSTOP, a suspended machine).
 
-    From then on nothing may be sent before the epoch was found valid: another controller may have led meanwhile.
+    From then on nothing may be sent before the epoch was found valid: another controller may have
+    led meanwhile.
 
-    The limit follows the session time-out that ZooKeeper granted, which it may change with every connection. The sleep
-    that ends at a change is judged by the shorter limit: which of the two counted while the process slept is not known,
-    as the thread that connects runs apart from the event loop.
+    The limit follows the session time-out that ZooKeeper granted, which may change with every
+    connection. A sleep during which it changed is judged by the shorter limit: the thread that
+    connects runs apart from the event loop, so that the limit that held during the sleep is not
+    known.
     """
 
     def __init__(self, limit_s: float, clock: Callable[[], float], when_suspicious: Callable[[], None]) -> None:
@@ -143,7 +145,7 @@ class FreezeGuard:
         self.reason = ""
 
     def set_limit(self, limit_s: float) -> None:
-        """From now on a sleep of more than ``limit_s`` seconds is suspicious."""
+        """Set the limit: from now on a sleep of more than ``limit_s`` seconds puts the leadership in doubt."""
         self._limit_s = min(self._limit_s, limit_s)
         self.tick()
         self._limit_s = limit_s

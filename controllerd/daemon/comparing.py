@@ -75,9 +75,9 @@ class Comparing:
         turnstile: Turnstile | None = None,
         again_s: float = LOOK_AGAIN_S,
     ) -> None:
-        """``zk`` gives the present session, ``features`` what the protocol version allows now.
+        """``zk`` returns the present session, ``features`` the optional behaviour that is allowed now.
 
-        ``listener`` is that between brokers.
+        ``listener`` is the one between brokers.
         """
         self._turnstile = turnstile or Turnstile()
         self._snapshot = snapshot

@@ -1,4 +1,4 @@
-"""The settings of the cluster in one instance: asked for in every role, kept on the disk, given to whoever acts."""
+"""The settings of the cluster in one instance: discovered in every role, kept on disk, used by the event task."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ from wire.transport import Transport
 log = structlog.get_logger(__name__)
 
 FIRST_ANSWERS_S: Final = 1.5
-"""How long the first election of a process that knows no settings waits for brokers to say them."""
+"""How long the first election of a process that knows no settings waits for the brokers' answers."""
 
 
 class Discovery:
-    """What is known of the brokers' settings, and the task that asks for them."""
+    """The known settings of brokers, and the task that asks for them."""
 
     def __init__(self, configured: Mapping[str, Configured], memory: SettingsMemory, snapshot: ClusterSnapshot) -> None:
         self.book: Final = SettingsBook(configured)
@@ -35,7 +35,7 @@ class Discovery:
         self._shown: Mapping[BrokerId, Broker] = {}
 
     async def recall(self) -> None:
-        """Begin with what an earlier process of this cluster knew."""
+        """Begin with the settings that an earlier process of this cluster knew."""
         self._kept = await self._memory.load(self._snapshot.cluster_id)
         self.book.recall(self._kept)
 
@@ -47,10 +47,10 @@ class Discovery:
         now: Callable[[], float],
         transport: Transport,
     ) -> asyncio.Task[None]:
-        """Ask in the background, over the listener between brokers, as long as the task is left alone."""
+        """Ask in the background, over the listener between brokers, until the task is cancelled."""
 
         async def registered() -> Sequence[Broker]:
-            """The live brokers as this instance serves them; one that does not lead asks ZooKeeper."""
+            """The live brokers as this instance serves them; an instance that does not lead asks ZooKeeper."""
             if self._snapshot.is_active:
                 return list(self._snapshot.brokers.values())
             return await client.store.list_brokers()
@@ -61,9 +61,10 @@ class Discovery:
         return asyncio.create_task(self._poller.run(), name="settings of brokers")
 
     async def first_answers(self) -> None:
-        """Before the first election of a process that knows nothing, brokers have a moment to answer.
+        """Wait shortly for the brokers' answers before the first election of a process that knows none.
 
-        Only then: a takeover by a process that knows the settings, from before its start or since, waits for nobody.
+        Every other election, and every takeover by a process that knows the settings, waits for no
+        broker.
         """
         if self._poller is None or not self.book.needs_brokers:
             return
@@ -74,7 +75,7 @@ class Discovery:
             log.warning("not all brokers have said their settings yet", waited_s=FIRST_ANSWERS_S)
 
     def published(self) -> None:
-        """Readers see another picture: other brokers are looked at without waiting for the next round."""
+        """Have new brokers asked without waiting for the next round: the snapshot has changed."""
         if self._poller is not None and self._snapshot.brokers != self._shown:
             self._shown = self._snapshot.brokers
             self._poller.look()
@@ -85,7 +86,7 @@ class Discovery:
             self._poller.look()
 
     def ask_soon(self) -> None:
-        """The configuration of brokers changed in ZooKeeper."""
+        """Have brokers asked again: their configuration changed in ZooKeeper."""
         if self._poller is not None:
             self._poller.ask_soon()
 
@@ -98,7 +99,7 @@ class Discovery:
         )
 
     async def _keep(self) -> None:
-        """Without a place to keep them, settings are asked for at the next start: nothing ends for that."""
+        """Keep the settings; a failure is only logged, because the next start can ask for them again."""
         known = self.book.remembered()
         if known == self._kept:
             return

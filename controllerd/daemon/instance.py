@@ -90,7 +90,7 @@ class Surroundings:
     collector: Collector = field(default_factory=Garbage)
     pace: Callable[[], Pace] = Pace
     memory: SettingsMemory = field(default_factory=NoMemory)
-    """What is known of the brokers' settings, beyond the end of the process."""
+    """The known settings of brokers, kept beyond the end of the process."""
 
 
 class Instance:
@@ -115,7 +115,7 @@ class Instance:
         self.meters = Meters(self.around.clock.monotonic)
         self.watch = WriteWatch(MeteredAudit(audit, self.meters))
         self._session_timeout_s = self._asked_timeout_s
-        """What is asked for, and as soon as there is a session what ZooKeeper granted."""
+        """The session time-out: the requested one, and once there is a session the granted one."""
         self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
         self.statistics = EventStatistics(self.meters.events)
         self.discovery = Discovery(config.cluster_settings, self.around.memory, self.snapshot)
@@ -184,7 +184,7 @@ class Instance:
         return self.client
 
     def _timeout_granted(self, timeout_s: float) -> None:
-        """Count with the session time-out that ZooKeeper counts with, whatever was asked for."""
+        """Use the session time-out that ZooKeeper granted, whatever was requested."""
         if timeout_s != self._session_timeout_s:
             log.info("zookeeper session timeout granted", asked_s=self._asked_timeout_s, granted_s=timeout_s)
         self._session_timeout_s = timeout_s

@@ -1,4 +1,4 @@
-"""The last settings that brokers said, kept in the data directory for a start at which none of them answers."""
+"""The last settings of brokers, kept in the data directory for a start at which no broker answers."""
 
 import asyncio
 import os
@@ -20,19 +20,19 @@ _VERSION: Final = 1
 
 
 class SettingsMemory(Protocol):
-    """Keeps what is known of brokers' settings beyond the end of the process."""
+    """Keeps the known settings of brokers beyond the end of the process."""
 
     async def load(self, cluster_id: str) -> Remembered:
-        """What was known of this cluster last; nothing of any other."""
+        """Return the last settings of this cluster; empty if those of another cluster are kept."""
         ...
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
-        """Keep this instead. :raises OSError: it cannot be written."""
+        """Replace the kept settings. :raises OSError: they cannot be written."""
         ...
 
 
 class NoMemory:
-    """Nothing is kept."""
+    """Implements ``SettingsMemory`` without keeping anything."""
 
     async def load(self, cluster_id: str) -> Remembered:  # noqa: ARG002  # the protocol's signature
         """Nothing."""
@@ -62,7 +62,7 @@ class SettingsFile:
         self.path: Final = folder / SETTINGS_FILE
 
     async def load(self, cluster_id: str) -> Remembered:
-        """What the file says; one that cannot be used is the same as none, because brokers say it again."""
+        """Return the content of the file; an unusable file counts as none, because brokers answer again."""
         return await asyncio.to_thread(self._load, cluster_id)
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
@@ -98,7 +98,7 @@ class SettingsFile:
 
 
 def _checked(kept: _Kept) -> Remembered:
-    """What was kept. :raises ValueError: a value makes no sense."""
+    """Return the kept settings. :raises ValueError: a value cannot be parsed."""
     if kept.version != _VERSION:
         raise ValueError(f"its version is {kept.version}, not {_VERSION}")
     if kept.protocol_version is not None:

@@ -1,4 +1,4 @@
-"""What topics are configured for, read from ZooKeeper when somebody asks, and kept for a while."""
+"""The configurations of topics, read from ZooKeeper when a reader asks, and kept for a while."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -39,7 +39,7 @@ class KeptSettings:
 
     @property
     def policy(self) -> Policy:
-        """How the cluster wants its controller to behave."""
+        """The policy that follows from the settings of the cluster."""
         return self._settings.policy
 
     @property
@@ -72,5 +72,5 @@ class KeptSettings:
         return {topic: config for topic, config in configs.items() if not isinstance(config, BadZnode)}
 
     async def min_isr_by_default(self) -> int | None:
-        """What live brokers say of ``min.insync.replicas``; None when none has said it."""
+        """The ``min.insync.replicas`` of the live brokers; None while it is not known."""
         return self._settings.current.min_isr

@@ -212,11 +212,12 @@ async def open_cluster(
 ) -> AsyncIterator[DevCluster]:
     """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
 
-    ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between each instance and
-    the one ZooKeeper server; it lives in the loop of the caller, who must not block it. ``servers`` makes ZooKeeper.
-    ``settings`` are variables of the configuration of every instance, ``CONTROLLERD__SECTION__KEY``. ``ports`` are
-    those of the brokers and instances; ZooKeeper's is up to ``servers``. ``versions`` are the releases of single real
-    brokers; without one a broker is of the default release.
+    ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between
+    each instance and the one ZooKeeper server; it lives in the loop of the caller, who must not
+    block it. ``servers`` makes ZooKeeper. ``settings`` are variables of the configuration of every
+    instance, ``CONTROLLERD__SECTION__KEY``. ``ports`` are those of the brokers and instances;
+    ZooKeeper's is up to ``servers``. ``versions`` has the releases of single real brokers; the
+    other brokers run the default release.
 
     :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
     """

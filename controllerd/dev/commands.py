@@ -131,7 +131,7 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path, kafka_ver
 
 
 def _kind(brokers: str, kafka_version: str | None) -> BrokerKind | None:
-    """The kind of brokers of that name; None, and a sentence, when there is no such kind, or none in that release."""
+    """Return the kind of brokers of that name; None, after a message, if there is none in that release."""
     kinds: dict[str, BrokerKind] = {"embedded": "embedded", "kafka": "kafka"}
     problem = _misuse(brokers, kinds, kafka_version)
     if problem is not None:

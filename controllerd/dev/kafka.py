@@ -53,7 +53,7 @@ class KafkaBroker:
         heap_mib: the largest heap of the JVM, in MiB.
         log4j: its `log4j.properties`; all to standard output unless given.
         port: of its listener; a free one unless given.
-        version: its release; the one of KAFKA_HOME, or 3.9.1, unless given.
+        version: its release; by default the one of KAFKA_HOME, else 3.9.1.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class KafkaBroker:
 
     @property
     def version(self) -> str:
-        """The release that it runs, or that its next start runs.
+        """The release that the broker runs, or that its next start will run.
 
         Raises:
             DevError: KAFKA_HOME holds no Kafka.
@@ -114,19 +114,19 @@ class KafkaBroker:
         return release_in_use(self._version)
 
     def install(self, *, version: str | None = None, overrides: Mapping[str, str | None] | None = None) -> None:
-        """Exchange the release, or add server properties, for the next start; port and data stay, as in an upgrade.
+        """Set the release, or add server properties, for the next start; port and data stay, as in an upgrade.
 
         Raises:
-            DevError: it runs.
+            DevError: the broker runs.
         """
         if self.running:
-            raise DevError(f"broker {self.broker_id} runs: end it before another release or other properties")
+            raise DevError(f"broker {self.broker_id} runs: stop it before you change its release or properties")
         self._version = version or self._version
         self._overrides.update(overrides or {})
         self._process = None
 
     def properties(self) -> dict[str, str]:
-        """Its `server.properties`. No inter.broker.protocol.version unless overridden: a release speaks its own."""
+        """Return its `server.properties`; the release sets inter.broker.protocol.version, unless overridden."""
         ours = {
             "broker.id": str(self.broker_id),
             "listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
@@ -257,8 +257,8 @@ async def run_tool(
 ) -> ToolResult:
     """Run one of Kafka's command line tools by its main class, for example `org.apache.kafka.tools.TopicCommand`.
 
-    `directory` takes its logging configuration; `stdin` is all that it can read; `version` is the release whose tool
-    it is. The tool's own failure is in the result.
+    `directory` takes its logging configuration; `stdin` is all that it can read; `version` is the
+    release whose tool it is. The tool's own failure is in the result.
 
     Raises:
         DevError: Java or the jars are missing, or it did not end within `timeout_s`; it is killed then.

@@ -1,4 +1,4 @@
-"""The class path of a release of Apache Kafka: of an unpacked one (KAFKA_HOME), or of its published jars, by Maven."""
+"""The class path of a release of Apache Kafka: unpacked (KAFKA_HOME), or its published jars, by Maven."""
 
 import hashlib
 import os
@@ -26,15 +26,16 @@ def _silent(_: str) -> None:
 
 
 def class_path(progress: Callable[[str], None] = _silent, *, version: str | None = None) -> str:
-    """The class path that runs `kafka.Kafka` and Kafka's tools of a release.
+    """Return the class path that runs `kafka.Kafka` and Kafka's tools of a release.
 
-    KAFKA_HOME serves the release that it holds: when that one is asked for, and when `version` is None. Without
-    KAFKA_HOME, None means 3.9.1. Maven's answer is kept in the cache folder, one for each release, and used again
-    while all its jars exist. The first run for a release may download about 70 MB; `progress` is told what is
-    downloaded, and every few seconds how far it is.
+    KAFKA_HOME is used if it holds that release, or if `version` is None. Without KAFKA_HOME, None
+    means 3.9.1. Maven's answer is kept in the cache folder, one for each release, and used again
+    while all its jars exist. The first run for a release may download about 70 MB; `progress` gets
+    a line about the download, and every few seconds how far it is.
 
     Raises:
-        DevError: there is no such release, or its jars cannot be had here; the message says what is missing and how
+        DevError: there is no such release, or its jars cannot be had here; the message says what is
+        missing and how
             to get it.
     """
     if version is not None:
@@ -46,7 +47,7 @@ def class_path(progress: Callable[[str], None] = _silent, *, version: str | None
 
 
 def release_in_use(version: str | None = None) -> str:
-    """The release that `class_path` of the same `version` is of.
+    """Return the release of the class path that `class_path` returns for the same `version`.
 
     Raises:
         DevError: KAFKA_HOME holds no Kafka.

@@ -40,7 +40,7 @@ class _NoAudit:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperView:
-    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers without controllerd."""
+    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers, without controllerd."""
 
     topic_ids: Mapping[str, str | None]
     assignments: Mapping[TopicPartition, ReplicaAssignment]

@@ -155,7 +155,7 @@ class ChildProcess:
         return "\n".join(text.splitlines()[-lines:])
 
     def wrote(self, text: str) -> bool:
-        """Whether the child wrote this since its latest start, however much it wrote later."""
+        """Whether the child has written this text since its latest start, however much output followed."""
         with self.log_file.open("rb") as log:
             log.seek(self._log_start)
             return text.encode() in log.read()

@@ -1,4 +1,4 @@
-"""The releases of Apache Kafka that brokers can be started of: all with ZooKeeper mode from 2.6 on."""
+"""The releases of Apache Kafka that brokers can run: all with ZooKeeper mode, from 2.6 on."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from controllerd.dev.errors import DevError
 
 DEFAULT_RELEASE: Final = "3.9.1"
-"""The release of brokers that no other was asked for."""
+"""The release of brokers for which none is given."""
 LAST_PATCHES: Final[Mapping[str, int]] = {
     "2.6": 3,
     "2.7": 2,
@@ -22,7 +22,7 @@ LAST_PATCHES: Final[Mapping[str, int]] = {
     "3.8": 1,
     "3.9": 1,
 }
-"""By line of releases, the number of its last release."""
+"""The number of the last release, by line of releases."""
 LAST_RELEASES: Final = tuple(f"{line}.{patch}" for line, patch in LAST_PATCHES.items())
 """The last release of each line, oldest first."""
 TESTED_RELEASES: Final = ("2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.7.2", "3.9.1")
@@ -40,7 +40,8 @@ def check_release(version: str) -> None:
     """Accept `MAJOR.MINOR.PATCH` of a known release.
 
     Raises:
-        DevError: there is no such release, or none with ZooKeeper mode; the message names the known ones.
+        DevError: there is no such release, or none with ZooKeeper mode; the message names the known
+        ones.
     """
     line, _, patch = version.rpartition(".")
     if line not in LAST_PATCHES or not patch.isascii() or not patch.isdigit() or int(patch) > LAST_PATCHES[line]:
@@ -53,12 +54,12 @@ def known_releases() -> str:
 
 
 def line_of(version: str) -> tuple[int, int]:
-    """Major and minor number of a release, in the order of time."""
+    """Return major and minor number of a release, which sort by age."""
     major, minor, *_ = version.split(".")
     return int(major), int(minor)
 
 
 def tool_class(tool: str, version: str = DEFAULT_RELEASE) -> str:
-    """The main class of a command line tool, for example `TopicCommand`, in a release."""
+    """Return the main class of a command line tool, for example `TopicCommand`, in a release."""
     since, moved = _MOVED_TOOLS[tool]
     return moved if line_of(version) >= since else f"kafka.admin.{tool}"

@@ -98,10 +98,11 @@ class TopicDeletionManager:
         await self._advance(queued)
 
     async def fail(self, replicas: OnBrokers) -> None:
-        """These replicas went offline: those of hidden topics cannot be deleted now.
+        """Handle replicas that went offline: those of hidden topics cannot be deleted now.
 
-        Those of a deletion that has not begun yet go offline as any other, so that nobody takes them for running. What
-        a deletion waited for may have become impossible, so that it begins.
+        Replicas whose deletion has not begun yet go offline like any other, so that they do not
+        count as running. The reassignment that a deletion waited for may have become impossible, so
+        that the deletion begins.
         """
         if not self._context.deletions.queued:
             return
@@ -132,7 +133,7 @@ class TopicDeletionManager:
     async def _in_state(
         self, replicas: OnBrokers, states: Collection[ReplicaState], topics: Container[str]
     ) -> dict[BrokerId, list[TopicPartition]]:
-        """The replicas of these topics that are in one of these states."""
+        """Return the replicas of these topics that are in one of these states."""
         find = self._context.find
         found: dict[BrokerId, list[TopicPartition]] = {}
         for broker, partitions in replicas.items():

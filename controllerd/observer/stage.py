@@ -137,22 +137,22 @@ class NoElector:
 
 
 class NoRegistrar:
-    """What is rehearsed has no entry of its own (``no_entry``), so that nothing registers."""
+    """A registrar for dry runs, which have no entry of their own (``no_entry``) and so never register."""
 
     async def register(self, entry: Broker) -> str | None:
         """:raises IllegalState: always."""
-        raise IllegalState(f"a rehearsal registers {entry.id}")
+        raise IllegalState(f"a dry run registers {entry.id}")
 
     async def unregister(self) -> None:
         """:raises IllegalState: always."""
-        raise IllegalState("a rehearsal deletes a registration")
+        raise IllegalState("a dry run deletes a registration")
 
     async def remove_left_over(self) -> None:
-        """Do nothing: registrations of controllerd are not in pictures."""
+        """Do nothing: snapshots contain no registrations of controllerd."""
 
 
 def no_entry() -> Broker | None:
-    """Return no entry: a rehearsal is not in the metadata of brokers."""
+    """Return no entry: a dry run is not in the metadata of brokers."""
     return None
 
 

@@ -213,7 +213,7 @@ class StatusSources:
     settings: TopicSettings | None = None
     """None: nothing is known of what topics are configured for."""
     cluster_settings: Callable[[], Resolution | None] = not_discovering
-    """What the brokers of the cluster are configured for, and what is used of it; None: nobody asks them."""
+    """The settings of the cluster; None for an instance that asks no broker."""
     config: Callable[[], Mapping[str, object]] = not_configured
     """Every key with its ``value`` and ``origin`` (``Config.effective``)."""
     replica_sizes: Callable[[], SizesView] = no_sizes

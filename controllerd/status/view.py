@@ -72,7 +72,7 @@ def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
 
 
 def view_setting_problems(sources: StatusSources) -> list[SettingProblem]:
-    """What the settings of brokers do not say alike, by name."""
+    """Return the settings on which brokers disagree, by name."""
     known = sources.cluster_settings()
     problems = {} if known is None else known.problems
     return [SettingProblem(setting=name, problem=problem) for name, problem in sorted(problems.items())]

@@ -71,16 +71,16 @@ class KazooDriver(Protocol):
 class NegotiatingClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
     """A ``KazooClient`` that keeps the session time-out that the server granted.
 
-    A server raises what a client asks for to its ``minSessionTimeout`` and cuts it to its ``maxSessionTimeout``. kazoo
-    uses the answer for its own pings and keeps it nowhere.
+    A server raises the requested time-out to its ``minSessionTimeout`` or cuts it to its
+    ``maxSessionTimeout``. kazoo uses the answer for its own pings and does not keep it.
     """
 
     def __init__(self, hosts: str, **options: Any) -> None:
-        """Take what a ``KazooClient`` takes."""
+        """Take the arguments of ``KazooClient``."""
         super().__init__(hosts, **options)
         self.negotiated_timeout_s: float | None = None
         self._send_and_read = self._connection._invoke  # noqa: SLF001
-        self._connection._invoke = self._invoke  # noqa: SLF001  # asked for by the connection before it reports a state
+        self._connection._invoke = self._invoke  # noqa: SLF001  # the connection calls it before it reports a state
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         answer = self._send_and_read(timeout, request, xid)
@@ -89,7 +89,7 @@ class NegotiatingClient(KazooClient):  # type: ignore[misc]  # kazoo has no type
         return answer
 
     def _keep_timeout(self, granted_ms: int) -> None:
-        """Zero is the answer for a session that has expired."""
+        """Note the granted time-out; zero is the answer for a session that has expired."""
         if granted_ms > 0:
             self.negotiated_timeout_s = granted_ms / 1000
 

@@ -143,7 +143,7 @@ class ZooKeeperElector:
             if await self._delete(node, await self.registrar.find_own(), term):
                 break
             (node,) = await self._zk.read([paths.CONTROLLER])
-        await self.registrar.unregister()  # only where the role was not ours any more
+        await self.registrar.unregister()  # has an effect only if the role was already lost
         self._record("resigned", self._epoch, term, holder_of(node), "gave the role back")
 
     def forget_term(self) -> None:
@@ -207,10 +207,10 @@ class ZooKeeperElector:
         change: str,
         leaves: Sequence[Registration] = (),
     ) -> Won | None:
-        """One transaction that makes us the controller with the next epoch; None if somebody was faster.
+        """Commit the transaction that makes us the controller with the next epoch; None if another was faster.
 
-        It deletes the registrations of controllerd that ``leaves`` names. One of them that is gone meanwhile, or
-        another in its place, makes the transaction fail, and the next attempt reads them anew.
+        It deletes the registrations of controllerd in ``leaves``. If one of them is gone meanwhile,
+        or replaced, the transaction fails, and the next attempt reads them anew.
         """
         data, (epoch, version) = self._payload(), before
         operations = _election(node, data, epoch + 1, version, leaves)
@@ -237,9 +237,9 @@ class ZooKeeperElector:
         return won
 
     async def _delete(self, node: Node, registration: Registration | None, term: int) -> bool:
-        """Try to delete ``/controller``, and our registration with it; whether that is settled.
+        """Try to delete ``/controller`` and our registration; return whether this is settled.
 
-        An answer that got lost asks for another try, and so does a registration that changed meanwhile.
+        After a lost answer, or a registration that changed meanwhile, another try is needed.
         """
         delete: list[Operation] = [Check(paths.CONTROLLER_EPOCH, term), Delete(paths.CONTROLLER, node.version)]
         of_role = len(delete)

@@ -25,9 +25,9 @@ class Eligible(NamedTuple):
     """A cluster that may be led: its epoch, and the registrations that a new term must delete."""
 
     epoch: Epoch | None
-    """None where the znode may be created."""
+    """None if ``/controller_epoch`` is missing and may be created."""
     registrations: tuple[Registration, ...]
-    """Those of controllerd, of whatever term."""
+    """The registrations of controllerd, of any term."""
 
 
 async def read_epoch(zk: ZooKeeper, rejections: Rejections) -> Epoch | None:

@@ -76,7 +76,7 @@ def broker(broker_id: BrokerId) -> str:
 
 
 def delegation_token(token_id: str) -> str:
-    """A delegation token."""
+    """Return the path of a delegation token."""
     return f"{DELEGATION_TOKENS}/{token_id}"
 
 

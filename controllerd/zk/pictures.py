@@ -96,7 +96,7 @@ async def _has_moved(zk: ZooKeeper, picture: Picture) -> bool:
 
 
 def _brokers(children: Iterable[str]) -> list[str]:
-    """Leave the ids of controllerd out: nobody who looks at a picture is to take its registration for a broker's."""
+    """Leave the ids of controllerd out, so that no reader takes its registration for a broker's."""
     return [child for child in children if (paths.parse_broker_id(child) or 0) not in OUR_IDS]
 
 

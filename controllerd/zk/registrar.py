@@ -1,4 +1,4 @@
-"""Registrations of controllerd under ``/brokers/ids``: found, created, and deleted.
+"""The registrations of controllerd under ``/brokers/ids``: how they are read, created and deleted.
 
 Brokers older than 3.0 look the controller up as ``/brokers/ids/<id>`` before a controlled shutdown
 (``KafkaServer.doControlledShutdown``), so the active instance registers there while it leads.
@@ -15,8 +15,8 @@ broker, which may then be given replicas. Therefore it must exist only while its
    deletes both in the one transaction that closes it (``kill -9``, a frozen instance): nobody is
    elected by the deletion of ``/controller`` and finds the registration still there.
 3. The transaction that gives the role up deletes it together with ``/controller`` (SIGTERM).
-4. Every election of ours deletes all registrations of controllerd in its own transaction, those of a
-   peer, of our earlier session, and of our earlier term. A server that lags may hide one from
+4. Every election of ours deletes all registrations of controllerd in its own transaction: those of
+   another instance, of our earlier session, and of our earlier term. A server that lags may hide one from
    the reads before the election; the first read of brokers after it cannot (a session sees its own
    writes and everything before), and what it finds is deleted behind the fence. Behind
    the fence every registration that is not of our session is left over, because its owner would
@@ -59,18 +59,18 @@ log = structlog.get_logger(__name__)
 
 _ATTEMPTS: Final = 10
 _CHECKS: Final = 2
-"""The operations before the write itself: the checks of the epoch and of ``/controller``."""
+"""The checks of the epoch and of ``/controller``, which precede the write itself."""
 
 
 class Registration(NamedTuple):
-    """A registration of an instance of controllerd, as it was read."""
+    """A registration of an instance of controllerd, with the version that was read."""
 
     path: str
     node: Node
 
     @property
     def deletion(self) -> Delete:
-        """The operation that deletes exactly this one."""
+        """Return the operation that deletes exactly this registration."""
         return Delete(self.path, self.node.version)
 
 
@@ -107,7 +107,7 @@ class ZooKeeperRegistrar:
         """The session in which a registration was sent, and has not been found gone since."""
 
     async def register(self, entry: Broker) -> str | None:
-        """Create our registration or bring it up to date; the reason if it cannot be, None if it is there.
+        """Create or update our registration. Return None, or the reason why it is refused.
 
         :raises ControllerMoved: the role is not ours. :raises StoreUnavailable: the session is lost.
         """
@@ -124,7 +124,7 @@ class ZooKeeperRegistrar:
         return f"others keep changing {self._path}"
 
     async def unregister(self) -> None:
-        """Delete the registration of our session, if there is one. Needs no term, see the top of this module."""
+        """Delete the registration of our session, if there is one, without a term (rule 5 above)."""
         while (own := await self.find_own()) is not None:
             outcome = await self._commit([own.deletion], UNFENCED)
             if isinstance(outcome, Aborted) and outcome.code not in CONFLICT_CODES:
@@ -135,7 +135,7 @@ class ZooKeeperRegistrar:
         self._registered_in = None
 
     async def find_own(self) -> Registration | None:
-        """Return the registration that belongs to our session. Reads nothing unless one was sent in this session."""
+        """Return the registration of our session. Reads nothing unless one was sent in this session."""
         if self._registered_in != self._zk.session_id:
             return None
         (node,) = await self._zk.read([self._path])
@@ -153,7 +153,7 @@ class ZooKeeperRegistrar:
             await self._writer.write(left)
 
     async def _our_role(self) -> tuple[list[Operation], Node | None]:
-        """The checks that the role is ours, and the znode at the path of our registration."""
+        """Return the checks that the role is ours, and the znode at the path of our registration."""
         holder, present = await self._zk.read([paths.CONTROLLER, self._path])
         if holder is None or not self._owns(holder):
             raise ControllerMoved("/controller is not ours: nothing is registered")
@@ -165,7 +165,7 @@ class ZooKeeperRegistrar:
         return self._writer.term
 
     def _change(self, present: Node | None, entry: Broker) -> list[Operation] | None:
-        """What makes the znode our registration; None if it is a broker's, which is left alone."""
+        """Return the write that makes the znode our registration; None if it is a broker's, which stays."""
         data = codecs.encode_controller_registration(entry, self._instance, timestamp_ms=self._clock.now_ms())
         create = Create(self._path, data, ephemeral=True)
         if present is None:
@@ -177,7 +177,7 @@ class ZooKeeperRegistrar:
         return [] if _says(present, entry) else [SetData(self._path, data, present.version)]
 
     async def _commit(self, operations: Sequence[Operation], fence: int) -> Outcome:
-        """Commit and, if the answer was lost, let the next read see what became of it."""
+        """Commit; after a lost answer the next read finds out whether the write took effect."""
         self._registered_in = self._zk.session_id
         (outcome,) = await self._journal.commit([operations], fence=fence)
         if isinstance(outcome, ReplyLost):
@@ -203,7 +203,7 @@ def _says(present: Node, entry: Broker) -> bool:
 
 
 def _why_refused(outcome: Aborted) -> str | None:
-    """The reason that no other attempt heals; None if another attempt may succeed.
+    """Return the reason why no further attempt can succeed; None if another may.
 
     :raises ControllerMoved: a check of our role failed.
     """

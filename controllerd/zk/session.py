@@ -104,7 +104,7 @@ class ZooKeeperSession:
         self.timings: Final = timings
         self._hosts = hosts
         self._timeout_s = session_timeout_ms / 1000
-        """What is asked for."""
+        """The requested session time-out."""
         self._queue = queue
         self._audit = audit
         self._state = SessionState.CONNECTING
@@ -150,15 +150,16 @@ class ZooKeeperSession:
 
     @property
     def timeout_s(self) -> float:
-        """The session time-out in seconds: as the server granted it with the last connection, or as it is asked for.
+        """The session time-out in seconds: granted by the server with the last connection, else the requested one.
 
-        ZooKeeper counts with the granted one, which may be longer or shorter, and another with every connection.
+        ZooKeeper uses the granted one, which may be longer or shorter, and may change with every
+        connection.
         """
         granted_s = self._client.negotiated_timeout_s
         return self._timeout_s if granted_s is None else granted_s
 
     def when_timeout_is_granted(self, listener: Callable[[float], None]) -> None:
-        """Call ``listener`` with ``timeout_s`` now, and at every connection before anything is asked by it."""
+        """Call ``listener`` with ``timeout_s`` now, and at every connection before its first request."""
         self._timeout_listeners.append(listener)
         listener(self.timeout_s)
 

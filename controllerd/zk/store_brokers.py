@@ -21,7 +21,7 @@ class BrokerZnodes:
     async def read_brokers(self) -> BrokersRead:
         """All of ``/brokers/ids``; a registration that cannot be used is reported and left out.
 
-        Registrations of controllerd are no brokers: they are named apart, by id.
+        Registrations of controllerd are not brokers: their ids are returned separately.
         """
         children = await self._zk.children(paths.BROKER_IDS, watch=True) or []
         found = {child: paths.parse_broker_id(child) for child in sorted(children)}
@@ -42,7 +42,7 @@ class BrokerZnodes:
         return BrokersRead(brokers, tuple(broken), controllers)
 
     async def _controllers(self, children: Mapping[str, BrokerId], broken: list[BadZnode]) -> frozenset[BrokerId]:
-        """The ids under which instances of controllerd are registered; any other registration there is ``broken``."""
+        """Return the ids under which instances of controllerd are registered; other content there is ``broken``."""
         ours = {each.path for each in await find_registrations(self._zk, children)}
         strangers = [id_ for id_ in children.values() if paths.broker(id_) not in ours]
         nodes = await self._zk.read([paths.broker(id_) for id_ in strangers])
@@ -54,13 +54,13 @@ class BrokerZnodes:
         return frozenset(id_ for id_ in children.values() if paths.broker(id_) in ours)
 
     async def list_brokers(self) -> list[Broker]:
-        """The registrations that can be understood, without watching them: for an instance that does not lead."""
+        """Return the registrations that can be understood, without watches: for an instance that does not lead."""
         ids = [paths.parse_broker_id(child) for child in await self._zk.children(paths.BROKER_IDS) or []]
         wanted = sorted(broker for broker in ids if broker is not None and broker not in OUR_IDS)
         nodes = await self._zk.read([paths.broker(broker) for broker in wanted])
         found = []
         for broker, node in zip(wanted, nodes, strict=True):
-            with suppress(BadZnode):  # the one that leads reports it
+            with suppress(BadZnode):  # the active instance reports it
                 if node is not None:
                     found.append(codecs.decode_broker(broker, node.data, node.czxid))
         return found

@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): brokers make and renew them, the controller deletes those that have expired."""
+"""Delegation tokens (KIP-48): brokers create and renew them, the controller deletes expired ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -26,7 +26,7 @@ class TokenZnodes:
         return bool(await self._zk.children(paths.DELEGATION_TOKENS))
 
     async def read_delegation_tokens(self) -> TokensRead:
-        """Children of ``/delegation_token/tokens``."""
+        """Read the children of ``/delegation_token/tokens``."""
         tokens: dict[str, DelegationToken] = {}
         broken: list[BadZnode] = []
 
@@ -44,10 +44,11 @@ class TokenZnodes:
         return TokensRead(tokens, tuple(broken))
 
     async def delete_delegation_tokens(self, tokens: Mapping[str, DelegationToken]) -> Mapping[str, WriteResult]:
-        """Delete tokens, each with the notification by which brokers forget it; one result for each.
+        """Delete tokens, each with the notification that makes brokers drop it; return one result for each.
 
-        At the version that was read, as a broker may renew the token meanwhile. The token and its notification are one
-        group: a controller that ended between the two would leave the token in the memory of all brokers for good.
+        Each token is deleted at the version that was read, because a broker may renew it meanwhile.
+        The token and its notification are one group: a controller that ended between the two would
+        leave the token in the memory of all brokers for good.
         """
         await self._writer.write(await missing_parents(self._zk, paths.DELEGATION_CHANGES))
         groups = [

@@ -97,8 +97,8 @@ class WritesAreFenced(Rule):
 def _may_be_unfenced(operation: str, path: str) -> bool:
     """The election, the end of controllerd's own registration, and the creation of missing persistent parents.
 
-    Each broker creates those parents as well. An ephemeral registration is deleted by the election that takes the role,
-    or by its own session, which nobody else can be.
+    Brokers create these parents as well. An ephemeral registration is deleted by the election that
+    takes the role, or by its own session, which no other instance has.
     """
     if path in _ELECTION_PATHS or (operation.lower() == "delete" and path in _OUR_REGISTRATIONS):
         return True

@@ -253,7 +253,8 @@ def test_a_topic_whose_deletion_waits_for_a_reassignment_stays_in_the_brokers_me
 ) -> None:
     """A leader that knows nothing of the topic answers no fetch of it, so nobody would ever catch up.
 
-    Nobody waits for a reassignment that cannot end: here because the leader is gone, and nobody can follow.
+    Nobody waits for a reassignment that cannot end: here because the leader is gone, and nobody can
+    follow.
     """
     context = cluster(live=(1, 2, 3) if expected == 1 else (2, 3))
     context.set_assignment(T0, ReplicaAssignment((B3, B1, B2), (B3,), (B1,)))

@@ -31,8 +31,8 @@ async def brokers_first(
 ) -> AsyncIterator[DevCluster]:
     """Three brokers that elected one of them, and a controllerd that was not started yet.
 
-    ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's configuration; ``version`` is
-    the brokers' release.
+    ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's
+    configuration; ``version`` is the brokers' release.
     """
     async with AsyncExitStack() as stack:
         zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))

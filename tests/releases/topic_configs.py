@@ -57,7 +57,7 @@ def _minor(version: str) -> str:
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _HEADER: Final = '''\
-"""Every topic config of the Kafka releases from 2.6 to 3.9: type, default, allowed values, from which release to which.
+"""Every topic config of the Kafka releases from 2.6 to 3.9: type, default, allowed values, first and last release.
 
 Generated from the releases' own ``LogConfig`` by ``python -m tests.releases.topic_configs``; do not edit it by hand.
 """
@@ -69,8 +69,8 @@ class TopicConfigRow(NamedTuple):
     """One config as the releases from ``since`` to ``until`` define it; None and empty tuples do not restrict it.
 
     ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that is not data.
-    ``setting`` is the broker setting that holds where a topic does not set the config. One that ``is_internal`` is not
-    shown unless a topic sets it, and then as it was written.
+    ``setting`` is the broker setting that holds where a topic does not set the config. A config that
+    ``is_internal`` is shown only where a topic sets it, with the text that was written.
     """
 
     name: str
@@ -88,7 +88,7 @@ class TopicConfigRow(NamedTuple):
 
 
 class FormatVersions(NamedTuple):
-    """The latest ``message.format.version`` that a release accepts: with a step (``-IV``), and of the names without."""
+    """The latest ``message.format.version`` that a release accepts: with a step (``-IV``), and without one."""
 
     step: str
     name: str

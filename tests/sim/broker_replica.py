@@ -218,8 +218,8 @@ class SimReplica:
     def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError, *, freezes: bool = False) -> None:
         """The controller's answer to a change; a late one changes nothing, an unknown error means to ask again.
 
-        A leader of a release before 3.1 (``freezes``) means to ask again on whatever it does not know, and cannot: the
-        change waits for good.
+        A leader of a release before 3.1 (``freezes``) means to ask again on whatever it does not
+        know, and cannot: the change waits for good.
         """
         if change is not self.pending:
             return

@@ -39,8 +39,9 @@ class GroupOffsets:
     def commit(self, broker: _Life, key: Key, epoch: int, state: State) -> bool:
         """Note that the broker is told of a partition; whether its groups begin without offsets of an earlier topic.
 
-        A controller answers for its own term alone: what another one had still to send is lost with that one.
-        A request of the same topic after it was dropped is a repeated one that the network delivers late.
+        A controller answers for its own term alone: what another one had still to send is lost with
+        that one. A request of the same topic after it was dropped is a repeated one that the
+        network delivers late.
         """
         committed = self._committed.setdefault(broker, {})
         kept = committed.get(key)

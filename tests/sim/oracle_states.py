@@ -202,8 +202,8 @@ class StateJudge:
     def _judge_waiting(self, write: _Write) -> None:
         """A topic whose deletion waits for a reassignment is served: whoever can follows a dead leader at once.
 
-        Judged where the reassignment began in this term, when all whom it needs had been known for a while: at the
-        start of a term a dead leader leaves the ISR before somebody is elected.
+        Judged where the reassignment began in this term, when all whom it needs had been known for
+        a while: at the start of a term a dead leader leaves the ISR before somebody is elected.
         """
         history, topic = self._history, write.place.topic
         if topic not in history.asked.markers or any(topic in path.split("/") for path in history.unreadable):

@@ -139,8 +139,9 @@ class Plan:
 def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, has_old_brokers: bool = True) -> Plan:
     """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests.
 
-    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by call. Without
-    ``has_old_brokers`` what it did before some brokers were older than 3.0, or configured anew.
+    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by
+    call. Without ``has_old_brokers`` what it did before some brokers were older than 3.0, or
+    configured anew.
     """
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))

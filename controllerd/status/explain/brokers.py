@@ -46,8 +46,8 @@ def why_gone(scene: Scene, broker: BrokerId) -> Cause:
         return cause("broker-gone", f"broker {broker} is not in /brokers/ids{ago}", broker=broker)
     is_orderly, how = _manner(scene, broker, left)
     if term is not None and left.number < term.number:
-        # While another instance led, the broker may have come back and died in another manner.
-        before = f"before that it left at {scene.clock(left.at_ms)} ({how}), and may have been back since"
+        # While another controller led, the broker may have come back and died in another manner.
+        before = f"before that it left at {scene.clock(left.at_ms)} ({how}), and may have come back since"
         text = f"at least since this controller's term at {scene.clock(term.at_ms)}; {before}"
         return cause("broker-gone", f"broker {broker} is not in /brokers/ids, {text}", broker=broker)
     text = f"broker {broker} left /brokers/ids at {scene.clock(left.at_ms)} ({how})"
@@ -55,9 +55,9 @@ def why_gone(scene: Scene, broker: BrokerId) -> Cause:
 
 
 def _manner(scene: Scene, broker: BrokerId, left: Entry) -> tuple[bool, str]:
-    """Whether the broker handed everything over before it left, and how it left.
+    """Return whether the broker handed everything over before it left, and how it left.
 
-    A broker that was drained need not have asked for its shutdown: it may have been killed as well.
+    A broker that was drained need not have asked for its shutdown: it may also have been killed.
     """
     leaving = _began_shutdown(scene, broker)
     if leaving is None or leaving.number > left.number:
@@ -66,7 +66,7 @@ def _manner(scene: Scene, broker: BrokerId, left: Entry) -> tuple[bool, str]:
 
 
 def _took_over(scene: Scene) -> Entry | None:
-    """When a term of this instance began last, and everything was read anew."""
+    """Return when the last term of this instance began, and with it a new read of everything."""
     return next((entry for entry, record in scene.history.of(SnapshotBegin) if not record.periodic), None)
 
 

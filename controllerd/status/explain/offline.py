@@ -50,7 +50,7 @@ def judge_waiting(subject: Subject, verdict: Verdict) -> None:
 
 
 def _explain_counted(subject: Subject, verdict: Verdict) -> None:
-    """A broker created it with as many replicas as there are live brokers and controllerd (ADR 0033)."""
+    """Explain a topic that a broker created with one replica more than there are live brokers (ADR 0033)."""
     text = (
         "it was created by counting controllerd among the live brokers, and no live broker is left to take that "
         "replica: clients get LEADER_NOT_AVAILABLE until one comes"
@@ -58,7 +58,7 @@ def _explain_counted(subject: Subject, verdict: Verdict) -> None:
     ours = tuple(broker for broker in subject.view.assignment.replicas if broker in OUR_IDS)
     verdict.because(cause("counts-controllerd", text), *_down(subject, ours))
     verdict.advise(
-        "start another broker: it gets the replica, and the partition begins",
+        "start another broker: it gets the replica, and the partition gets a leader",
         "or delete the topic, and create it with fewer replicas",
     )
 

@@ -64,10 +64,11 @@ class Changes:
 
 
 class _Search:
-    """Goes back in time until everything is found, or nothing more is remembered.
+    """Reads the history backwards until every answer is found, or the history ends.
 
-    The partition state stays Online while an orderly move changes the leader: by an election of the preferred replica,
-    by a controlled shutdown or by a reassignment. The last transition alone does not tell since when somebody leads.
+    The partition state stays Online while an orderly move changes the leader: an election of the
+    preferred replica, a controlled shutdown or a reassignment. So the last transition alone does
+    not say since when a broker leads.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -77,7 +78,7 @@ class _Search:
         self._same: dict[tuple[str, int], Entry | None] = {}
         """The oldest entry known with that leader; None: it was loaded, and led already."""
         self._moved: dict[tuple[str, int], Entry] = {}
-        """The last transition of those whose leader may have changed since: the leadership before it tells."""
+        """The last transitions of partitions whose leader may have changed since; the earlier leadership decides."""
         self.changes: Final = Changes()
 
     @property
@@ -114,7 +115,7 @@ class _Search:
                 self._same[tp] = None if is_loaded else entry
 
     def end(self) -> None:
-        """Nothing more is remembered: who led before a transition is unknown, and the transition is known."""
+        """End the history: the leader before a transition stays unknown, and the transition is the answer."""
         for tp, entry in self._moved.items():
             self.changes.since.setdefault(tp, entry)
 

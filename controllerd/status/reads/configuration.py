@@ -1,4 +1,4 @@
-"""``/v1/config`` and ``/v1/settings``: what this instance and the cluster are configured for, and who says so."""
+"""``/v1/config`` and ``/v1/settings``: the configuration of this instance and of the cluster, with its sources."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class ConfigReads:
             reading(
                 "/v1/settings",
                 self.settings,
-                "Settings of the cluster as this instance uses them, and what brokers say of them",
+                "Settings of the cluster as this instance uses them, and the values of the brokers",
                 SettingList,
             ),
         ]
@@ -51,7 +51,7 @@ class ConfigReads:
 
 
 def view_setting(resolved: Resolved) -> SettingItem:
-    """One setting as readers see it."""
+    """Return one setting in the form of the HTTP API."""
     return SettingItem(
         setting=resolved.setting.name,
         value=resolved.value,

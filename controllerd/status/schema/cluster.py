@@ -179,7 +179,7 @@ class BrokerList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version
     meta: Meta
     items: list[BrokerItem]
     registered_controller: int | None = None
-    """The id under which this instance is registered among the brokers; it is none, and never in ``items``."""
+    """The id under which this instance is registered among the brokers; it is not a broker and not in ``items``."""
 
 
 class BrokerDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):

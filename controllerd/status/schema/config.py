@@ -25,7 +25,7 @@ class ConfigList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version
 
 
 class BrokerValue(msgspec.Struct, frozen=True, kw_only=True):
-    """What one broker says of a setting."""
+    """The value of a setting on one broker."""
 
     broker: int
     value: str
@@ -39,21 +39,21 @@ class SettingItem(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """``configured``, ``brokers``, ``majority``, ``safer``, ``cache``, ``zookeeper`` or ``default``."""
     origin: str | None = None
-    """The file, variable or flag that configures it here; null: none does."""
+    """The file, variable or flag that configures it here; null if none does."""
     brokers: list[BrokerValue]
-    """What each live broker says, as far as it is known."""
+    """The value of each live broker, as far as it is known."""
     differing: list[BrokerValue]
-    """Those of them that say something else than what is used."""
+    """The brokers whose value is not the one in use."""
     problem: str | None = None
-    """What an operator must know about it; null: nothing."""
+    """The problem that an operator must know; null if there is none."""
 
 
 class SettingList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """``GET /v1/settings``, by name; empty where no broker is asked."""
+    """``GET /v1/settings``, by name; empty where this instance asks no broker."""
 
     api_version: str = "v1"
     kind: str = "SettingList"
     meta: Meta
     items: list[SettingItem]
     refusal: str | None = None
-    """What brokers said that keeps this instance from leading; null: nothing."""
+    """The settings of brokers that keep this instance from leading; null if there are none."""

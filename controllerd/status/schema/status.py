@@ -171,7 +171,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     deletions: list[DeletionStatus] = []
     debts: list[DebtStatus] = []
     settings: list[SettingProblem] = []
-    """The settings of the cluster that brokers do not say alike, or that are configured otherwise here."""
+    """The settings of the cluster on which brokers, or the configuration here, disagree."""
     audit: AuditStatus
     pauses: list[PauseStatus] = []
     latest_events: list[EndedEvent] = []

@@ -129,7 +129,8 @@ class DeleteTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class DrainRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``POST /v1/brokers/{id}/drain``: other brokers lead its partitions, and it goes on as a follower.
 
-    Without ``leaders_only`` it leaves the ISRs as well, as in a controlled shutdown: for a broker that is stopped next.
+    Without ``leaders_only`` it leaves the ISRs as well, as in a controlled shutdown, and must be
+    stopped next.
     """
 
     leaders_only: bool = True

@@ -83,10 +83,10 @@ class Draining(Operation):
         self._by = by
         self._cluster = cluster
         self._followed: dict[str, TopicPartition] = {}
-        """The partitions of the plan that the broker only follows, and whose ISR it leaves."""
+        """Return the partitions of the plan that the broker only follows, and whose ISR it leaves."""
 
     async def plan(self) -> list[TaskItem]:
-        """Who would lead instead, and the ISRs then. :raises CallRefused: the broker is not registered."""
+        """Return the next leaders and ISRs. :raises CallRefused: the broker is not registered."""
         snapshot = self._cluster.snapshot
         if self._broker not in snapshot.brokers:
             raise CallRefused(f"broker {self._broker} is not registered: there is nothing to drain")
@@ -152,7 +152,7 @@ class Draining(Operation):
         return f"leader {self._broker} -> {leader_of(view)}, ISR {listed(isr)}"
 
     def _rest(self, subject: str) -> tuple[State, str]:
-        """How a partition of the plan ended that the reply does not name."""
+        """Return how a partition of the plan ended that the reply does not name."""
         tp = self._followed.get(subject)
         if tp is None:
             return "not-needed", f"broker {self._broker} did not lead it any more"

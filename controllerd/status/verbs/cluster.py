@@ -41,7 +41,7 @@ class Cluster:
         return deletion is not None and deletion.is_queued
 
     def is_hidden(self, topic: str) -> bool:
-        """Whether the topic is served no more; one whose deletion waits for a reassignment is."""
+        """Whether the topic is no longer served; a topic whose deletion waits for a reassignment still is."""
         deletion = self.snapshot.deletions.get(topic)
         return deletion is not None and deletion.is_hidden
 

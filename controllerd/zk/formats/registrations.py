@@ -132,10 +132,11 @@ def encode_broker(
 
 
 def encode_controller_registration(entry: Broker, instance: str, *, timestamp_ms: int) -> bytes:
-    """Encode the registration of an instance of controllerd, told from a broker's by its ``instance``.
+    """Encode the registration of an instance of controllerd; ``instance`` distinguishes it from a broker's.
 
-    Format 4, the newest that brokers of 2.6 write: every release from 2.6 to 3.9 reads it. It names no features, so
-    that a built-in controller that enforces finalized features (KIP-584) does not count it among the brokers.
+    Format 4, the newest that brokers of 2.6 write: every release from 2.6 to 3.9 reads it. It names
+    no features, so that a built-in controller that enforces finalized features (KIP-584) does not
+    count it among the brokers.
     """
     document = decode_object(
         paths.broker(entry.id),
@@ -147,7 +148,8 @@ def encode_controller_registration(entry: Broker, instance: str, *, timestamp_ms
 def decode_controller_registration(broker_id: BrokerId, data: bytes | None) -> str | None:
     """Return the uuid of the instance of controllerd that wrote a registration; None for every other content.
 
-    Nothing that cannot be understood counts as controllerd's, because controllerd's registrations may be deleted.
+    Content that cannot be understood never counts as controllerd's, because such registrations may
+    be deleted.
     """
     if broker_id not in OUR_IDS:
         return None

@@ -218,7 +218,7 @@ async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_ano
         "replica: clients get LEADER_NOT_AVAILABLE until one comes"
     )
     assert why.next == [
-        "start another broker: it gets the replica, and the partition begins",
+        "start another broker: it gets the replica, and the partition gets a leader",
         "or delete the topic, and create it with fewer replicas",
     ]
 

@@ -107,7 +107,7 @@ async def test_an_orderly_shutdown_of_before_is_not_the_cause_of_a_kill_while_an
     assert why.causes[0].since is None
     assert why.causes[0].sentence == (
         "broker 6 is not in /brokers/ids, at least since this controller's term at 10:06:00Z; "
-        "before that it left at 10:02:00Z (after an orderly shutdown), and may have been back since"
+        "before that it left at 10:02:00Z (after an orderly shutdown), and may have come back since"
     )
 
 
