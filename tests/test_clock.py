@@ -1,4 +1,4 @@
-"""Events that are put for later come once, and as early as they are wanted."""
+"""Delayed events come once, and at the earliest time that was requested."""
 
 import asyncio
 from collections.abc import Callable

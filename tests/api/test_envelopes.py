@@ -1,4 +1,4 @@
-"""Requests of clients that brokers pass on in envelopes, and what the brokers understand of each answer."""
+"""Requests of clients that brokers pass on in envelopes, and answers that these brokers understand."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ EXISTS = Refusal(KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'orders' already exists
 
 
 def principal(kind: str = "User", name: str = "alice", version: int = 0) -> bytes:
-    """As ``DefaultKafkaPrincipalBuilder`` writes it: version, two strings, and that no token proved it."""
+    """A principal as ``DefaultKafkaPrincipalBuilder`` writes it: version, two strings, no token."""
     texts = b"".join(bytes([len(text) + 1]) + text.encode() for text in (kind, name))
     return version.to_bytes(2, "big") + texts + b"\0\0"
 
@@ -101,7 +101,7 @@ async def test_a_standby_sends_brokers_to_the_controller() -> None:
 
 
 async def test_a_role_that_is_lost_meanwhile_sends_brokers_to_the_next_controller() -> None:
-    """The client would be told NOT_CONTROLLER by a broker that it did not take for one."""
+    """The client would get NOT_CONTROLLER from a broker that it did not take for the controller."""
     delete = encode_request(7, "tool", new_request(20, 5, {"topic_names": ("orders",)}))
     async with running(handler=refuse) as cluster:
         answer = await send(await cluster.connect(), delete)
@@ -133,7 +133,7 @@ async def test_what_cannot_be_read_is_told_by_the_code_of_the_envelope(
 
 @pytest.mark.parametrize("api_key", [0, 3, 10, 18, 22, 30, 33, 44, 49, ENVELOPE, 67, 99])
 async def test_what_brokers_do_not_forward_is_refused_and_never_goes_back_to_one(api_key: int) -> None:
-    """A broker that forwards would send it here again, and so on."""
+    """A broker that forwards requests would send it here again, without end."""
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         answer = await send(client, api_key.to_bytes(2, "big") + bytes(12))

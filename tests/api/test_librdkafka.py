@@ -101,7 +101,7 @@ async def test_librdkafka_deletes_a_topic() -> None:
 
 
 async def test_a_transactional_producer_outlives_the_time_in_which_no_broker_is_live() -> None:
-    """A fatal error would end it for good, though nothing is wrong with it."""
+    """A fatal error would end the producer for good, though nothing is wrong with it."""
     async with running() as cluster:
         endpoint = cluster.server.advertised[0]
         producer = Producer(

@@ -1,4 +1,4 @@
-"""The versions of every native API beside those that brokers of each release serve, each difference with its reason.
+"""The versions of every native API compared with those of brokers of each release; differences have a reason.
 
 ``tests/releases/api_versions.json`` holds what real brokers of each release answered to ApiVersions.
 """
@@ -25,7 +25,7 @@ _BROKERS_ASK: Final = "brokers ask it of their controller, and older brokers ask
 MORE_THAN_A_RELEASE: Final[dict[ApiKey, str]] = {
     ApiKey.METADATA: "a request that goes to a broker is advertised in the versions that all brokers serve",
     ApiKey.LIST_GROUPS: "this node has no groups in any version",
-    ApiKey.API_VERSIONS: "it tells of this node",
+    ApiKey.API_VERSIONS: "its answer is about this node",
     ApiKey.CREATE_TOPICS: "clients send it to the controller, whose versions do not depend on brokers",
     ApiKey.DELETE_TOPICS: "clients send it to the controller, whose versions do not depend on brokers",
     ApiKey.CREATE_PARTITIONS: "clients send it to the controller, whose versions do not depend on brokers",
@@ -37,7 +37,7 @@ MORE_THAN_A_RELEASE: Final[dict[ApiKey, str]] = {
     ApiKey.ALTER_PARTITION: _BROKERS_ASK,
     ApiKey.UPDATE_FEATURES: "clients send it to the controller, which refuses it below protocol version 2.7",
     ApiKey.ENVELOPE: "brokers from 3.4 on send it, while they wait for a migration to KRaft",
-    ApiKey.DESCRIBE_CLUSTER: "it tells of this node, and version 1 asks it for brokers or controllers (KIP-919)",
+    ApiKey.DESCRIBE_CLUSTER: "its answer is about this node, and version 1 asks for brokers or controllers (KIP-919)",
     ApiKey.LIST_TRANSACTIONS: "this node has no transactions in any version",
     ApiKey.ALLOCATE_PRODUCER_IDS: _BROKERS_ASK,
 }

@@ -63,9 +63,9 @@ async def advertised(cluster: Cluster, version: int = 3) -> dict[int, tuple[int,
 async def test_before_any_broker_has_answered_the_versions_of_the_protocols_release_are_advertised() -> None:
     async with running(shared=SharedVersions(lambda: Release(2, 8))) as cluster:
         ranges = await advertised(cluster)
-        assert (ranges[56], ranges[67]) == ((0, 3), (0, 0)), "what is native does not depend on brokers"
+        assert (ranges[56], ranges[67]) == ((0, 3), (0, 0)), "the versions of native APIs do not depend on brokers"
         assert ranges[FIND_COORDINATOR] == (0, 3)
-        assert ranges[3] == (0, 11), "auto-creation goes to a broker, so Metadata is what brokers speak"
+        assert ranges[3] == (0, 11), "auto-creation goes to a broker, so Metadata has the versions of brokers"
 
 
 async def test_a_cluster_that_is_down_is_advertised_as_it_was_and_what_cannot_be_relayed_is_hung_up_on() -> None:
@@ -95,7 +95,7 @@ async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_version
         ranges = await advertised(cluster)
         assert ranges[FIND_COORDINATOR] == (1, 4)
         assert 0 not in ranges
-        assert ranges[3] == (0, 9), "auto-creation goes to a broker, so Metadata is what brokers speak"
+        assert ranges[3] == (0, 9), "auto-creation goes to a broker, so Metadata has the versions of brokers"
 
 
 async def test_orders_to_brokers_are_not_advertised() -> None:

@@ -1,4 +1,4 @@
-"""Live brokers are asked for their settings at the right times, each for a bounded time, and only news is passed on."""
+"""Live brokers are asked for their settings at the right times, for a bounded time; only changes are passed on."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ LISTENER = "PLAINTEXT"
 
 @dataclass
 class Desk:
-    """A poller over brokers that really listen, with what it passed on."""
+    """A poller over brokers that really listen, and the events that it passed on."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     passed: list[BrokerSettingsReceived] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Desk:
         )
 
     async def registered(self) -> Sequence[Broker]:
-        """As ZooKeeper would."""
+        """Return the registered brokers, as ZooKeeper would."""
         self.looked.set()
         if self.is_gone:
             raise StoreUnavailable("no connection")
@@ -47,13 +47,13 @@ class Desk:
         self.kept += 1
 
     def take(self, event: BrokerSettingsReceived) -> None:
-        """As the event task does."""
+        """Take the answers, as the event task does."""
         self.passed.append(event)
         self.heard.set()
         self.book.take(event.answers, event.registered)
 
     def register(self, broker: TellingBroker, *, epoch: int = 1) -> None:
-        """A broker is live from now on."""
+        """Register a broker."""
         endpoint = Endpoint(LISTENER, "127.0.0.1", broker.port, SecurityProtocol.PLAINTEXT)
         self.brokers[broker.id] = Broker(BrokerId(broker.id), epoch, (endpoint,))
 

@@ -1,4 +1,4 @@
-"""What all brokers serve, remembered for the time in which none is there."""
+"""The versions that all brokers serve, kept for the time in which no broker is live."""
 
 import json
 from pathlib import Path

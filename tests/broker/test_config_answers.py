@@ -1,4 +1,4 @@
-"""What an embedded broker says of its settings, and that it knows every one that a controller asks for."""
+"""The settings of an embedded broker: it knows every one that a controller asks for."""
 
 from pathlib import Path
 from types import SimpleNamespace

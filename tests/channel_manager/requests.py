@@ -15,7 +15,7 @@ CONTROLLER = 2_000_000_000
 ONE = (BrokerId(1),)
 T_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NEW_ID = "AAAAAAAAAAAAAAAAAAAAAg"
-"""Of the same topic made anew."""
+"""The id of the same topic, created anew."""
 
 
 def state(leader: int = 1, leader_epoch: int = 0) -> LeaderAndIsr:

@@ -48,7 +48,7 @@ def only_update(waiting: BrokerQueue) -> UpdateMetadataRequest:
 
 
 def leaders_told(waiting: BrokerQueue) -> list[dict[str, int]]:
-    """Of each request that waits, the leader of each partition."""
+    """Return the leader of each partition in each waiting request."""
     requests = [request for request in content(waiting) if isinstance(request, UpdateMetadataRequest)]
     return [{str(tp): entry.state.leader for tp, entry in request.body.partitions.items()} for request in requests]
 

@@ -35,7 +35,7 @@ class Desk:
 
     events: list[Event] = field(default_factory=list)
     releases: list[ApiVersionsReceived] = field(default_factory=list)
-    """What the first answer of each connection says; apart from the answers to requests."""
+    """The ApiVersions answer of each connection, apart from the answers to requests."""
     stale: list[tuple[BrokerId, int]] = field(default_factory=list)
     caught_up: list[BrokerId] = field(default_factory=list)
     defects: list[Exception] = field(default_factory=list)

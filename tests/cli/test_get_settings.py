@@ -1,4 +1,4 @@
-"""``controllerctl get settings``, ``status`` and ``doctor`` tell what is used and which broker says something else."""
+"""``controllerctl get settings``, ``status`` and ``doctor`` show the values in use and the brokers that differ."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a leader of each release does with each answer to AlterPartition."""
+"""The reaction of leaders of each release to each answer to AlterPartition."""
 
 from itertools import pairwise
 
@@ -76,7 +76,9 @@ def test_an_old_leader_gets_an_answer_that_it_knows_instead(
 def test_a_leader_of_unknown_release_is_taken_for_the_oldest_that_sends_its_version() -> None:
     assert [str(release_of_leader(None, version)) for version in range(4)] == ["2.7", "3.2", "3.3", "3.5"]
     assert release_of_leader(Release(3, 1), 0) == Release(3, 1)
-    assert release_of_leader(Release(2, 8), 3) == Release(3, 5), "it was upgraded, and has not said so yet"
+    assert release_of_leader(Release(2, 8), 3) == Release(3, 5), (
+        "the broker was upgraded, and has not answered ApiVersions since"
+    )
 
 
 def test_a_release_below_the_first_that_asks_is_taken_for_that_one() -> None:

@@ -1,4 +1,4 @@
-"""What follows from the settings that brokers say: who agrees, what is used where they do not, and what never falls."""
+"""The values that follow from the settings of brokers: agreement, disagreement, and a version that never falls."""
 
 from collections.abc import Mapping
 
@@ -48,17 +48,17 @@ COMMON = {
     REQUEST_TIMEOUT: "15000",
     UNCLEAN: "true",
 }
-"""What the brokers of these tests say where they agree."""
+"""The settings of the brokers of these tests where they agree."""
 
 
 def says(broker: int, **changed: str) -> dict[BrokerId, Answer]:
-    """The answer of a broker, with what differs from the others under names with underscores."""
+    """The answer of a broker; settings that differ from the others are named with underscores."""
     values = {**COMMON, **{name.replace("_", "."): value for name, value in changed.items()}}
     return {BrokerId(broker): Answer(ALL.get(BrokerId(broker), 99), understood(values))}
 
 
 def told(*answers: Mapping[BrokerId, Answer], book: SettingsBook | None = None) -> SettingsBook:
-    """A book in which these brokers answered, and no other is registered."""
+    """A book in which these brokers answered, and no other broker is registered."""
     found = book or SettingsBook()
     together = {broker: answer for each in answers for broker, answer in each.items()}
     found.take(together, {broker: answer.broker_epoch for broker, answer in together.items()})
@@ -66,7 +66,7 @@ def told(*answers: Mapping[BrokerId, Answer], book: SettingsBook | None = None) 
 
 
 def raised(version: str, *brokers: int) -> dict[BrokerId, Answer]:
-    """These brokers say this protocol version."""
+    """Answers of these brokers with this protocol version."""
     return {b: a for broker in brokers for b, a in says(broker, inter_broker_protocol_version=version).items()}
 
 
@@ -98,7 +98,7 @@ DISAGREEMENTS = [
     (REQUEST_TIMEOUT, "10000", "15000", Source.MAJORITY),
     (REQUEST_TIMEOUT, "30000", "15000", Source.MAJORITY),
 ]
-"""A setting, what one broker of three says of it, and what is used."""
+"""A setting, its value on one broker of three, and the value in use."""
 ALL_REASONS = {**MUST_BE_FALSE, **MUST_BE_ABSENT}
 TURNED_ON = [AUTO_REBALANCE, DELETE_TOPICS, TIERED_STORAGE, UNCLEAN]
 """Switches that one broker has on while the others have them off."""

@@ -29,7 +29,7 @@ def refusal(configs: Mapping[str, str], release: Release, *, tiered_storage: boo
 
 
 def asked_of(release: Release) -> Iterator[Asked]:
-    """What ``LogConfig`` of that release was asked, with its answers."""
+    """The questions to ``LogConfig`` of that release, with its answers."""
     for row in json.loads(ANSWERS.read_text("utf-8")):
         changes = {Release(*map(int, since.split("."))): answer for since, answer in row["answers"].items()}
         latest = max(since for since in changes if since <= release)

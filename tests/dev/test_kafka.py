@@ -24,7 +24,7 @@ async def acknowledged(load: ProducerLoad, count: int, broker: KafkaBroker) -> N
 
 
 async def leads(broker: KafkaBroker, topic: str) -> bool:
-    """Whether it says that a partition of the topic has a leader; it answers before its controller told it."""
+    """Whether the broker knows a leader of the topic; it answers even before its first UpdateMetadata."""
     client = AdminClient({"bootstrap.servers": broker.address})
     known = (await asyncio.to_thread(client.list_topics, topic, 10.0)).topics[topic]
     return known.error is None and all(partition.leader == broker.broker_id for partition in known.partitions.values())

@@ -18,7 +18,7 @@ class FakeMaven:
         self._folder.mkdir()
 
     def answers_with_jars_of_the_asked_release(self, folder: Path) -> None:
-        """It answers with one jar, which it makes, of the release that it was asked for."""
+        """Write a Maven that answers with one jar, which it creates, of the requested release."""
         named = f"{folder}/kafka_2.13-$version.jar"
         self._write(
             "for a; do case $a in -Dkafka.version=*) version=${a#*=};; -Dmdep.outputFile=*) out=${a#*=};; esac; done\n"

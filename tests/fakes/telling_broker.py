@@ -16,7 +16,7 @@ STATIC = 4
 
 
 def defaults() -> dict[str, str | None]:
-    """What a broker of 3.9 says that nobody configured."""
+    """The settings of an unconfigured broker of 3.9."""
     settings: dict[str, str | None] = {setting.name: setting.default for setting in SETTINGS}
     rules: dict[str, str | None] = {**dict.fromkeys(MUST_BE_FALSE, "false"), **dict.fromkeys(MUST_BE_ABSENT)}
     return settings | rules | {PROTOCOL_VERSION: "3.9-IV0", "authorizer.class.name": ""}
@@ -59,7 +59,7 @@ class TellingBroker:
         self.is_silent = is_silent
         self.error = error
         self.asked: list[list[str]] = []
-        """The names of each question, in order."""
+        """The names in each request, in order."""
         self.port = 0
         self._talks: set[asyncio.Task[None]] = set()
 
@@ -91,7 +91,7 @@ class TellingBroker:
                 if not self.is_silent:
                     writer.write(encode_frame(_answered(head, resource, self.settings, self.error)))
         except (WireError, ConnectionError):
-            return  # whoever asked has hung up
+            return  # the client has closed the connection
         finally:
             writer.transport.abort()
 

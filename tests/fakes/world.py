@@ -101,7 +101,7 @@ class ManualTimers:
     later: list[tuple[float, Event]] = field(default_factory=list)
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Keep an event, and of equal ones that with the shortest delay."""
+        """Keep an event; of equal events the one with the shortest delay."""
         equal = [kept for kept in self.later if kept[1] == event]
         if all(delay_s < kept_s for kept_s, _ in equal):
             self.later = [kept for kept in self.later if kept not in equal]

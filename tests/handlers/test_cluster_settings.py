@@ -1,4 +1,4 @@
-"""Settings of brokers that change while a controller leads, or stands by, are followed; what must not be led is not."""
+"""A controller follows settings of brokers that change while it leads or stands by, or refuses to lead."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ NEWEST = {PROTOCOL_VERSION: "3.9-IV0"}
 
 
 def news(world: World, changed: Mapping[int, Mapping[str, str]]) -> BrokerSettingsReceived:
-    """These brokers say this, and Kafka's defaults otherwise; all others in ZooKeeper have said nothing new."""
+    """Answers of these brokers with these settings, else Kafka's defaults; no other broker has a new answer."""
     prefix = "/brokers/ids/"
     nodes = {path.removeprefix(prefix): node for path, node in world.tree.nodes.items() if path.startswith(prefix)}
     registered = {BrokerId(int(name)): node.czxid for name, node in nodes.items()}
@@ -33,7 +33,7 @@ def news(world: World, changed: Mapping[int, Mapping[str, str]]) -> BrokerSettin
 
 
 async def hear(world: World, **changed: Mapping[str, str]) -> None:
-    """Brokers ``b1``, ``b2`` ... answer."""
+    """Let brokers ``b1``, ``b2`` ... answer."""
     world.queue.put(news(world, {int(name[1:]): values for name, values in changed.items()}))
     await world.settle()
 
@@ -48,24 +48,24 @@ def discovering(configured: Mapping[str, Configured] | None = None, settings: Se
 
 
 async def led() -> World:
-    """Both brokers have said Kafka's defaults of 3.9 before the election."""
+    """Both brokers have answered with Kafka's defaults of 3.9 before the election."""
     world = discovering()
     await hear(world, b1={}, b2={})
     return await world.start()
 
 
 def alarms(world: World) -> list[str]:
-    """What operators were told."""
+    """The alarms that operators got."""
     return [f"{each.what}: {each.detail}" for each in world.audit.records if isinstance(each, AlarmRecord)]
 
 
 def terms(world: World) -> list[str]:
-    """What became of the role."""
+    """The changes of the role."""
     return [each.change for each in world.audit.records if isinstance(each, TermRecord)]
 
 
 def put_off(world: World) -> list[Event]:
-    """What comes later."""
+    """The events that are delayed."""
     return [event for _, event in world.timers.later]
 
 
@@ -146,7 +146,7 @@ async def test_without_any_answer_the_first_term_changes_nothing_that_brokers_ma
 
     await world.start()
 
-    assert world.context.features.topic_ids, "a topic has an id: somebody had the version for it"
+    assert world.context.features.topic_ids, "a topic has an id, so a controller had the version for it"
     assert not world.context.features.leader_recovery
     assert "/feature" not in world.tree.nodes
     assert AutoPreferredReplicaLeaderElection() not in put_off(world)

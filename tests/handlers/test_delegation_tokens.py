@@ -1,4 +1,4 @@
-"""Delegation tokens that have expired are deleted, and brokers are told; nobody touches the others."""
+"""Delegation tokens that have expired are deleted, and brokers are notified; other tokens stay."""
 
 import json
 
@@ -42,7 +42,7 @@ def told(world: World) -> list[bytes | None]:
 
 
 async def look(world: World) -> None:
-    """The time of the next check has come."""
+    """Let the time of the next check come."""
     for event in world.timers.fire():
         if isinstance(event, DelegationTokenExpiryCheck):
             world.queue.put(event)
@@ -50,7 +50,7 @@ async def look(world: World) -> None:
 
 
 async def with_tokens(**expiries: int) -> World:
-    """A controller of a cluster with these tokens, of which it has looked at none yet."""
+    """A controller of a cluster with these tokens, none of which it has read yet."""
     world = World()
     world.tree.put(CHANGES)
     for name, expires_in_ms in expiries.items():

@@ -1,4 +1,4 @@
-"""The active instance registers for brokers that need it, and is no broker to itself or to anybody."""
+"""The active instance registers for brokers that need it, and no instance counts it as a broker."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ BROKER_HOLDS = json.dumps({"version": 2, "brokerid": 3, "timestamp": "1", "kraft
 
 
 async def learn(world: World, releases: Mapping[int, Release]) -> None:
-    """Brokers say what they serve."""
+    """Let brokers answer ApiVersions."""
     for broker, release in releases.items():
         epoch = world.context.epochs()[BrokerId(broker)]
         world.queue.put(ApiVersionsReceived(BrokerId(broker), epoch, release))
@@ -81,7 +81,7 @@ async def test_an_instance_that_is_always_registered_is_so_before_any_broker_has
 
 
 async def test_the_registration_stays_for_the_term_when_the_old_broker_stops(world: World) -> None:
-    """It may come back, and be stopped before it has said again what it serves."""
+    """The broker may come back, and be stopped before it has answered ApiVersions again."""
     await registered(world)
 
     world.die(1)
@@ -108,7 +108,7 @@ async def test_the_registration_has_a_rack_if_and_only_if_all_brokers_have_one()
 
 
 async def test_our_registration_is_no_broker_to_us(world: World) -> None:
-    """It gets no channel, no request, and no replica of the topics that are created then."""
+    """The registration gets no channel, no request, and no replica of new topics."""
     await registered(world)
     world.put_topic("t", {0: [1, NODE_ID, 2]})
 
@@ -225,7 +225,7 @@ async def test_a_peer_that_takes_over_deletes_our_registration_and_makes_its_own
 
 
 async def test_a_registration_that_a_controller_left_behind_is_deleted_when_brokers_are_read(world: World) -> None:
-    """A server that lagged hid it from the election."""
+    """A server that lagged hid the registration from the election."""
     left = f"/brokers/ids/{NODE_ID + 1}"
     entry = world.c.our_entry()
     assert entry is not None
@@ -258,7 +258,7 @@ async def test_our_id_taken_by_a_broker_is_an_alarm_and_the_term_goes_on(world: 
 
 
 async def test_a_session_that_ended_registers_in_the_next_one_of_the_same_instance(world: World) -> None:
-    """The old session was given up by us and not yet by the server: its registration is in our way."""
+    """We gave the earlier session up, the server has not yet: its registration is in our way."""
     await registered(world)
     successor = World(tree=world.tree, session_id=2)
 

@@ -168,7 +168,7 @@ async def test_who_does_not_lead_gets_no_newer_leader_epoch_by_naming_a_stranger
 async def test_an_old_leader_is_left_without_an_answer_while_its_state_is_in_quarantine(
     world: World, release: Release | None
 ) -> None:
-    """Whatever code it got, it would keep the change pending for good; what is missing it sends again."""
+    """With any error code the leader would keep the change pending for good; a missing partition it sends again."""
     await with_isr_of_two(world)
     if release is not None:
         world.context.releases[BrokerId(2)] = release

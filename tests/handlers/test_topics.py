@@ -175,7 +175,7 @@ async def test_with_too_few_brokers_the_topic_waits_and_keeps_its_replication_fa
 
 
 async def test_a_broker_that_stops_while_a_topic_waits_for_another_one_is_refused_nothing() -> None:
-    """Its replica of the waiting partition never started, so there is nothing to stop."""
+    """The broker's replica of the waiting partition never started, so there is nothing to stop."""
     world = World()
     world.register(1)
     await world.start()

@@ -81,7 +81,7 @@ async def test_another_leader_is_elected_for_the_partition_that_moves_and_the_mo
 
 
 async def test_a_leader_learns_of_the_shrunk_isr_that_was_written(waiting: Disks) -> None:
-    """One that does not proposes its next ISR with a partition epoch that is over, and is fenced."""
+    """A leader that does not get it proposes its next ISR with an outdated partition epoch, and is fenced."""
     waiting.world.die(5)
     await waiting.settle()
 
@@ -111,7 +111,7 @@ async def test_a_leader_of_the_partition_that_moves_hands_over_and_the_move_goes
 
 
 async def test_the_deletion_begins_when_the_broker_that_has_to_catch_up_stops_in_order(waiting: Disks) -> None:
-    """It joins no ISR any more, so that the reassignment cannot end."""
+    """The broker joins no ISR any more, so that the reassignment cannot end."""
     await shut_down(waiting, 4)
 
     assert waiting.world.context.deletions.started == {"t"}

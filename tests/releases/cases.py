@@ -5,18 +5,18 @@ from typing import Final, NamedTuple
 from controllerd.dev.releases import TESTED_RELEASES
 
 LOWEST: Final = "2.6"
-"""The lowest that controllerd serves brokers of; they know lower ones as well."""
+"""The lowest protocol version whose brokers controllerd serves; brokers know lower ones as well."""
 
 
 class Case(NamedTuple):
-    """Brokers of a release that speak a protocol version among each other."""
+    """Brokers of a release with a protocol version between them."""
 
     release: str
     protocol: str
 
     @property
     def id(self) -> str:
-        """As pytest and the record of what was seen have it."""
+        """Return the name in pytest and in the record of results."""
         return f"{self.release}-{self.protocol}"
 
 

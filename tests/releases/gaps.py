@@ -1,4 +1,4 @@
-"""What producers noticed of a rolling restart of each release: measured by a test, shown on the page."""
+"""The gaps of producers in a rolling restart of each release: measured by a test, shown on the page."""
 
 import json
 import os
@@ -19,13 +19,13 @@ class Gaps(NamedTuple):
 
 
 def read(record: Path = RECORD) -> dict[str, Gaps]:
-    """What was measured, by release."""
+    """Return the measurements by release."""
     kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
     return {release: Gaps(**gaps) for release, gaps in kept.items()}
 
 
 def note(release: str, gaps: Gaps, record: Path = RECORD) -> None:
-    """Keep a measurement, where that is asked for."""
+    """Keep a measurement, if the environment asks for it."""
     if os.environ.get(VARIABLE) != "1":
         return
     kept = {name: each._asdict() for name, each in (read(record) | {release: gaps}).items()}

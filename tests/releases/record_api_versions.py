@@ -1,7 +1,7 @@
-"""Ask a broker of each release for its ApiVersions: ``python -m tests.releases.record_api_versions`` writes them down.
+"""Record the ApiVersions of a broker of each release: ``python -m tests.releases.record_api_versions``.
 
-What a release serves on a PLAINTEXT listener, as brokers in ZooKeeper mode say it themselves, at their own
-inter.broker.protocol.version: ``{release: {api key: [lowest, highest version]}}``.
+The record has the versions that a broker in ZooKeeper mode serves on a PLAINTEXT listener, at the
+release's own inter.broker.protocol.version: ``{release: {api key: [lowest, highest version]}}``.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ def _decoded(body: bytes) -> Ranges:
 
 
 async def record(release: str, directory: Path) -> Ranges:
-    """What one broker of the release, beside a ZooKeeper of its own, serves."""
+    """Return the versions that one broker of the release serves, beside a ZooKeeper of its own."""
     async with (
         EmbeddedZooKeeper(directory / "zookeeper") as zookeeper,
         KafkaBroker(1, zookeeper.connect, directory / "broker", heap_mib=256, version=release) as broker,
@@ -55,7 +55,7 @@ async def record(release: str, directory: Path) -> Ranges:
 
 
 def read() -> dict[str, Ranges]:
-    """What was recorded."""
+    """Return the record."""
     return {release: dict(ranges) for release, ranges in json.loads(FILE.read_text(encoding="utf-8")).items()}
 
 

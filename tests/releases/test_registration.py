@@ -33,7 +33,7 @@ pytestmark = [
 SESSION_MS: Final = 6_000
 PATIENCE_S: Final = 90.0
 NOTICED_S: Final = 2.0
-"""After an operator deleted ``/controller`` the daemon hears of it by a watch; the machine may be busy."""
+"""After an operator deleted ``/controller`` a watch notifies the daemon; the machine may be busy."""
 REGISTRATION: Final = f"/brokers/ids/{FIRST_NODE_ID}"
 _IDS_OF_OURS: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
 OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
@@ -51,7 +51,7 @@ class Scene:
         self._log = log
         self._history: list[LoggedTransaction] = []
         self.operator: int = client.client_id[0]
-        """The session of whoever deletes ``/controller``."""
+        """The ZooKeeper session that deletes ``/controller``."""
 
     async def read(self, path: str) -> dict[str, Any] | None:
         """A znode's JSON; None if it is not there."""
@@ -110,7 +110,7 @@ class Scene:
             assert done.code == 0, done.err
 
     def transactions(self) -> list[LoggedTransaction]:
-        """Everything that was ever written."""
+        """Return every transaction."""
         self._history += self._log.read_new()
         return [each for each in self._history if not each.was_refused]
 
@@ -233,7 +233,7 @@ async def freeze(scene: Scene) -> None:
 
 
 async def delete_controller(scene: Scene) -> None:
-    """Until a broker is faster than we are."""
+    """Repeat until a broker wins the election."""
     while await scene.leads() not in BROKER_IDS:
         await scene.until_registered()
         await scene.delete("/controller")

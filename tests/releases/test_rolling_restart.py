@@ -1,4 +1,4 @@
-"""What producers notice of a rolling restart of each release: under its own controller, and under controllerd.
+"""The gaps of producers in a rolling restart of each release: under its own controller, and under controllerd.
 
 The same three brokers under the same load are shut down in order and started again one after the other, twice. Their
 protocol version is the release's own, as after a completed upgrade.

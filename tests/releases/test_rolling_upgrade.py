@@ -1,8 +1,8 @@
 """A rolling upgrade from 2.6.3 to 3.9.1 under load, in the documented steps, with a broker killed in each.
 
 Each release is installed on broker after broker while the protocol version stays; then the protocol version is raised
-by another rolling restart. One controllerd leads all the time, and no setting of it is touched: that the protocol
-version rose is for it to find out. In each step one broker is killed, and the others are shut down in order.
+by another rolling restart. One controllerd leads all the time with unchanged settings: it has to discover the new
+protocol version. In each step one broker is killed, and the others are shut down in order.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ pytestmark = [
 
 
 class Step(NamedTuple):
-    """One rolling restart: what each broker comes back with, and the broker that is killed in it."""
+    """One rolling restart: the new release and version of each broker, and the broker that is killed in it."""
 
     release: str
     protocol: str
@@ -79,7 +79,7 @@ async def test_a_step_of_the_upgrade_loses_nothing(scene: ReleaseScene, step: St
 
 
 def made_at(step: Step) -> str:
-    """The topic that was made at the end of a step."""
+    """Return the name of the topic that is created at the end of a step."""
     return f"made-by-{step.release}-{step.protocol}"
 
 

@@ -1,4 +1,4 @@
-"""The tables of topic configs beside real brokers of each release: what these refuse, what they accept, what holds."""
+"""The tables of topic configs compared with real brokers of each release: refusals, acceptance, values in use."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ _ELECTION_S: Final = 30.0
 
 
 class Answer(NamedTuple):
-    """What a broker said of one topic that it was to validate."""
+    """The answer of a broker to the validation of one topic."""
 
     error: KafkaError
     text: str | None
@@ -51,7 +51,7 @@ class Node:
         self.zookeeper = zookeeper
 
     async def validated(self, wanted: Sequence[Mapping[str, str]]) -> list[Answer]:
-        """Its answer to each of these configs of a new topic, none of which is created."""
+        """Return its answer to each of these configs of a new topic; no topic is created."""
         answers: list[Answer] = []
         for start in range(0, len(wanted), _AT_ONCE):
             answers += await self._create(wanted[start : start + _AT_ONCE], validate_only=True)
@@ -76,7 +76,7 @@ class Node:
                     return said
 
     async def settings(self) -> Any:
-        """What it says of its own settings."""
+        """Return the broker's own settings."""
         snapshot = ClusterSnapshot(1)
         endpoint = Endpoint("PLAINTEXT", LOOPBACK, self.broker.port)
         snapshot.brokers = {BrokerId(1): Broker(BrokerId(1), 1, (endpoint,), None)}
@@ -125,7 +125,7 @@ def refusal(configs: Mapping[str, str], release: Release) -> str | None:
 
 
 def same(own: str | None, said: Answer, configs: Mapping[str, str]) -> bool:
-    """Whether both say the same; of several unknown names Java gives the first of a hash table."""
+    """Whether both answers agree; of several unknown names Java names the first of a hash table."""
     unknown = {f"Unknown topic config name: {name}" for name in configs}
     if own is None:
         return said.error is KafkaError.NONE

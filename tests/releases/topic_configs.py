@@ -1,4 +1,4 @@
-"""Generate what each Kafka release accepts as topic configs, out of the ``LogConfig`` of that release itself.
+"""Generate the table of topic configs that each Kafka release accepts, from its own ``LogConfig``.
 
 ``python -m tests.releases.topic_configs`` writes two files: the table that the controller judges by
 (``controllerd/core/topic_config_table.py``), and ``topic_configs.json`` beside this script, the releases' own answers
@@ -229,7 +229,7 @@ _RELATIONS: Final = (
 
 
 def _questions(configs: Iterable[Config]) -> list[Question]:
-    """What may be asked of every release, from all that any of them defines."""
+    """Return the questions to every release, from the configs that any of them defines."""
     texts: dict[str, dict[str, None]] = {}
     for config in configs:
         texts.setdefault(config["name"], {}).update(dict.fromkeys(_texts(config)))

@@ -259,7 +259,7 @@ def still_in_sync(place: Place, record: RequestRecord) -> Log | None:
 
 
 def untold_of_a_death(place: Place, record: BrokersRecord) -> Log | None:
-    """All who were told get the list of before; of an event in which the broker does not come back at once."""
+    """Give all recipients the earlier list, in an event in which the broker does not come back at once."""
     is_bounce = any(other.live for _, other in place.of_event(BrokersRecord))
     if not record.gone or not place.state.controller_epoch or is_bounce:
         return None

@@ -2,7 +2,7 @@
 
 ``python -m tests.sim --seeds 2000`` plays 2,000 seeds on all processors and prints those that fail; ``--seed 7`` prints
 the plan, the trace and the judgement of one; with ``--shrink`` the plan is cut down first. Both name the commit that is
-played: a count of seeds says nothing of another one.
+played, because a count of seeds holds for that commit only.
 """
 
 import argparse

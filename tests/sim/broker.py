@@ -61,7 +61,7 @@ class BrokerSettings:
     late_s: Range = _LATE
     """How late a late answer is."""
     release: ReleaseNumber = NEWEST
-    """Of Kafka: what it speaks, and which topic configs it understands."""
+    """The release of Kafka, which decides its API versions and the topic configs that it understands."""
     producer_ids_s: Range | None = None
     """Between two blocks of producer ids that it asks for; None: only when the story wants it."""
 
@@ -111,12 +111,12 @@ class SimBroker:
 
     @property
     def finds_controller_in_zookeeper(self) -> bool:
-        """Whether it is older than 3.0: it looks its controller up under ``/brokers/ids`` before it stops."""
+        """Whether the broker is older than 3.0, and looks its controller up under ``/brokers/ids`` before it stops."""
         return self.settings.release < (3, 0)
 
     @property
     def freezes(self) -> bool:
-        """Whether it is older than 3.1: an ISR of its own neither shrinks nor grows after most refusals."""
+        """Whether the broker is older than 3.1, so that its ISRs neither shrink nor grow after most refusals."""
         return self.settings.release < (3, 1)
 
     # -- what the network asks ---------------------------------------------------------------------------------------

@@ -28,14 +28,14 @@ ReleaseNumber = tuple[int, int]
 RELEASES: Final[Sequence[ReleaseNumber]] = ((3, 3), (3, 4), (3, 5), (3, 6), (3, 7), (3, 8), (3, 9))
 """The releases that all brokers of a story may be mixed of."""
 RELEASE_2_8: Final[ReleaseNumber] = (2, 8)
-"""Looks its controller up under ``/brokers/ids`` before it stops."""
+"""A release that looks its controller up under ``/brokers/ids`` before it stops."""
 RELEASE_3_0: Final[ReleaseNumber] = (3, 0)
-"""Freezes an ISR on most refusals, as every release before 3.1 does."""
+"""A release that freezes an ISR on most refusals, as every one before 3.1 does."""
 _TOLD_BY: Final = {
     (2, 8): (60, 0), (3, 0): (67, 0), (3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1),
     (3, 8): (22, 5), (3, 9): (18, 4),
 }  # fmt: skip
-"""Release -> API and version that no earlier one has; 3.4 is told by its control requests."""
+"""API and version that no earlier release has, by release; 3.4 is recognised by its control requests."""
 _BEFORE_34: Final = {LEADER_AND_ISR: (0, 6), STOP_REPLICA: (0, 3), UPDATE_METADATA: (0, 7)}
 _BEFORE_32: Final = {**_BEFORE_34, LEADER_AND_ISR: (0, 5)}
 _LOWEST: Final = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
@@ -340,7 +340,7 @@ def framed(content: bytes) -> bytes:
 
 
 def spoken_on(release: ReleaseNumber) -> dict[int, tuple[int, int]]:
-    """What a broker of this release says that it speaks, as far as anything depends on it."""
+    """Return the ApiVersions of a broker of this release, as far as anything depends on it."""
     told_by = dict(api for since, api in _TOLD_BY.items() if since <= release)
     control = SPOKEN if release >= (3, 4) else _BEFORE_34 if release >= (3, 2) else _BEFORE_32
     return {**control, **{api: (0, version) for api, version in told_by.items()}}

@@ -50,7 +50,7 @@ class BrokerLife:
         """Replicas that it cannot begin because it has those of an earlier topic of that name."""
         self.since: Final = broker.cluster.loop.time()
         self.configured: Final = dict(broker.configured)
-        """As its file was when it began."""
+        """The settings in the broker's file at its start."""
         self._broker = broker
         self._id = broker.id
         self._cluster = broker.cluster

@@ -109,7 +109,7 @@ REASSIGNMENTS: Final = (
 DELETIONS: Final = (
     bug(
         "waiting-is-hidden",
-        "a topic whose deletion waits for a reassignment is served no more",
+        "a topic whose deletion waits for a reassignment is no longer served",
         "peer 3.9 (elections ask whether a topic is queued)",
         "controllerd/core/deletion_waits.py",
         "    return {topic for topic in context.deletions.queued if is_hidden(context, topic)}\n",

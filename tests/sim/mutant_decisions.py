@@ -126,7 +126,7 @@ DECISIONS: Final = (
     ),
     bug(
         "newest-answer-for-all",
-        "a leader of 3.0 is refused by codes that it takes for the end of its ISR",
+        "a leader of 3.0 gets error codes on which it freezes its ISR",
         "KIP-841, KIP-497",
         "handlers/isr_change.py",
         "release_of_leader(c.context.releases.get(event.broker), event.version)",

@@ -7,7 +7,7 @@ from tests.sim.mutant import bug
 REGISTRATIONS: Final = (
     bug(
         "registration-stays",
-        "whoever gives the role up leaves its registration for a moment",
+        "an instance that gives the role up leaves its registration for a moment",
         "ADR 0032",
         "controllerd/zk/elector.py",
         "if await self._delete(node, await self.registrar.find_own(), term):",
@@ -23,7 +23,7 @@ REGISTRATIONS: Final = (
     ),
     bug(
         "registration-survives-takeover",
-        "an election leaves the registration of whoever led before",
+        "an election leaves the registration of the instance that led before",
         "ADR 0032, KAFKA-7165",
         "controllerd/zk/elector.py",
         "leaves=cluster.registrations)",

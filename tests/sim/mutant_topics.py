@@ -27,7 +27,7 @@ TOPIC_CALLS: Final = (
     ),
     bug(
         "judged-by-the-newest-table",
-        "the configurations of new topics are judged by the table of 3.9, whatever releases the brokers are of",
+        "the configurations of new topics are judged by the table of 3.9, whatever releases the brokers run",
         "peer 3.9",
         "controllerd/core/topic_creation.py",
         "    judges = picture.judges\n",

@@ -53,7 +53,7 @@ WIRE: Final = (
     ),
     bug(
         "coalescing-swallows-deletion",
-        "that a topic is gone is merged with what is told of the topic made anew",
+        "the deletion of a topic is merged with the state of the topic that is created anew, and lost",
         "M5: committed offsets of the deleted topic stay",
         "channel_manager/coalesce.py",
         "is_allowed = _has_effect_of_both(older.body, newer.body)",

@@ -1,8 +1,9 @@
 """The offsets that consumer groups committed, as the group coordinators of brokers keep them.
 
-A group is taken to commit an offset for each partition as soon as its broker is told of it. A coordinator drops the
-offsets of a partition when an UpdateMetadata tells it that the partition is gone (leader -2), and at nothing else. If
-it is not told, the offsets of the deleted topic are left, and groups apply them to the topic made anew.
+A group is taken to commit an offset for each partition as soon as its broker receives the partition.
+A coordinator drops the offsets of a partition only when an UpdateMetadata says that the partition is
+gone (leader -2). Without one the offsets of the deleted topic are left, and groups apply them to the
+topic that is created anew.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ class _Committed:
 
     topic_life: int
     epoch: int
-    """The controller epoch in which the broker was told of the partition last."""
+    """The controller epoch of the last request with the partition to the broker."""
     is_dropped: bool = False
 
 
@@ -31,7 +32,7 @@ class GroupOffsets:
         self._committed: Final[dict[_Life, dict[Key, _Committed]]] = {}
 
     def drop(self, broker: _Life, key: Key) -> None:
-        """The broker is told that the partition is gone."""
+        """Note that the broker received the deletion of the partition."""
         kept = self._committed.get(broker, {}).get(key)
         if kept is not None:
             kept.is_dropped = True

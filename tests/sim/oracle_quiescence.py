@@ -34,7 +34,7 @@ _RULES: Final = {
     "Q-13": "no acknowledged record is lost",
     "Q-14": "who is dead is in no ISR but as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
-    "Q-25": "whoever leads is registered where a broker needs it, and nobody else is",
+    "Q-25": "the active instance is registered where a broker needs it, and no other instance is",
     "Q-24": "no configuration that an instance wrote outlives its topic",
 }
 RULES: Final = {**_RULES, **oracle_admin_rest.RULES}

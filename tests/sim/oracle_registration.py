@@ -15,7 +15,7 @@ RULES: Final = {
     "Z-45": "an instance deletes the registration of its own session, or in an election, or behind its fence",
 }
 _LAG_S: Final = 6.0
-"""A follower may hide a younger registration from whoever is elected."""
+"""A follower may hide a younger registration from the instance that is elected."""
 
 
 class RegistrationJudge:
@@ -29,7 +29,7 @@ class RegistrationJudge:
         """By path: when the registration was created."""
 
     def judge(self, transaction: Transaction) -> None:
-        """Before it is applied."""
+        """Judge a transaction before it is applied."""
         is_ours = self._role.is_ours(transaction.session_id) and not transaction.closes_session
         touched = [each for each in transaction.operations if each.kind != "check" and is_registration(each.path)]
         if is_ours:
@@ -43,20 +43,20 @@ class RegistrationJudge:
                 self.since.pop(operation.path, None)
 
     def on_idle(self, owner: str, session: int, time: float) -> None:
-        """An instance without a term has handled all that it was told, and is connected in this session."""
+        """Note that an instance without a term is idle, and connected in this session."""
         for path in self.since:
             if self._owner_of(path) == session:
                 self._report("Z-44", time, f"{owner} does not lead, and {path} is still there")
 
     def at_rest(self, *, wanted: bool) -> Iterator[tuple[str, str]]:
-        """Q-25, as rule and evidence; ``wanted``: a broker needs the registration of whoever leads."""
+        """Q-25, as rule and evidence; ``wanted``: a broker needs the registration of the active instance."""
         holder = self._history.nodes.get(CONTROLLER)
         session = holder.owner if holder is not None else 0
         for path in sorted(self.since):
             if self._owner_of(path) != session:
                 yield "Q-25", f"{path} belongs to {self._owner_of(path):#x}, /controller to {session:#x}"
         if wanted and self._role.is_ours(session) and not self.since:
-            yield "Q-25", "a broker older than 3.0 is live, and whoever leads is not registered"
+            yield "Q-25", "a broker older than 3.0 is live, and the active instance is not registered"
 
     def _owner_of(self, path: str) -> int:
         node = self._history.nodes.get(path)

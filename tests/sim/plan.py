@@ -104,7 +104,7 @@ class Options:
     takes: bool = False
     """Whether instances take the role from a broker (``when_broker_holds``)."""
     brokers_3_0: int = 0
-    """How many brokers are of release 3.0, from the first on: an upgrade that stopped on its way."""
+    """How many brokers, from the first on, are of release 3.0, as in an upgrade that stopped half-way."""
     admin: AdminOptions = field(default_factory=AdminOptions)
     registration: RegistrationOptions = field(default_factory=RegistrationOptions)
     protocol: str = "3.9-IV0"

@@ -15,20 +15,20 @@ class RegistrationOptions:
 
     register: str = "auto"
     old: frozenset[int] = frozenset()
-    """Their ids; they speak as 2.8."""
+    """The ids of brokers with the protocol of 2.8."""
 
     def __str__(self) -> str:
         return f"register={self.register}, old={sorted(self.old)}"
 
     def wants(self, live: set[int]) -> bool:
-        """Whether whoever leads must be registered while these brokers are live."""
+        """Whether the active instance must be registered while these brokers are live."""
         return self.register == "always" or (self.register == "auto" and bool(self.old & live))
 
 
 def registration_of(
     seed: int, brokers: int, story_s: float
 ) -> tuple[RegistrationOptions, Sequence[tuple[float, str, int]]]:
-    """What a seed has of it: nothing in half of the stories."""
+    """Return this part of the plan of a seed; it is empty in half of the stories."""
     rng = Random(f"{seed}/registration")
     if rng.random() < 0.5:
         return RegistrationOptions(), ()

@@ -18,7 +18,7 @@ _IDS: Final = "/brokers/ids"
 def controller_deleted(world: SimWorld, rng: Random) -> None:
     """An operator deletes /controller: the session of its holder lives on, and its registration for a moment.
 
-    Sometimes the answers to what the holder writes then are lost, too.
+    Sometimes the answers to the holder's next writes are lost, too.
     """
     if not world.server.is_up or _CONTROLLER not in world.server.nodes:
         return
@@ -30,7 +30,7 @@ def controller_deleted(world: SimWorld, rng: Random) -> None:
 
 
 def registration_deleted(world: SimWorld, _rng: Random) -> None:
-    """Somebody who cleans up deletes what is no broker."""
+    """An operator who cleans up deletes a registration that is not a broker's."""
     if not world.server.is_up:
         return
     for name in world.server.children(_IDS) or []:
@@ -54,4 +54,4 @@ REGISTRATION_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "registration_deleted": registration_deleted,
     "registration_left": registration_left,
 }
-"""By the kind of the action."""
+"""The functions by the kind of the action."""

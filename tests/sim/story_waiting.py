@@ -40,7 +40,7 @@ def _partition(world: SimWorld, key: Key) -> PartitionHistory:
 
 
 def _free(world: SimWorld, key: Key) -> list[SimBroker]:
-    """The brokers that run and have no replica of the partition, which has some."""
+    """Return the running brokers without a replica of the partition."""
     replicas = _partition(world, key).replicas
     brokers = world.cluster.brokers.values()
     return [each for each in brokers if replicas and each.is_running and each.id not in replicas]
@@ -62,4 +62,4 @@ def _leader(world: SimWorld, key: Key) -> int:
 
 
 WAITING_ACTS: Final[Mapping[str, Act]] = {leader_dies_while_waiting.__name__: leader_dies_while_waiting}
-"""By the kind of the action."""
+"""The functions by the kind of the action."""

@@ -160,7 +160,7 @@ def holding(tale: Tale) -> None:
 
 
 def deletion_is_swallowed(tale: Tale) -> None:
-    """The third broker hears of the topic, and then of the one that was created anew, without a word in between."""
+    """The third broker receives the topic, and then the one that was created anew, without the deletion in between."""
     told(tells_the_third(), tells_the_third(ROW), created_anew, long_after, tells_the_third(ROW))(tale)
 
 

@@ -35,7 +35,7 @@ def entry(path: str = A_PATH, *, ephemeral: bool = True, instance: str | None = 
 
 
 def register(tale: Tale) -> None:
-    """As ``a`` should."""
+    """Register ``a`` as the rules demand."""
     tale.write(A_SESSION, fence(1), check_controller(), entry())
     tale.time += LONG
 
@@ -69,9 +69,9 @@ RIGHT: Final[dict[str, Step]] = {
     "its session ends": registered(
         lambda tale: tale.write(A_SESSION, delete("/controller"), delete(A_PATH), closes=True)
     ),
-    "a peer takes over": registered(lambda tale: take_over(tale, delete(A_PATH, 0))),
+    "another instance takes over": registered(lambda tale: take_over(tale, delete(A_PATH, 0))),
     "a session without a term deletes its own": registered(lambda tale: tale.write(A_SESSION, delete(A_PATH, 0))),
-    "whoever leads deletes what was left": lambda tale: (
+    "the active instance deletes what was left": lambda tale: (
         tale.write(TOOL_SESSION, entry(B_PATH)),
         tale.fenced(delete(B_PATH, 0)),
     ),

@@ -48,7 +48,7 @@ def cluster(version: int = 12) -> Any:
 
 
 def broker_up_to(highest: int) -> Callable[[bytes], bytes | None]:
-    """What a broker answers that knows Metadata up to this version: it hangs up on a higher one."""
+    """A broker that knows Metadata up to this version, and closes the connection at a higher one."""
 
     def answered(frame: bytes) -> bytes | None:
         header = decode_request(frame).header

@@ -82,7 +82,7 @@ async def test_a_registration_that_changed_is_written_over_and_an_equal_one_is_l
 
 
 async def test_an_instance_whose_controller_znode_was_deleted_registers_no_more(world: World) -> None:
-    """Its epoch is still the newest then: only the check of /controller refuses."""
+    """Our epoch is still the newest: only the check of /controller refuses."""
     await world.ours.lead()
     await world.theirs.remove(paths.CONTROLLER)
 
@@ -93,7 +93,7 @@ async def test_an_instance_whose_controller_znode_was_deleted_registers_no_more(
 
 
 def interfere(world: World, *operations: Operation) -> None:
-    """Another session writes right before our next transaction: what was read before it is old."""
+    """Another session writes right before our next transaction, so that the earlier read is outdated."""
     zk = world.ours.zk
     assert isinstance(zk, FakeZooKeeper)
     zk.before_transaction[len(zk.transactions) + 1] = lambda: zk.tree.outsider(*operations)

@@ -298,7 +298,7 @@ async def another_leads(seeded: Seeded) -> None:
 
 
 async def lead_again(seeded: Seeded) -> None:
-    """A minute later that one is gone, and this instance has the role."""
+    """A minute later that broker is gone, and this instance has the role."""
     seeded.clock.now += 60
     seeded.world.tree.remove("/controller")
     seeded.world.queue.put(Reelect())

@@ -1,4 +1,4 @@
-"""Since when a partition is led as it is, found by looking back through what is remembered."""
+"""The moment since which a partition has its leader, found in the history."""
 
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace

@@ -38,7 +38,7 @@ async def test_others_lead_what_a_drained_broker_led(operator: Operator, leaders
 
 
 async def test_a_drained_broker_stays_in_the_isrs_unless_it_is_to_leave_them(operator: Operator) -> None:
-    """Outside of them its leaders would ask for its return, and be refused, for as long as it runs."""
+    """A running broker outside of the ISRs makes leaders ask for its return, and be refused, without end."""
     await operator.do("/v1/brokers/1/drain", {"reason": "new disk"})
 
     assert operator.world.state("t", 0)[2] == [1, 2]
