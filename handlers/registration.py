@@ -47,7 +47,7 @@ async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) 
     """
     ours = {BrokerId(c.node_id)} if c.registered is not None else set()
     if ours - registered:
-        log.warning("somebody deleted the registration of controllerd")
+        log.warning("registration of controllerd disappeared")
         forget_registration(c)
     if registered - ours:
         await c.registrar.remove_left_over()

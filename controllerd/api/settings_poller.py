@@ -104,7 +104,7 @@ class SettingsPoller:
         try:
             brokers = await self._registered()
         except (StoreUnavailable, BadZnode) as error:
-            _LOG.info("registered brokers cannot be read", reason=str(error))
+            _LOG.info("could not read registered brokers", reason=str(error))
             return
         registered = {broker.id: broker.epoch for broker in brokers}
         answers = await self._ask_all([broker for broker in brokers if self._is_due(broker)])
@@ -164,7 +164,7 @@ class SettingsPoller:
             return Answer(broker.epoch, understood({"authorizer.class.name": AN_AUTHORIZER}))
         except (OSError, WireError, ValueError) as error:  # ValueError: a number that is none, a host that is no name
             if not self._failures.get((broker.id, broker.epoch)):
-                _LOG.info("broker did not say its settings", broker=broker.id, error=repr(error))
+                _LOG.info("broker settings request failed", broker=broker.id, error=repr(error))
             return None
 
     def _patience_s(self, broker: Broker) -> float:

@@ -84,7 +84,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     listeners: tuple[Endpoint, ...] = ()
     """The sockets to bind, each as ``NAME://host:port``."""
     advertised_listeners: tuple[Endpoint, ...] = ()
-    """What brokers and clients connect to where it differs, each as ``NAME://host:port``."""
+    """The addresses to advertise where they differ, each as ``NAME://host:port``."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
     """The listener of brokers for control requests alone, on which they look for their controller, too."""

@@ -91,7 +91,7 @@ REACTIONS: Final[Mapping[Release, _Reactions]] = MappingProxyType({
         awaits=(KafkaError.INVALID_REQUEST, KafkaError.UNKNOWN_TOPIC_ID),
     ),
 })  # fmt: skip
-"""By the first release that reacts so; 2.7 is the first that sends AlterPartition (as AlterIsr, KIP-497)."""
+"""Reactions by the first release that has them; 2.7 is the first that sends AlterPartition (as AlterIsr, KIP-497)."""
 
 _FIRST_BY_VERSION: Final = (Release(2, 7), Release(3, 2), Release(3, 3), Release(3, 5))
 """The oldest release that sends each version of AlterPartition to a controller that serves all of them."""

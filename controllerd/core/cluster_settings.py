@@ -119,7 +119,7 @@ MUST_BE_FALSE: Final[Mapping[str, str]] = MappingProxyType(
 MUST_BE_ABSENT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "authorizer.class.name": (
-            "ACLs are not enforced: whoever reaches controllerd's listeners could change the cluster"
+            "ACLs are not enforced: every client of controllerd's listeners could change the cluster"
         ),
         "create.topic.policy.class.name": "the policy is a Java class: topics that it refuses would be created",
         "alter.config.policy.class.name": (
@@ -165,10 +165,10 @@ def is_same(setting: Setting, one: str, other: str) -> bool:
     return read(setting, one) == read(setting, other)
 
 
-def merged(setting: Setting, told: Mapping[BrokerId, str]) -> str:
-    """Return the value to use for these answers of brokers; ``told`` is not empty."""
-    by_value = {read(setting, text): text for _, text in sorted(told.items())}
-    return by_value[_chosen(setting, [read(setting, text) for text in told.values()])]
+def merged(setting: Setting, answers: Mapping[BrokerId, str]) -> str:
+    """Return the value to use for these answers of brokers; ``answers`` is not empty."""
+    by_value = {read(setting, text): text for _, text in sorted(answers.items())}
+    return by_value[_chosen(setting, [read(setting, text) for text in answers.values()])]
 
 
 def _chosen(setting: Setting, values: list[Value]) -> Value:

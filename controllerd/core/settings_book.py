@@ -195,7 +195,7 @@ class SettingsBook:
         self._configured: Final = dict(configured or {})
         self._fixed: Final = fixed
         self._answers: dict[BrokerId, Answer] = {}
-        self._heard: set[BrokerId] = set()
+        self._answered: set[BrokerId] = set()
         """The brokers that have answered this process."""
         self._protocol: str | None = None
         self._evidence = LOWEST
@@ -245,7 +245,7 @@ class SettingsBook:
         told = {broker: answer for broker, answer in answers.items() if broker in registered}
         return (
             dict(registered) != self._registered
-            or not told.keys() <= self._heard
+            or not told.keys() <= self._answered
             or any(self._answers.get(broker) != answer for broker, answer in told.items())
         )
 
@@ -257,7 +257,7 @@ class SettingsBook:
         the last cluster that answered.
         """
         self._registered = dict(registered)
-        self._heard = (self._heard | answers.keys()) & registered.keys()
+        self._answered = (self._answered | answers.keys()) & registered.keys()
         self._answers |= {broker: answer for broker, answer in answers.items() if broker in registered}
         if any(broker in registered for broker in self._answers):
             self._answers = {broker: answer for broker, answer in self._answers.items() if broker in registered}
@@ -302,7 +302,7 @@ class SettingsBook:
     @property
     def _has_fresh(self) -> bool:
         """Whether any live broker has answered since this process began."""
-        return bool(self._heard)
+        return bool(self._answered)
 
     def _is_fresh(self, broker: BrokerId) -> bool:
         """Whether the broker has answered in its present life; a version cannot change without a restart."""

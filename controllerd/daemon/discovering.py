@@ -72,7 +72,7 @@ class Discovery:
             async with asyncio.timeout(FIRST_ANSWERS_S):
                 await self._poller.has_heard_all.wait()
         except TimeoutError:
-            log.warning("not all brokers have said their settings yet", waited_s=FIRST_ANSWERS_S)
+            log.warning("timed out waiting for broker settings", waited_s=FIRST_ANSWERS_S)
 
     def published(self) -> None:
         """Have new brokers asked without waiting for the next round: the snapshot has changed."""

@@ -76,10 +76,10 @@ class SettingsFile:
         except FileNotFoundError:
             return Remembered()
         except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
-            log.warning("kept settings of brokers cannot be used", file=str(self.path), reason=str(error))
+            log.warning("could not use kept broker settings", file=str(self.path), reason=str(error))
             return Remembered()
         if kept.cluster_id != cluster_id:
-            log.info("kept settings are of another cluster", file=str(self.path), cluster=kept.cluster_id)
+            log.info("ignored kept broker settings of another cluster", file=str(self.path), cluster=kept.cluster_id)
             return Remembered()
         return known
 

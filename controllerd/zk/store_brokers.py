@@ -19,7 +19,7 @@ class BrokerZnodes:
     _rejections: Rejections
 
     async def read_brokers(self) -> BrokersRead:
-        """All of ``/brokers/ids``; a registration that cannot be used is reported and left out.
+        """Read ``/brokers/ids``; a registration that cannot be used is reported and left out.
 
         Registrations of controllerd are not brokers: their ids are returned separately.
         """
