@@ -20,8 +20,9 @@ _PROBE_TIMEOUT_S = 2.0
 _CORRELATION_ID = struct.pack(">i", 7)
 # ApiVersions version 0 without client id: a request that every broker answers to anyone.
 _API_VERSIONS = struct.pack(">ihh", 10, 18, 0) + _CORRELATION_ID + struct.pack(">h", -1)
-# What a broker dies of while the session of its former life still holds /brokers/ids/<id>.
-_NODE_EXISTS = "KeeperErrorCode = NodeExists"
+# What a broker dies of while the session of its former life still holds /brokers/ids/<id>, and (by a
+# NullPointerException in KafkaZkClient.CheckedEphemeral) when that session ends between two of its questions.
+_KEPT_OUT = ("KeeperErrorCode = NodeExists", "CheckedEphemeral.getAfterNodeExists")
 _LOG4J = """\
 log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -168,7 +169,7 @@ class KafkaBroker:
         try:
             await self.wait_answering(timeout_s=deadline - time.monotonic())
         except DevError:
-            if self.running or not self.process.wrote(_NODE_EXISTS):
+            if self.running or not any(map(self.process.wrote, _KEPT_OUT)):
                 raise
             return False
         return True
