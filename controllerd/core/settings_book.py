@@ -313,7 +313,7 @@ class SettingsBook:
         before = self._protocol
         if self._registered and all(map(self._is_fresh, self._registered)):
             lowest = merged(setting, {broker: texts[broker] for broker in self._registered})
-            floor = before if before is not None else self._evidence
+            floor = self._evidence if before is None else _higher(before, self._evidence)
             self._protocol = _higher(floor, lowest)
         elif before is None or version_told(before) < version_told(self._evidence):
             source = Source.ZOOKEEPER if self._evidence != LOWEST else Source.DEFAULT

@@ -189,6 +189,16 @@ def test_while_nobody_has_said_anything_nothing_is_done_that_could_harm() -> Non
 # -- the protocol version ----------------------------------------------------------------------------------------------
 
 
+def test_a_version_that_zookeeper_showed_does_not_fall_to_a_kept_or_a_told_one_that_is_lower() -> None:
+    book = SettingsBook()
+    book.recall(Remembered({}, "2.7-IV2"))
+
+    book.note_evidence("2.8-IV0")
+    told(raised("2.7", 1, 2, 3), book=book)
+
+    assert book.current.values[PROTOCOL_VERSION] == "2.8-IV0"
+
+
 def test_the_protocol_version_rises_by_itself_when_the_last_broker_was_raised() -> None:
     book = told(raised("2.8", 1, 2, 3))
 
