@@ -19,6 +19,7 @@ from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.cluster_settings import AN_AUTHORIZER, NAMES, understood
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.settings_book import Answer, SettingsBook
+from controllerd.core.topic_defaults import BrokerSetting, ConfigSource
 from controllerd.errors import BadZnode, StoreUnavailable
 from events.responses import BrokerSettingsReceived
 from wire.api_broker_settings import VERSION, NotAuthorized, decode_settings, encode_settings_query
@@ -43,6 +44,13 @@ _LOG = structlog.get_logger(__name__)
 
 Life = tuple[BrokerId, int]
 Emit = Callable[[BrokerSettingsReceived], None]
+
+
+def _answer_of(broker: Broker, told: Mapping[str, BrokerSetting]) -> Answer:
+    """Return what a broker says, and which of it is the dynamic default. :raises ValueError: a value makes no sense."""
+    from_default = {name for name, each in told.items() if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+    values = understood({name: setting.value for name, setting in told.items()})
+    return Answer(broker.epoch, values, frozenset(from_default))
 
 
 class SettingsPoller:
@@ -158,8 +166,7 @@ class SettingsPoller:
         try:
             async with self._limit, asyncio.timeout(self._patience_s(broker)):
                 answer = await self._answer(broker.id, endpoint)
-            told = {name: setting.value for name, setting in decode_settings(answer).items()}
-            return Answer(broker.epoch, understood(told))
+            return _answer_of(broker, decode_settings(answer))
         except NotAuthorized:
             return Answer(broker.epoch, understood({"authorizer.class.name": AN_AUTHORIZER}))
         except (OSError, WireError, ValueError) as error:  # ValueError: a number that is none, a host that is no name

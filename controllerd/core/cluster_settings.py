@@ -180,6 +180,16 @@ def _chosen(setting: Setting, values: list[Value]) -> Value:
     return (min if lowest else max)(values)
 
 
+def is_safe_off(setting: Setting) -> bool:
+    """Whether the setting is a switch that does less when it is turned off."""
+    return setting.kind is Kind.SWITCH and setting.merge is Merge.LOWEST
+
+
+def turns_off(texts: Texts) -> bool:
+    """Whether a broker with these settings has one of the switches turned off that do less then."""
+    return any(is_safe_off(setting) and not read(setting, texts[setting.name]) for setting in SETTINGS)
+
+
 def refusal(told: Mapping[BrokerId, Texts]) -> str | None:
     """Return why this controller must not lead a cluster with these settings; None if it may.
 

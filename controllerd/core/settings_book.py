@@ -22,6 +22,13 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   was away for months kept the version of that time. Too low a version for a moment withholds optional
   behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
   brokers requests that they do not understand.
+
+**A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
+moment at which the switch decides: it may have been the only ISR member of a partition, and with
+``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
+answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
+with another value or the setting is configured here. The dynamic default of all brokers is read from
+its znode; a value that brokers have from it ends with it.
 """
 
 from collections.abc import Mapping
@@ -46,9 +53,11 @@ from controllerd.core.cluster_settings import (
     UNCLEAN,
     Setting,
     Texts,
+    is_safe_off,
     is_same,
     merged,
     refusal,
+    turns_off,
 )
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.mutation_quota import QuotaWindow
@@ -87,6 +96,8 @@ class Answer(NamedTuple):
 
     broker_epoch: int
     values: Texts
+    from_default: frozenset[str] = frozenset()
+    """The settings whose values are the dynamic default of all brokers, by Kafka's names."""
 
 
 class Remembered(NamedTuple):
@@ -106,6 +117,8 @@ class Resolved(NamedTuple):
     """Where it is configured here; None if it is not."""
     brokers: Mapping[BrokerId, str]
     """The value of each live broker, as far as it is known."""
+    decided_by: tuple[BrokerId, ...] = ()
+    """The brokers that are gone and whose last answer holds the value."""
 
     @property
     def differing(self) -> dict[BrokerId, str]:
@@ -130,6 +143,9 @@ class Resolved(NamedTuple):
             used = version_told(self.value)
             is_any_lower = any(version_told(text) < used for text in self.brokers.values())
             return "never falls by itself and is used" if is_any_lower else "is used as the lowest of all"
+        if self.decided_by:
+            gone = " and ".join(f"broker {broker}" for broker in self.decided_by)
+            return f"is used as the last answer of {gone}, now gone (configure {self.setting.key} to decide it)"
         return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
 
 
@@ -140,6 +156,11 @@ class Resolution:
     settings: Mapping[str, Resolved]
     refusal: str | None = None
     """Why this controller must not lead; None if no reason is known."""
+    unclean: bool = False
+    """Whether replicas outside the ISR may be elected, for topics without a value of their own.
+
+    The dynamic default of all brokers is left out of it: the controller reads that znode itself.
+    """
     policy: Policy = field(default_factory=Policy)
     features: Features = field(default_factory=Features)
 
@@ -172,11 +193,6 @@ class Resolution:
         """The cluster's ``min.insync.replicas``; None while it is not known."""
         return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
 
-    @property
-    def unclean(self) -> bool:
-        """Whether replicas outside the ISR may be elected, for topics without a value of their own."""
-        return self.is_on(UNCLEAN)
-
 
 class SettingsBook:
     """The answers of brokers, and the settings that follow from them."""
@@ -195,6 +211,8 @@ class SettingsBook:
         self._configured: Final = dict(configured or {})
         self._fixed: Final = fixed
         self._answers: dict[BrokerId, Answer] = {}
+        self._gone: dict[BrokerId, Answer] = {}
+        """The last answers of brokers that are gone, which still count for switches that are turned off."""
         self._answered: set[BrokerId] = set()
         """The brokers that have answered this process."""
         self._protocol: str | None = None
@@ -238,7 +256,7 @@ class SettingsBook:
 
     def remembered(self) -> Remembered:
         """Return what is to be kept beyond the end of the process."""
-        return Remembered(dict(self._answers), self._protocol)
+        return Remembered({**self._gone, **self._answers}, self._protocol)
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
         """Whether ``take`` with the same arguments would learn anything."""
@@ -252,16 +270,21 @@ class SettingsBook:
     def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
-        An answer of a broker that is not registered is ignored. The answer of a broker that is gone
-        is dropped as soon as another broker has answered, so that the cache never holds more than
-        the last cluster that answered.
+        An answer of a broker that is not registered is ignored. As soon as another broker has
+        answered, the answer of a broker that is gone counts only for the switches that it has turned off.
         """
         self._registered = dict(registered)
         self._answered = (self._answered | answers.keys()) & registered.keys()
         self._answers |= {broker: answer for broker, answer in answers.items() if broker in registered}
         if any(broker in registered for broker in self._answers):
-            self._answers = {broker: answer for broker, answer in self._answers.items() if broker in registered}
+            self._set_gone_apart()
+        self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in self._answered}
         self.current = self._resolve()
+
+    def _set_gone_apart(self) -> None:
+        gone = self._answers.keys() - self._registered.keys()
+        self._gone |= {broker: self._answers[broker] for broker in gone if turns_off(self._answers[broker].values)}
+        self._answers = {broker: answer for broker, answer in self._answers.items() if broker not in gone}
 
     def note_evidence(self, version: str) -> None:
         """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
@@ -274,9 +297,17 @@ class SettingsBook:
     def _resolve(self) -> Resolution:
         told = {broker: answer.values for broker, answer in self._answers.items()}
         settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
-        found = Resolution(settings, refusal(told))
+        found = Resolution(settings, refusal(told), self._is_unclean(settings[UNCLEAN]))
         policy, features = self._fixed or (_policy(found), _features(found))
-        return Resolution(settings, found.refusal if self._fixed is None else None, policy, features)
+        refused = found.refusal if self._fixed is None else None
+        return Resolution(settings, refused, found.unclean, policy, features)
+
+    def _is_unclean(self, resolved: Resolved) -> bool:
+        """A value from the dynamic default says nothing of the time after the default is deleted."""
+        is_on = resolved.value.lower() == "true"
+        if resolved.source is Source.CONFIGURED:
+            return is_on
+        return is_on and not any(UNCLEAN in answer.from_default for answer in self._answers.values())
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
         texts = {broker: values[setting.name] for broker, values in sorted(told.items())}
@@ -290,7 +321,17 @@ class SettingsBook:
         if not texts:
             return Resolved(setting, setting.cautious or setting.default, Source.DEFAULT, None, texts)
         value = merged(setting, texts)
+        if value.lower() == "true" and (holding := self._turned_off_by(setting)):
+            return Resolved(setting, "false", Source.SAFER, None, texts, holding)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
+
+    def _turned_off_by(self, setting: Setting) -> tuple[BrokerId, ...]:
+        """The brokers that are gone and had this switch turned off."""
+        if not is_safe_off(setting):
+            return ()
+        return tuple(
+            sorted(each for each, answer in self._gone.items() if answer.values[setting.name].lower() == "false")
+        )
 
     def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:
         agreeing = sum(is_same(setting, value, text) for text in texts.values())

@@ -9,7 +9,7 @@ from controllerd.audit.writer import AuditWriter
 from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest
-from controllerd.core.settings_book import SettingsBook, Source
+from controllerd.core.settings_book import SettingsBook
 from controllerd.ports import AuditLog
 from controllerd.status.metrics.meters import EventMeters
 from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
@@ -93,12 +93,13 @@ class ConfiguredTopics:
     def unclean_by_default(self) -> bool:
         """``unclean.leader.election.enable`` of the cluster.
 
-        The dynamic default has no effect while a broker is known to have it turned off.
+        The dynamic default has no effect while a live broker is known to have it turned off by a
+        value of its own. A broker that is gone does not keep an operator from setting the default.
         """
         known = self._settings.current
         if self._dynamic is None:
             return known.unclean
-        return self._dynamic and known.settings[UNCLEAN].source is not Source.SAFER
+        return self._dynamic and len(set(map(str.lower, known.settings[UNCLEAN].brokers.values()))) <= 1
 
 
 class EventStatistics:

@@ -46,6 +46,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     broker: int
     broker_epoch: int
     settings: dict[str, str]
+    from_default: list[str] = []
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
@@ -85,7 +86,7 @@ class SettingsFile:
 
     def _save(self, cluster_id: str, known: Remembered) -> None:
         brokers = [
-            _Answer(broker, answer.broker_epoch, dict(answer.values))
+            _Answer(broker, answer.broker_epoch, dict(answer.values), sorted(answer.from_default))
             for broker, answer in sorted(known.answers.items())
         ]
         data = msgspec.json.encode(_Kept(_VERSION, cluster_id, known.protocol_version, brokers))
@@ -103,8 +104,9 @@ def _checked(kept: _Kept) -> Remembered:
         raise ValueError(f"its version is {kept.version}, not {_VERSION}")
     if kept.protocol_version is not None:
         version_told(kept.protocol_version)
-    answers = {
-        BrokerId(row.broker): Answer(row.broker_epoch, understood({name: row.settings.get(name) for name in NAMES}))
-        for row in kept.brokers
-    }
-    return Remembered(answers, kept.protocol_version)
+    return Remembered({BrokerId(row.broker): _answer(row) for row in kept.brokers}, kept.protocol_version)
+
+
+def _answer(row: _Answer) -> Answer:
+    values = understood({name: row.settings.get(name) for name in NAMES})
+    return Answer(row.broker_epoch, values, frozenset(row.from_default))

@@ -284,15 +284,6 @@ def test_what_brokers_said_last_is_used_while_none_answers() -> None:
     assert book.current.settings[REPLICATION_FACTOR].source is Source.CACHE
 
 
-def test_a_broker_that_is_gone_has_no_say_any_more() -> None:
-    book = told(says(1), says(2), says(3, delete_topic_enable="false"))
-
-    book.take({}, {BrokerId(1): 11, BrokerId(2): 12})
-
-    assert book.policy.delete_topic_enable
-    assert book.current.problems == {}
-
-
 def test_an_answer_of_a_broker_that_is_not_registered_changes_nothing() -> None:
     book = told(says(1))
 
@@ -327,3 +318,32 @@ def test_a_broker_that_does_not_let_us_read_its_settings_has_an_authorizer() -> 
 
     assert book.current.refusal is not None
     assert book.current.refusal.startswith("authorizer.class.name (broker 1): ACLs are not enforced")
+
+
+@pytest.mark.parametrize("name", [UNCLEAN, DELETE_TOPICS, AUTO_REBALANCE, TIERED_STORAGE])
+def test_a_switch_stays_off_when_the_broker_that_turned_it_off_is_gone(name: str) -> None:
+    book = told(says(1), says(2), says(3, **{name.replace(".", "_"): "false"}))
+    two = {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))}
+
+    book.take({}, two)
+    kept = SettingsBook()
+    kept.recall(book.remembered())
+    kept.take({**says(1), **says(2)}, two)
+
+    for each in (book, kept):
+        assert not each.current.is_on(name)
+        assert each.current.settings[name].source is Source.SAFER
+        assert "last answer of broker 3, now gone" in each.current.problems[name]
+
+    book.take(says(3), ALL)
+
+    assert book.current.is_on(name)
+    assert book.current.problems == {}
+
+
+def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:
+    book = told(says(1), says(2), says(3, num_partitions="9"))
+
+    book.take({}, {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))})
+
+    assert book.current.problems == {}

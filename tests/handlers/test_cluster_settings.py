@@ -1,22 +1,32 @@
 """A controller follows settings of brokers that change while it leads or stands by, or refuses to lead."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from controllerd.core.cluster_settings import DELETE_TOPICS, MUST_BE_ABSENT, NAMES, PROTOCOL_VERSION, understood
+from controllerd.core.cluster_settings import (
+    DELETE_TOPICS,
+    MUST_BE_ABSENT,
+    NAMES,
+    PROTOCOL_VERSION,
+    UNCLEAN,
+    understood,
+)
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
 from controllerd.snapshot import Role
 from events.base import Event
 from events.cluster import Takeover
-from events.elections import AutoPreferredReplicaLeaderElection
+from events.elections import AutoPreferredReplicaLeaderElection, ConfigChange
 from events.responses import BrokerSettingsReceived
 from replay.observation import SettingsRecord
 from replay.records import AlarmRecord, TermRecord
 from tests.fakes.world import World
 
+DEFAULTS = "/config/brokers/<default>"
 NEWEST = {PROTOCOL_VERSION: "3.9-IV0"}
 
 
@@ -270,7 +280,9 @@ async def test_a_broker_that_bounced_since_it_was_asked_has_said_nothing() -> No
 
 
 async def test_unclean_elections_that_brokers_allow_bring_partitions_online() -> None:
-    world = await led()
+    world = discovering()
+    await hear(world, b1={})
+    await world.start()
     world.die(1)
     world.die(2)
     await world.settle()
@@ -281,3 +293,66 @@ async def test_unclean_elections_that_brokers_allow_bring_partitions_online() ->
     await hear(world, b1={"unclean.leader.election.enable": "true"})
 
     assert world.state("orders")[0] == 1
+
+
+async def test_the_death_of_the_broker_that_forbids_unclean_elections_starts_none() -> None:
+    """Broker 2 is the only ISR member when it dies: what only it has would be lost."""
+    world = discovering()
+    await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
+    await world.start()
+    world.die(1)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+    await hear(world, b1={UNCLEAN: "true"})
+    world.die(2)
+    await world.settle()
+
+    await hear(world)
+
+    assert world.state("orders")[0] == -1
+    assert world.c.settings.current.problems == {
+        UNCLEAN: f"{UNCLEAN}: false is used as the last answer of broker 2, now gone (configure "
+        "kafka.unclean_leader_election_enable to decide it), but broker 1 says true"
+    }
+
+    world.register(2)
+    await hear(world, b2={UNCLEAN: "true"})
+
+    assert world.c.configs.unclean_by_default()
+
+
+async def test_unclean_elections_end_with_the_dynamic_default_before_any_broker_has_answered_again() -> None:
+    world = discovering()
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
+    told = news(world, {1: {UNCLEAN: "true"}, 2: {UNCLEAN: "true"}})
+    dynamic = {broker: answer._replace(from_default=frozenset({UNCLEAN})) for broker, answer in told.answers.items()}
+    world.queue.put(replace(told, answers=dynamic))
+    await world.start()
+    assert world.c.configs.unclean_by_default()
+
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {}}).encode())
+    change = {"version": 2, "entity_path": "brokers/<default>"}
+    world.tree.put("/config/changes/config_change_0000000001", json.dumps(change).encode())
+    world.queue.put(ConfigChange())
+    await world.settle()
+
+    assert not world.c.configs.unclean_by_default()
+
+
+async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unclean_elections_off() -> None:
+    """An operator sets it to end an outage, and the broker that is gone may never return."""
+    world = discovering()
+    await hear(world, b1={UNCLEAN: "false"}, b2={UNCLEAN: "false"})
+    await world.start()
+    world.die(2)
+    await world.settle()
+    await hear(world, b1={UNCLEAN: "true"})
+
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
+    change = {"version": 2, "entity_path": "brokers/<default>"}
+    world.tree.put("/config/changes/config_change_0000000001", json.dumps(change).encode())
+    world.queue.put(ConfigChange())
+    await world.settle()
+
+    assert world.c.configs.unclean_by_default()
