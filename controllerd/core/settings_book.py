@@ -238,7 +238,7 @@ class SettingsBook:
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether the protocol version may be older than what ZooKeeper shows: no live broker has said it."""
+        """Whether the protocol version may be older than ZooKeeper's evidence: no live broker has named it."""
         is_said = self.current.settings[PROTOCOL_VERSION].source in {Source.CONFIGURED, Source.BROKERS, Source.SAFER}
         return self._fixed is None and not is_said
 

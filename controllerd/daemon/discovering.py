@@ -81,7 +81,7 @@ class Discovery:
             self._poller.look()
 
     def learned(self) -> None:
-        """The book has learned something: it is kept after a look that is made now."""
+        """Start a round at once, after which the new content of the book is kept."""
         if self._poller is not None:
             self._poller.look()
 

@@ -20,7 +20,7 @@ _PROBE_TIMEOUT_S = 2.0
 _CORRELATION_ID = struct.pack(">i", 7)
 # ApiVersions version 0 without client id: a request that every broker answers to anyone.
 _API_VERSIONS = struct.pack(">ihh", 10, 18, 0) + _CORRELATION_ID + struct.pack(">h", -1)
-# What a broker dies of while the session of its former life still holds /brokers/ids/<id>, and (by a
+# The errors that end a broker while the session of its former life still holds /brokers/ids/<id>, and (by a
 # NullPointerException in KafkaZkClient.CheckedEphemeral) when that session ends between two of its questions.
 _KEPT_OUT = ("KeeperErrorCode = NodeExists", "CheckedEphemeral.getAfterNodeExists")
 _LOG4J = """\

@@ -1,4 +1,4 @@
-"""What brokers said of their settings is kept in the data directory, and read only where it makes sense."""
+"""The settings of brokers are kept in the data directory, and read back only if they are usable."""
 
 import json
 from pathlib import Path

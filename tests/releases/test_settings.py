@@ -28,7 +28,7 @@ CONFIGURED = {
 
 
 def described(port: int) -> dict[str, str | None]:
-    """What the broker says of itself to an independent client."""
+    """Return the broker's own settings, as an independent client reads them."""
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     (answer,) = admin.describe_configs([resource]).values()

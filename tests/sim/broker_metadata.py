@@ -19,7 +19,7 @@ class Metadata:
         self.partitions: dict[Key, Told] = {}
         self.topic_ids: dict[str, str] = {}
         self.forgotten: list[str] = []
-        """Topics whose ids the controller sent away: by a version that carries none, or by a zero id."""
+        """Topics whose ids the broker forgot: by a request version without ids, or by a zero id."""
 
     def update(self, request: SimRequest) -> bool:
         """Brokers and controller are replaced, partitions merged, leader -2 removes; whether the brokers changed."""
@@ -43,7 +43,7 @@ class Metadata:
         return changed
 
     def take_forgotten(self) -> list[str]:
-        """What was sent away since the last time."""
+        """Return the topics whose ids were forgotten since the last call."""
         taken, self.forgotten = self.forgotten, []
         return taken
 

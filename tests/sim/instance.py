@@ -158,7 +158,7 @@ class SimInstance:
         memory: SimMemory,
         versions: Callable[[], Mapping[int, str]],
     ) -> None:
-        """``versions`` tells the protocol versions of the brokers that have been registered for a while."""
+        """``versions`` returns the protocol versions of the brokers that have been registered for a while."""
         self.loop = loop
         self.number = number
         self.owner = f"controller-{number}/{run}"

@@ -1,4 +1,4 @@
-"""Planted bugs of the settings that brokers say, above all of the protocol version."""
+"""Planted bugs of the discovered settings, above all of the protocol version."""
 
 from typing import Final
 

@@ -156,7 +156,7 @@ class History:
         """What people asked the controller for."""
         self._unclean_default = unclean_by_default
         self.features: Callable[[], Features] = Features
-        """What the protocol version allows the controller that leads; S-02 and S-03 judge the version itself."""
+        """The behaviour that the protocol version allows the active controller; S-02 and S-03 judge the version."""
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
         self._clean_by_default_since = NEVER

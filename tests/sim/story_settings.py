@@ -25,7 +25,7 @@ def protocol_raised(world: SimWorld, _rng: Random) -> None:
 
 
 def protocol_lowered(world: SimWorld, rng: Random) -> None:
-    """Somebody starts a broker with an old file."""
+    """An operator starts a broker with an outdated file."""
     broker = rng.choice(list(world.cluster.brokers.values()))
     broker.configured[PROTOCOL] = rng.choice(("2.7-IV2", "2.8-IV1"))
     _restart(broker)
@@ -40,7 +40,7 @@ def setting_differs(world: SimWorld, rng: Random) -> None:
 
 
 def _restart(broker: SimBroker) -> None:
-    """At once, if it runs; the next start reads the file anyhow."""
+    """Restart the broker at once, if it runs; the next start reads the file in any case."""
     if broker.is_running and not broker.is_paused:
         broker.bounce()
 

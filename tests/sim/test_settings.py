@@ -1,4 +1,4 @@
-"""A takeover waits for no broker, and what an instance knows of settings outlives its brokers' silence."""
+"""A takeover waits for no broker, and the known settings outlive a time in which no broker answers."""
 
 import asyncio
 from dataclasses import replace
@@ -21,12 +21,12 @@ def options(instances: int) -> Options:
 
 
 def leading(world: SimWorld) -> SimInstance | None:
-    """The one that leads."""
+    """Return the active instance."""
     return next((each for each in world.instances.values() if each.is_active), None)
 
 
 def silence(world: SimWorld) -> None:
-    """No broker answers anything any more, though all of them live."""
+    """Let no broker answer any more, though all of them stay registered."""
     for broker in world.cluster.brokers.values():
         broker.is_silent = True
 

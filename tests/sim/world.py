@@ -130,12 +130,12 @@ class SimWorld:
         )
 
     def _features(self) -> Features:
-        """What the newest controller believes to be allowed."""
+        """The behaviour that the newest controller takes for allowed."""
         newest = max((each for each in self.instances.values() if each.instance), key=lambda each: each.epoch)
         return Features() if newest.instance is None else newest.instance.context.features
 
     def _settled_versions(self) -> dict[int, str]:
-        """The protocol versions of the brokers that every instance has had time to hear of."""
+        """Return the protocol versions of the brokers that every instance has had time to ask."""
         now = self.loop.time()
         return {
             broker.id: broker.life.configured["inter.broker.protocol.version"]
