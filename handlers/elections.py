@@ -1,12 +1,13 @@
 """Elections that somebody asked for: by znode, by request, by the timer, by a changed configuration."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_waits import hidden_topics, is_hidden
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import Offline, Preferred
 from controllerd.core.imbalance import Imbalance, can_lead
 from controllerd.core.kafka_error import KafkaError
@@ -100,9 +101,10 @@ async def _elect(
     """Elect in one batch what can be elected; every partition has an outcome."""
     outcomes: Outcomes = {}
     electable: list[TopicPartition] = []
+    hidden = hidden_topics(c.context)
     for part in sliced(list(wanted), SLICE):
         for tp in part:
-            error = _refusal(tp, kind, c)
+            error = _refusal(tp, kind, hidden, c)
             if error is KafkaError.NONE:
                 electable.append(tp)
             else:
@@ -118,11 +120,11 @@ async def _elect(
     return outcomes
 
 
-def _refusal(tp: TopicPartition, kind: ElectionType, c: Controller) -> KafkaError:
+def _refusal(tp: TopicPartition, kind: ElectionType, hidden: AbstractSet[str], c: Controller) -> KafkaError:
     record = c.context.find(tp)
     if record is None:
         return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
-    if is_hidden(c.context, tp.topic):
+    if tp.topic in hidden:
         return KafkaError.INVALID_TOPIC_EXCEPTION
     if record.leadership is None:
         return _nobody(kind)  # it was never led: there is no ISR to elect from

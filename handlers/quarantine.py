@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.deletion_waits import is_hidden
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import Offline
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from events.base import Event
@@ -61,7 +61,8 @@ async def _serve(mended: Collection[TopicPartition], c: Controller) -> None:
 
 def _kept(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPartition]:
     """Without topics that brokers were told are gone: who has deleted a replica would begin it anew."""
-    return [tp for tp in partitions if not is_hidden(c.context, tp.topic)]
+    hidden = hidden_topics(c.context)
+    return [tp for tp in partitions if tp.topic not in hidden]
 
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
