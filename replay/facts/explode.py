@@ -13,7 +13,7 @@ import msgspec
 
 from replay.envelope import UnknownRecord
 from replay.facts.buffer import FactBuffer, Place, short_hash
-from replay.observation import AdminRecord, ObservationRecord
+from replay.observation import AdminRecord, ObservationRecord, SettingsRecord
 from replay.records import (
     AlarmRecord,
     AssignmentRecord,
@@ -304,6 +304,16 @@ def _observation(record: ObservationRecord) -> Exploded:
     }
 
 
+def _settings(record: SettingsRecord) -> Exploded:
+    return len(record.settings), {
+        "name": record.settings,
+        "before": record.befores,
+        "after": record.values,
+        "reason": record.problems,
+        "data": _json(sources=record.sources),
+    }
+
+
 def _fields(record: Any, columns: Mapping[str, str], data: Sequence[str]) -> Exploded:
     """A record of one row: fields by column, and those that go into ``data``."""
     row: Values = {column: (getattr(record, name),) for column, name in columns.items()}
@@ -368,6 +378,7 @@ _EXPLODERS: Final[Mapping[type[Record], Callable[[Any], Exploded]]] = {
     AdminRecord: _one(AdminRecord, name="verb", reason="reason"),
     AlarmRecord: _one(AlarmRecord, name="what", reason="detail"),
     ObservationRecord: _observation,
+    SettingsRecord: _settings,
     GapRecord: _one(GapRecord, reason="reason"),
     UnknownRecord: _one(UnknownRecord, name="name"),
 }

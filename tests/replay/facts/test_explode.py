@@ -11,6 +11,7 @@ from replay.facts.buffer import FactBuffer, UnevenColumns, short_hash
 from replay.facts.explode import explode
 from replay.facts.schema import NAMES
 from replay.kinds import KINDS
+from replay.observation import SettingsRecord
 from replay.records import (
     AssignmentRecord,
     BrokerRow,
@@ -84,6 +85,15 @@ def test_brokers_are_a_row_each_with_what_became_of_them() -> None:
         (3, "shutting_down", None),
     ]
     assert json.loads(rows[0]["data"]) == {"endpoints": ["P=PLAINTEXT://h:9092"], "rack": "r"}
+
+
+def test_settings_are_a_row_each_with_the_value_before_and_why_brokers_disagree() -> None:
+    first, second = rows_of(
+        SettingsRecord(["a", "b"], ["1", "2"], ["1", "6"], ["configuration", "brokers"], ["broker 3 has 2", None])
+    )
+    assert (first["name"], first["before"], first["after"], first["reason"]) == ("a", "1", "1", "broker 3 has 2")
+    assert (second["name"], second["before"], second["after"], second.get("reason")) == ("b", "2", "6", None)
+    assert json.loads(first["data"]) == {"sources": ["configuration", "brokers"]}
 
 
 def test_a_request_is_one_row_whatever_it_carries() -> None:
