@@ -3,6 +3,7 @@
 import pytest
 
 from controllerd.status.summaries import TOPICS_SHOWN, partitions_of, summary_of, topics_of
+from replay.observation import SettingsRecord
 from replay.records import (
     BrokersRecord,
     DecisionRecord,
@@ -27,6 +28,7 @@ SENTENCES = {
     "session": "the ZooKeeper session 0x8fffffffffffffff is connected",
     "term": "term 7: elected, controllerd 2000000000: nobody held it",
     "config": "configured with 4 keys",
+    "settings": "num.partitions changed from 1 to 6 (brokers)",
     "snapshot_begin": "snapshot of epoch 7 begins",
     "snapshot_end": "snapshot of 3 brokers, 1 topic and 2 partitions",
     "digest": "digest 00c0ffee00c0 of 2 partitions",
@@ -79,6 +81,7 @@ def test_a_record_that_only_counts_topics_names_none() -> None:
         (BrokersRecord(), "no change of brokers"),
         (BrokersRecord(gone=[1, 2, 3, 4, 5]), "brokers 1, 2, 3 and 2 more gone"),
         (QuarantineRecord("/x", None), "/x is understood again"),
+        (SettingsRecord(["x"], ["1"], ["1"], ["brokers"], [None]), "x is 1 (brokers)"),
         (states(["a", "a"]), "2 partitions of a: 2 NewPartition to OnlinePartition"),
         (states(["a", "b", "b"]), "3 partitions of 2 topics: 3 NewPartition to OnlinePartition"),
         (states([]), "no partitions: "),
