@@ -280,8 +280,14 @@ def one_partition_more(_place: Place, record: SnapshotEnd) -> Record:
 
 
 def halted(**columns: str) -> Edit:
-    """A deletion that waits, differently said."""
-    return edited(DeletionRecord, lambda _place, r: cells(r, 0, **columns) if r.changes == ["halted"] else None)
+    """A deletion that begins to wait, differently said; one that waits for one more reason did so before."""
+
+    def edit(place: Place, record: DeletionRecord) -> DeletionRecord | None:
+        known = place.state.deletions.get(record.topics[0])
+        begins = record.changes == ["halted"] and known is not None and known.halted is None
+        return cells(record, 0, **columns) if begins else None
+
+    return edited(DeletionRecord, edit)
 
 
 def writes_a_block(_place: Place, record: Record) -> bool:
