@@ -292,14 +292,32 @@ async def test_features_are_finalized_at_a_version_and_unknown_fields_stay(world
         paths.FEATURE, b'{"version":2,"status":1,"features":{"old":{"max_version_level":4}},"colour":"red"}'
     )
 
-    assert await world.ours.store.read_features() == FeaturesRead({"old": 4}, 0)
+    assert await world.ours.store.read_features() == FeaturesRead({"old": 4}, 0, enabled=True, format_version=2)
     assert await world.ours.store.write_features({"new": 1, "old": 5}, 0) == Written(1)
     assert isinstance(await world.ours.store.write_features({}, 0), Conflict)
 
-    assert await world.ours.store.read_features() == FeaturesRead({"new": 1, "old": 5}, 1)
+    assert await world.ours.store.read_features() == FeaturesRead(
+        {"new": 1, "old": 5}, 1, enabled=True, format_version=2
+    )
     node = await world.ours.node(paths.FEATURE)
     assert node is not None
     assert json.loads(node.data or b"")["colour"] == "red"
+
+
+async def test_features_of_the_first_format_are_kept_when_it_is_raised_and_finalized_afterwards(world: World) -> None:
+    await world.ours.lead()
+    old = b'{"max_version_level":4,"min_version_level":1}'
+    await world.theirs.put(paths.FEATURE, b'{"version":1,"status":1,"features":{"old":%b},"colour":"red"}' % old)
+
+    await world.ours.store.ensure_feature_znode(enabled=True)
+    assert await world.ours.store.read_features() == FeaturesRead({"old": 4}, 1, enabled=True, format_version=2)
+    assert await world.ours.store.write_features({"old": 4, "new": 1}, 1) == Written(2)
+
+    node = await world.ours.node(paths.FEATURE)
+    assert node is not None
+    document = json.loads(node.data or b"")
+    assert (document["version"], document["status"], document["colour"]) == (2, 1, "red")
+    assert {name: level["max_version_level"] for name, level in document["features"].items()} == {"old": 4, "new": 1}
 
 
 async def test_features_of_a_newer_format_are_never_written(world: World) -> None:
