@@ -30,6 +30,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
 from controllerd.core.alter_partition_answers import release_of_leader, understood
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
@@ -147,9 +148,14 @@ async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict
     Somebody else wrote the state: while we lead, or before, so that we loaded a version that the leader has never heard
     of; or it was told of another assignment. On such an error it gives its change up and waits for a LeaderAndIsr of a
     newer leader epoch (KAFKA-2729), which an election brings. Where nobody can be elected now, it is told to ask again.
+
+    No leader is elected for a hidden topic. Its brokers have deleted replicas, or are about to. A broker that is sent a
+    LeaderAndIsr after its StopReplica creates the replica again, and keeps it when the topic is gone: nothing deletes
+    a replica of a topic that no longer exists. The leader needs no newer leader epoch, because it is stopped next.
     """
-    elections = await c.partitions.handle(refused, PartitionState.ONLINE, Offline())
-    return {tp: _ASK_AGAIN for tp in refused if tp in elections.failed}
+    hidden = {tp for tp in refused if is_hidden(c.context, tp.topic)}
+    elections = await c.partitions.handle([tp for tp in refused if tp not in hidden], PartitionState.ONLINE, Offline())
+    return {tp: _ASK_AGAIN for tp in refused if tp in hidden or tp in elections.failed}
 
 
 def _resolve(

@@ -66,8 +66,15 @@ def _kept(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPa
 
 
 def _take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
+    """Know the state of a partition again. A partition that ended with its topic's deletion stays ended.
+
+    The state machine elects a leader for a partition that counts as online. Its LeaderAndIsr would
+    create replicas again that brokers have deleted, and that nothing deletes any more.
+    """
     c.context.release(tp.state_path)
     c.context.set_leadership(tp, leadership)
+    if tp.topic in c.context.deletions.started:
+        return
     if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded
         c.context.set_partition_state(tp, PartitionState.NEW)
     online = c.context.is_online(leadership.leader, tp)

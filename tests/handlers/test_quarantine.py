@@ -2,10 +2,13 @@
 
 import pytest
 
-from controllerd.core.model import LeaderAndIsr
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import LeaderAndIsr, PartitionState
 from events.cluster import QuarantineCheck
 from tests.fakes.disks import Disks, successor
 from tests.fakes.world import World, tp
+from tests.handlers.test_isr_change import ask
+from tests.handlers.test_pauses import pause
 
 STATE = "/brokers/topics/t/partitions/0/state"
 
@@ -47,3 +50,53 @@ async def test_a_mended_state_of_a_topic_that_goes_is_known_and_in_quarantine_no
 
     assert isinstance(after.world.context.leadership(tp("t")), LeaderAndIsr)
     assert STATE not in after.world.context.quarantine
+
+
+async def test_no_leader_is_elected_of_a_mended_partition_whose_replicas_are_being_deleted(after: Disks) -> None:
+    """The leader has not heard of the deletion yet and names the version that it knows: an election would answer that.
+
+    The LeaderAndIsr of an election reaches a broker after its StopReplica: the broker begins the
+    replica anew, and has it for good when the topic is gone.
+    """
+    after.world.queue.put(QuarantineCheck())
+    await after.settle()
+    before = after.world.state("t")
+
+    reply = await after.world.call(ask(after.world, (1, 2), by=1, leader_epoch=0, partition_epoch=0))
+    await after.settle()
+
+    assert after.world.state("t") == before
+    assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
+    assert (after.logs[1], after.logs[2]) == (set(), set())
+
+
+async def test_a_mended_partition_whose_deletion_has_begun_stays_ended(after: Disks) -> None:
+    after.world.queue.put(QuarantineCheck())
+    await after.settle()
+
+    assert after.world.context.partition_state(tp("t")) is PartitionState.NON_EXISTENT
+
+
+async def test_a_mended_state_does_not_keep_its_topic_from_being_deleted(after: Disks) -> None:
+    after.world.queue.put(QuarantineCheck())
+    await after.settle()
+    after.silent, after._at = set(), 0
+    await after.settle()
+
+    assert "/brokers/topics/t" not in after.world.tree.nodes
+    assert all(logs == set() for logs in after.logs.values())
+
+
+async def test_no_leader_is_elected_of_a_topic_whose_deletion_is_paused_after_it_began(after: Disks) -> None:
+    """The next controller loads the mended state and counts the partition as online, for as long as the pause lasts."""
+    await after.world.call(pause(after.world))
+    after.world.zk.expire()
+    third = successor(after, 3)
+    await third.start()
+    before = third.world.state("t")
+
+    reply = await third.world.call(ask(third.world, (1, 2), by=1, leader_epoch=0, partition_epoch=0))
+    await third.settle()
+
+    assert third.world.state("t") == before
+    assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
