@@ -148,12 +148,13 @@ class SimCluster:
     def _lost_at_last(self, *, excused: bool) -> list[Loss]:
         losses: list[Loss] = []
         for key in self.ledger.acknowledged:
-            leader = self._keeper(key)
-            if leader is None or (key[0] in self.ledger.unclean_allowed) is not excused or key[0] in self.ledger.doomed:
+            keeper = self._keeper(key)
+            if keeper is None or (key[0] in self.ledger.unclean_allowed) is not excused or key[0] in self.ledger.doomed:
                 continue
-            log = self.brokers[leader].disk.get((key[0], key[2]))
-            is_its_log = log is None or key[1] in {None, log.topic_id}  # a topic may have got its id later
-            losses += self.ledger.check_last(key, log if is_its_log else None)
+            log = self.brokers[keeper].disk.get((key[0], key[2]))
+            # a topic may have got its id later, and LeaderAndIsr without ids leaves a log without one
+            is_its_log = log is None or key[1] == log.topic_id or None in {key[1], log.topic_id}
+            losses += self.ledger.check_last(key, keeper, log if is_its_log else None)
         return losses
 
     def _keeper(self, key: LogKey) -> int | None:

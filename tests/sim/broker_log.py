@@ -73,19 +73,21 @@ class Acknowledged(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A record that was acknowledged and that a later leader does not have."""
+    """A record that was acknowledged and that a broker that must have it does not have."""
 
     key: LogKey
     acknowledged: Acknowledged
-    leader: int
-    leader_epoch: int
+    broker: int
+    leader_epoch: int | None
+    """The leader epoch in which the broker leads; None if it was looked at for the end of the story."""
 
     def __str__(self) -> str:
         topic, _, partition = self.key
         offset, record, epoch, leader = self.acknowledged
+        why = "which must have it at the end" if self.leader_epoch is None else f"leader of epoch {self.leader_epoch}"
         return (
             f"{topic}-{partition}: record {record.value} at {offset}, acknowledged by {leader} in epoch {epoch}, "
-            f"is not in the log of {self.leader}, leader of epoch {self.leader_epoch}"
+            f"is not in the log of {self.broker}, {why}"
         )
 
 
@@ -148,18 +150,12 @@ class Ledger:
 
     def last_leader(self, key: LogKey) -> int | None:
         """The broker that led in the highest epoch."""
-        return self._last_reign(key).leader if key in self._reigns else None
+        return max(self._reigns[key], key=_reign_epoch).leader if key in self._reigns else None
 
-    def check_last(self, key: LogKey, log: ReplicaLog | None) -> list[Loss]:
-        """What the log of the last leader lacks (None: it has no log at all)."""
-        if key not in self._reigns:
-            return []
-        reign = self._last_reign(key)
+    def check_last(self, key: LogKey, broker: int, log: ReplicaLog | None) -> list[Loss]:
+        """What the log of this broker lacks, which must have everything at the end (None: it has no log at all)."""
         promises = self.acknowledged.get(key, ())
-        return [Loss(key, each, reign.leader, reign.epoch) for each in promises if log is None or not _has(log, each)]
-
-    def _last_reign(self, key: LogKey) -> _Reign:
-        return max(self._reigns[key], key=_reign_epoch)
+        return [Loss(key, each, broker, None) for each in promises if log is None or not _has(log, each)]
 
     def _lose(self, key: LogKey, promise: Acknowledged, leader: int, epoch: int) -> None:
         self.acknowledged[key].remove(promise)

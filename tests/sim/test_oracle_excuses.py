@@ -368,3 +368,29 @@ def test_a_record_that_the_last_one_in_sync_has_not_got_is_lost_though_it_never_
         assert len(scribe.cluster.lost_records()) == 1
 
     run(story, 1)
+
+
+def test_a_log_that_was_told_no_topic_id_keeps_what_a_leader_with_the_id_acknowledged() -> None:
+    """LeaderAndIsr goes without ids where one topic of the request has none (seed 3063)."""
+
+    async def story(loop: VirtualLoop) -> None:
+        scribe, tp = await moved_to_a_broker_that_never_led(loop)
+        scribe.zookeeper.put(STATE, state(2, 1, [2]))
+        log = scribe.broker(2).disk[tp]
+        log.topic_id = None
+        assert scribe.cluster.lost_records() == []
+        log.topic_id = "of another topic"
+        assert len(scribe.cluster.lost_records()) == 1
+
+    run(story, 1)
+
+
+def test_a_loss_names_the_broker_whose_log_lacks_the_record() -> None:
+    async def story(loop: VirtualLoop) -> None:
+        scribe, tp = await moved_to_a_broker_that_never_led(loop)
+        scribe.zookeeper.put(STATE, state(2, 1, [2]))
+        scribe.broker(2).disk[tp].truncate_to(0)
+        (loss,) = scribe.cluster.lost_records()
+        assert loss.endswith("acknowledged by 1 in epoch 0, is not in the log of 2, which must have it at the end")
+
+    run(story, 1)
