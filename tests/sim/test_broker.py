@@ -212,6 +212,45 @@ def test_metadata_is_merged_and_minus_two_removes() -> None:
     on_virtual_time(story)
 
 
+def test_the_id_of_a_topic_goes_with_its_last_partition_even_if_minus_two_repeats_it() -> None:
+    async def story(scribe: Scribe) -> None:
+        tp = scribe.create("t", [1, 2])
+        await scribe.tell_all()
+        there = scribe.states[tp]
+        scribe.states[tp] = there._replace(leader=-2)  # type: ignore[arg-type]
+        await scribe.send(3, scribe.metadata(3, tp))
+        assert scribe.broker(3).life.metadata.topic_ids == {}
+        scribe.topic_ids.clear()
+        scribe.states[tp] = there
+        await scribe.send(3, scribe.metadata(3, tp))
+
+    on_virtual_time(story)
+
+
+def test_a_topic_that_goes_by_a_version_without_ids_loses_its_id_rightly() -> None:
+    async def story(scribe: Scribe) -> None:
+        tp = scribe.create("t", [1, 2])
+        await scribe.tell_all()
+        scribe.topic_ids.clear()
+        scribe.states[tp] = scribe.states[tp]._replace(leader=-2)  # type: ignore[arg-type]
+        await scribe.send(3, scribe.metadata(3, tp))
+        assert scribe.broker(3).life.metadata.topic_ids == {}
+
+    on_virtual_time(story)
+
+
+def test_a_topic_that_stays_must_not_lose_its_id() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        scribe = await Scribe(loop).started()
+        tp = scribe.create("t", [1, 2])
+        await scribe.tell_all()
+        scribe.topic_ids.clear()
+        await scribe.send(3, scribe.metadata(3, tp))
+        assert scribe.cluster.malformed == ["broker 3 was made to forget the id of t by UpdateMetadata 6"]
+
+    run(main, 1)
+
+
 def test_a_failed_disk_answers_storage_error() -> None:
     async def story(scribe: Scribe) -> None:
         tp = scribe.create("t", [1, 2])
