@@ -83,6 +83,16 @@ class PartitionHistory:
     """The present version was written by somebody without a session of ours: nobody need know its number."""
 
     @property
+    def first_life(self) -> int:
+        """The life of the first state that was ever committed, 0 while there was none."""
+        lives = (state.life for committed in (*self.buried, self.committed) for state in committed.values())
+        return next(lives, 0)
+
+    def at(self, version: int) -> list[State]:
+        """The states of this version, of every life of the znode in order."""
+        return [committed[version] for committed in (*self.buried, self.committed) if version in committed]
+
+    @property
     def target(self) -> tuple[int, ...]:
         """The replicas after the reassignment that is under way, if any is."""
         return tuple(replica for replica in self.replicas or () if replica not in self.removing)

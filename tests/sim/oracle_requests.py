@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.sim.oracle_history import BrokerHistory, PartitionHistory, State
+from tests.sim.oracle_lives import HeardLives
 from tests.sim.oracle_offsets import GroupOffsets
 from tests.sim.oracle_seen import NO_LEADER, OUR_IDS, SeenRequest, SeenRow, Violation
 from tests.sim.oracle_zookeeper import ZooKeeperOracle
@@ -49,6 +50,7 @@ class RequestOracle:
         self._accepted: dict[_Life, int] = {}
         self._told: dict[tuple[str, _Life], dict[tuple[str, int], _Told]] = {}
         self._seen: dict[_Life, list[SeenRequest]] = {}
+        self._heard: dict[_Life, HeardLives] = {}
         self._offsets = GroupOffsets()
         self._ended: dict[str, int] = {}
         self._paused: set[str] = set()
@@ -110,6 +112,7 @@ class RequestOracle:
             self._judge_order(request)
             self._note_forgotten(request)
         if request.api == UPDATE_METADATA and request.error == 0:
+            self._note_heard(request)
             self._judge_offsets(request)
 
     def _judge_sender(self, request: SeenRequest) -> None:
@@ -195,13 +198,14 @@ class RequestOracle:
         """Whether the request was queued before the topic was created anew, as far as the broker can know.
 
         A queue keeps its order and ends with the term: who led when the topic went may have queued it then, unless this
-        life of the broker has heard of the new topic already, which was queued later.
+        life of the broker has heard of the new topic already, which was queued later. A state that the earlier topic
+        had as well does not show that.
         """
         if topic not in self._history.gone_in or request.controller_epoch > self._history.gone_in[topic]:
             return False
         gone_at, _ = self._history.gone_at[topic]
-        told = self._told.get((UPDATE_METADATA, (request.broker, request.broker_epoch)), {})
-        return all(name != topic or state_life < gone_at for (name, _), (state_life, *_) in told.items())
+        heard = self._heard.get((request.broker, request.broker_epoch))
+        return heard is None or not heard.has_heard_since(topic, gone_at)
 
     def _judge_deleted(self, request: SeenRequest, row: SeenRow, partition: PartitionHistory) -> None:
         """A replica is deleted: it moved elsewhere, or its topic goes. It may be wanted again since a moment."""
@@ -230,6 +234,19 @@ class RequestOracle:
         for row in request.rows:
             if row.leader == _DURING_DELETE and (row.topic in asked.markers or row.topic not in documents):
                 self._history.forgot[request.broker, (row.topic, row.partition)] = request.time
+
+    def _note_heard(self, request: SeenRequest) -> None:
+        """Note which topics of the names that it tells the broker has heard of."""
+        heard = self._heard.setdefault((request.broker, request.broker_epoch), HeardLives())
+        for row in request.rows:
+            key = row.topic, row.partition
+            partition = self._history.partitions.get(key)
+            if partition is not None and row.leader == _DURING_DELETE:
+                heard.take_removal(key, partition.first_life)
+            elif partition is not None:
+                heard.take_state(
+                    key, [state.life for state in partition.at(row.partition_epoch) if _is_same(state, row)]
+                )
 
     def _judge_offsets(self, request: SeenRequest) -> None:
         """Group coordinators drop the offsets of a partition when they are told that it is gone, and only then."""

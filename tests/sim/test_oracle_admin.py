@@ -275,13 +275,21 @@ def hears_late(tale: Tale) -> None:
     [
         told(hears_late, tells_the_third(ROW), tells_the_third(LATE)),
         told(
+            tells_the_third(),
+            tells_the_third(ROW),
+            hears_late,
+            tells_the_third(LATE),
+            tells_the_third(ROW),
+            tells_the_third(LATE),
+        ),
+        told(
             created_anew,
             lambda tale: tale.depose(),
             long_after,
             by_another(LATE),
         ),
     ],
-    ids=["after it heard of the new one", "of another controller"],
+    ids=["after it heard of the new one", "after it heard of both", "of another controller"],
 )
 def test_a_topic_created_anew_must_not_be_told_to_be_gone(wrong: Step) -> None:
     tale = Tale()
@@ -293,6 +301,8 @@ TRUE: Final[list[Step]] = [
     whole_move,
     whole_deletion,
     told(hears_late, tells_the_third(ROW)),
+    # What it hears before the end looks the same as the state of the topic that came later.
+    told(created_anew, long_after, tells_the_third(), tells_the_third(ROW), tells_the_third(LATE)),
     # A group coordinator is told each time; by another controller it need not be told of the end.
     told(tells_the_third(), tells_the_third(ROW), hears_late, tells_the_third(ROW)),
     told(tells_the_third(), tells_the_third(ROW), created_anew, lambda tale: tale.depose(), by_another(ROW)),
