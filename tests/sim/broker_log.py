@@ -5,7 +5,7 @@ in the form in which a fetch carries the last epoch and the leader answers where
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -119,21 +119,21 @@ class Ledger:
 
     def leads(self, key: LogKey, leader: int, epoch: int, log: ReplicaLog) -> None:
         """A broker begins to lead: what leaders of lower epochs acknowledged must be in its log."""
-        reigns = self._reigns.setdefault(key, [])
-        rivals = [reign.leader for reign in reigns if reign.epoch == epoch and reign.leader != leader]
+        rivals = [reign.leader for reign in self._reigns_of(key) if reign.epoch == epoch and reign.leader != leader]
         if rivals and key[0] not in self.doomed:
             self.double_leaders.append(f"{key[0]}-{key[2]}: {rivals[0]} and {leader} both lead in epoch {epoch}")
-        reigns.append(_Reign(epoch, leader, tuple(log.records)))
-        missing = [each for each in self.acknowledged.get(key, ()) if each.leader_epoch < epoch and not _has(log, each)]
-        for each in missing:
-            self._lose(key, each, leader, epoch)
+        self._reigns.setdefault(key, []).append(_Reign(epoch, leader, tuple(log.records)))
+        for same in _of_one_topic(key, self.acknowledged):
+            promises = self.acknowledged[same]
+            for each in [each for each in promises if each.leader_epoch < epoch and not _has(log, each)]:
+                self._lose(same, each, leader, epoch)
 
     def acknowledge(self, key: LogKey, offset: int, record: Record, leader: int, epoch: int) -> None:
         """A leader told a producer that its record is safe; leaders of higher epochs there may be already have it."""
         promise = Acknowledged(offset, record, epoch, leader)
         self.acknowledged.setdefault(key, []).append(promise)
         self.count += 1
-        for reign in self._reigns.get(key, ()):
+        for reign in self._reigns_of(key):
             if reign.epoch > epoch and reign.log[offset : offset + 1] != (record,):
                 self._lose(key, promise, reign.leader, reign.epoch)
                 return
@@ -157,12 +157,22 @@ class Ledger:
         promises = self.acknowledged.get(key, ())
         return [Loss(key, each, broker, None) for each in promises if log is None or not _has(log, each)]
 
+    def _reigns_of(self, key: LogKey) -> list[_Reign]:
+        return [reign for same in _of_one_topic(key, self._reigns) for reign in self._reigns[same]]
+
     def _lose(self, key: LogKey, promise: Acknowledged, leader: int, epoch: int) -> None:
         self.acknowledged[key].remove(promise)
         if key[0] in self.doomed:
             return
         losses = self.lost_uncleanly if key[0] in self.unclean_allowed else self.lost
         losses.append(Loss(key, promise, leader, epoch))
+
+
+def _of_one_topic(key: LogKey, keys: Iterable[LogKey]) -> list[LogKey]:
+    """The keys of a partition whose ids do not differ: a broker may host a topic without knowing its id."""
+    topic, topic_id, partition = key
+    named = (each for each in keys if each[0] == topic and each[2] == partition)
+    return [each for each in named if each[1] == topic_id or None in {each[1], topic_id}]
 
 
 def _has(log: ReplicaLog, promise: Acknowledged) -> bool:

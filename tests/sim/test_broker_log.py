@@ -1,5 +1,7 @@
 """Logs part where their leader epochs part, and the ledger sees every record that is gone."""
 
+import pytest
+
 from controllerd.core.kafka_error import KafkaError
 from tests.sim.broker_log import Ledger, Record, ReplicaLog
 from tests.sim.broker_replica import Fetched, SimReplica
@@ -110,6 +112,36 @@ def test_unclean_elections_excuse_a_loss_only_where_they_are_allowed() -> None:
     ledger.unclean_allowed.add("t")
     ledger.leads(KEY, 2, 1, log_of())
     assert (len(ledger.lost), len(ledger.lost_uncleanly)) == (0, 1)
+
+
+@pytest.mark.parametrize(("of_leader", "of_successor"), [("its id", None), (None, "its id")])
+def test_a_leader_must_have_what_was_acknowledged_before_its_topic_id_was_told_or_after(
+    of_leader: str | None, of_successor: str | None
+) -> None:
+    ledger = Ledger()
+    ledger.leads(("t", of_leader, 0), 1, 0, log_of())
+    ledger.acknowledge(("t", of_leader, 0), 0, Record(0, 10), 1, 0)
+    ledger.leads(("t", of_successor, 0), 2, 1, log_of())
+    assert len(ledger.lost) == 1
+
+
+@pytest.mark.parametrize(("of_leader", "of_successor"), [("its id", None), (None, "its id")])
+def test_what_a_deposed_leader_acknowledges_must_be_in_the_log_of_a_successor_with_or_without_topic_id(
+    of_leader: str | None, of_successor: str | None
+) -> None:
+    ledger = Ledger()
+    ledger.leads(("t", of_leader, 0), 1, 0, log_of())
+    ledger.leads(("t", of_successor, 0), 2, 1, log_of())
+    ledger.acknowledge(("t", of_leader, 0), 0, Record(0, 10), 1, 0)
+    assert len(ledger.lost) == 1
+
+
+def test_a_topic_with_another_id_need_not_have_what_was_promised_of_its_namesake() -> None:
+    ledger = Ledger()
+    ledger.leads(("t", "its id", 0), 1, 0, log_of())
+    ledger.acknowledge(("t", "its id", 0), 0, Record(0, 10), 1, 0)
+    ledger.leads(("t", "another id", 0), 2, 1, log_of())
+    assert ledger.lost == []
 
 
 def test_two_leaders_of_one_epoch_are_noted() -> None:
