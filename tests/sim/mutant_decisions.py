@@ -121,7 +121,7 @@ DECISIONS: Final = (
         "a leader whose state somebody else wrote is left with a partition epoch that is over",
         "KAFKA-2729",
         "handlers/isr_change.py",
-        "    elections = await c.partitions.handle(refused, ",
+        "    elections = await c.partitions.handle([tp for tp in refused if tp not in hidden], ",
         "    elections = await c.partitions.handle([], ",
     ),
     bug(
