@@ -49,6 +49,10 @@ class Wanted(Enum):
     DELETE = "delete"
 
 
+DEFAULT_PARTITIONS: Final = frozenset({1, 7})
+"""Every ``num.partitions`` that brokers of stories have: which of them counts, the majority of the brokers decides."""
+
+
 @dataclass(eq=False, slots=True)
 class Wish:
     """One row of a call, from the moment at which it is asked."""
@@ -59,6 +63,8 @@ class Wish:
     validates_only: bool = False
     partitions: int = 1
     """Of the new topic, or the new total."""
+    takes_default: bool = False
+    """Whether the caller left the number of partitions of the new topic to the cluster."""
     replication: int = 1
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Given by the caller: of all partitions, or of the added ones."""
@@ -216,8 +222,11 @@ class CallJudge:
             return False
         if wish.assignments:
             return made == wish.assignments
-        return sorted(made) == list(range(wish.partitions)) and all(
-            self._is_placed(replicas, wish.replication, now) for replicas in made.values()
+        wanted = DEFAULT_PARTITIONS if wish.takes_default else {wish.partitions}
+        return (
+            len(made) in wanted
+            and sorted(made) == list(range(len(made)))
+            and all(self._is_placed(replicas, wish.replication, now) for replicas in made.values())
         )
 
     def _is_placed(self, replicas: tuple[int, ...], count: int, now: float) -> bool:

@@ -112,7 +112,7 @@ MOST: Final = {**MORE, 2: [2, 3, 1]}
 def _wrong() -> list[tuple[str, Step]]:
     asked, lost, two, given = Asked(), Asked(), Asked(partitions=2), Asked(assignments={0: (3, 1)})
     configured, refused, validated, quiet = Asked(configs={"a": "b"}), Asked(), Asked(validates_only=True), Asked()
-    ids = Asked()
+    ids, default = Asked(), Asked(takes_default=True)
     grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
     by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
     dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
@@ -133,6 +133,7 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-36", told(elsewhere, fenced(create(MARKER)), elsewhere.answered(73))),
         # Not what was asked for.
         ("Z-37", told(two, made(ONE))),
+        ("Z-37", told(default, made({0: [1], 1: [1]}))),
         ("Z-37", told(asked, made({0: [1, 2]}))),
         ("Z-37", told(asked, made({0: [7]}))),
         ("Z-37", told(given, made({0: [1, 3]}))),
@@ -182,13 +183,15 @@ def _true() -> list[Step]:
     given, validated = Asked(assignments={0: (1, 7)}), Asked(validates_only=True)
     grows, dooms, again = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t")
     unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
-    young, hidden = Asked(Wanted.DELETE, "n"), Asked()
+    young, hidden, default = Asked(Wanted.DELETE, "n"), Asked(), Asked(takes_default=True)
     by_hand = Asked(Wanted.GROW, "t", partitions=3, assignments={1: (2, 3, 1), 2: (1, 2, 3)})
     by_count = Asked(Wanted.GROW, "t", partitions=3)
     newest, newer = Asked(configs=LEVEL), Asked(configs=LEVEL)
     understood = document(version=1, config=LEVEL)
     return [
         told(asked, made(ONE), asked.answered(0, ID)),
+        # Most brokers say num.partitions=7, and the caller left the number to them.
+        told(default, made({number: [1] for number in range(7)}), default.answered(0, ID)),
         told(asked, by_tool(create(NEW_CONFIG)), _over_a_stray, asked.answered(0, ID)),
         # Nobody heard of it, and whoever asks again is told that it exists.
         told(lost, lost.lost, within_the_window, other, made(ONE), other.answered(36)),

@@ -76,7 +76,7 @@ class TopicDesk:
         wish = self._wish(Wanted.CREATE, wanted.name)
         wish.validates_only, wish.assignments = validates, {n: tuple(r) for n, r in wanted.assignments.items()}
         wish.configs = {name: value for name, value in wanted.configs.items() if value is not None}
-        wish.partitions = 1 if wanted.partitions == DEFAULT_COUNT else wanted.partitions
+        wish.takes_default, wish.partitions = wanted.partitions == DEFAULT_COUNT, max(wanted.partitions, 1)
         wish.replication = 1 if wanted.replication_factor == DEFAULT_COUNT else wanted.replication_factor
         return wish
 
