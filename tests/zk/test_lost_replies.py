@@ -112,8 +112,7 @@ async def rig(server: EmbeddedZooKeeper, server_directory: Path, chroot: str, tm
 
 async def story(rig: Rig) -> Ended:
     """A term with all that it writes, a resignation, a takeover from another one, a failed event, the end."""
-    # Configured, because a protocol version that is learnt after the election begins a term of its own.
-    async with rig.node(kafka__inter_broker_protocol_version="3.9", kafka__delete_topic_enable="true") as node:
+    async with rig.node() as node:
         await rig.peer.add_topic("t", [[1, 3, 2], [2, 3, 1]])
         await rig.led_by("t", 1, 2)
         await rig.die(2)
