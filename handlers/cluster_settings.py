@@ -5,7 +5,8 @@ Three things follow from an answer besides new values:
 * A cluster that this controller must not lead (an authorizer, a policy class, a migration) is given up
   at once, and not only refused at the next election: until then clients could do through this
   controller what no broker would let them do.
-* Another protocol version begins a new term. The built-in controller has its version from its start,
+* Another protocol version begins a new term, unless there are no topics. The built-in controller has
+  its version from its start,
   so that everything that a higher version demands (ids for all topics, ``/feature``, LeaderAndIsr with
   ids to all replicas) happens in its failover. A new term is the same work in the same order, under
   one epoch that every broker sees, and is tested as such. The first known value of
@@ -22,6 +23,8 @@ from controllerd.core.settings_book import Resolution
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
+from events.topics import TopicDeletion
+from handlers.failover import prepare_features
 from handlers.role import LOOK_AGAIN_S, begin_new_term, give_up_role
 from replay.observation import SettingsRecord
 from replay.records import AlarmRecord
@@ -44,7 +47,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
     elif now.refusal is not None:
         await _give_up(now.refusal, c)
     elif (reason := _why_new_term(before, now)) is not None:
-        await begin_new_term(c, reason)
+        await _reload(reason, c)
     else:
         _follow(before, now, c)
         if c.configs.unclean_by_default() and not was_unclean:
@@ -59,6 +62,21 @@ def _why_new_term(before: Resolution, now: Resolution) -> str | None:
     if DELETE_TOPICS in before.policy.unknown and DELETE_TOPICS not in now.policy.unknown:
         return f"{DELETE_TOPICS} of the cluster is known now: everything is reloaded"
     return None
+
+
+async def _reload(reason: str, c: Controller) -> None:
+    """Begin a new term, unless the cluster is empty: without topics only ``/feature`` depends on the version.
+
+    So a cluster whose brokers and controller start together does not go through a term for each
+    answer. A topic whose creation is still in the queue is read with the new version. A topic that
+    is in quarantine is not known to be without replicas, so that its cluster does not count as empty.
+    """
+    if c.context.topics or c.context.quarantine:
+        await begin_new_term(c, reason)
+        return
+    c.context.features = c.settings.features
+    await prepare_features(c)
+    c.queue.put(TopicDeletion())
 
 
 async def _give_up(refusal: str, c: Controller) -> None:

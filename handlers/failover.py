@@ -37,7 +37,7 @@ async def fail_over(c: Controller) -> None:
     follower refuses in silence a leader whose broker it does not know.
     """
     await c.store.ensure_paths()
-    await _prepare_features(c)
+    await prepare_features(c)
     await load_configs(c)
     await _drop_notifications(c)
     await load_context(c)
@@ -56,7 +56,7 @@ async def fail_over(c: Controller) -> None:
     await keep_registered(c)
 
 
-async def _prepare_features(c: Controller) -> None:
+async def prepare_features(c: Controller) -> None:
     """Write ``/feature`` as the protocol version demands; leave it as it is while the version is unknown.
 
     An existing ``/feature`` shows that an earlier controller had the version for it. A version that was kept may

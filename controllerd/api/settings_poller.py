@@ -87,6 +87,8 @@ class SettingsPoller:
         """When each broker is asked next."""
         self._failures: dict[Life, int] = {}
         self._nudged = asyncio.Event()
+        self._look_at = now()
+        """The time of the next look at the registered brokers; soon where ZooKeeper could not be read."""
         self.has_heard_all: Final = asyncio.Event()
         """Set once every broker that is registered has answered."""
         self._soon: list[float] = []
@@ -113,7 +115,9 @@ class SettingsPoller:
             brokers = await self._registered()
         except (StoreUnavailable, BadZnode) as error:
             _LOG.info("could not read registered brokers", reason=str(error))
+            self._look_at = self._now() + _FIRST_RETRY_S
             return
+        self._look_at = self._now() + _LOOK_S
         registered = {broker.id: broker.epoch for broker in brokers}
         answers = await self._ask_all([broker for broker in brokers if self._is_due(broker)])
         if self._book.would_change(answers, registered):
@@ -125,7 +129,7 @@ class SettingsPoller:
     async def _wait(self) -> None:
         """Wait for the next round, or until one is requested."""
         now = self._now()
-        left = min([_LOOK_S, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
+        left = min([self._look_at - now, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
         try:
             async with asyncio.timeout(max(_SHORTEST_PAUSE_S, left)):
                 await self._nudged.wait()

@@ -356,3 +356,23 @@ async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unc
     await world.settle()
 
     assert world.c.configs.unclean_by_default()
+
+
+async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new_term() -> None:
+    """Brokers and controller that start together would go through a term for each answer."""
+    world = World(settings=SettingsBook())
+    world.register(1)
+    world.register(2)
+    await world.start()
+
+    await hear(world, b1={})
+    await hear(world, b2={})
+
+    assert terms(world) == ["elected"]
+    assert json.loads(world.tree.nodes["/feature"].data or b"")["version"] == 2
+    assert world.context.features.topic_ids
+
+    world.put_topic("orders", {0: [1, 2]}, topic_id=None)
+    await world.settle()
+
+    assert world.context.topic_id("orders") is not None
