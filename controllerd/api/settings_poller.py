@@ -87,8 +87,10 @@ class SettingsPoller:
         """When each broker is asked next."""
         self._failures: dict[Life, int] = {}
         self._nudged = asyncio.Event()
-        self._look_at = now()
-        """The time of the next look at the registered brokers; soon where ZooKeeper could not be read."""
+        self._asking: dict[Life, asyncio.Task[Answer | None]] = {}
+        """The questions under way, one to each broker at most."""
+        self._unread = 0
+        """How many times in a row ZooKeeper could not be read."""
         self.has_heard_all: Final = asyncio.Event()
         """Set once every broker that is registered has answered."""
         self._soon: list[float] = []
@@ -104,63 +106,92 @@ class SettingsPoller:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        while True:
-            await self.round()
-            await self._keep()
-            await self._wait()
+        try:
+            while True:
+                pause_s = await self.round()
+                await self._keep()
+                await self._wait(pause_s)
+        finally:
+            asking = list(self._asking.values())
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
 
-    async def round(self) -> None:
-        """Read the registered brokers, ask those whose turn it is, and pass new answers on."""
+    async def round(self) -> float:
+        """Read the registered brokers, ask those whose turn it is, and pass new answers on.
+
+        A broker that does not answer at once is left to its question: a later round takes the answer,
+        so that the answers of the other brokers do not wait for it. Returns the seconds to the next round.
+        """
         try:
             brokers = await self._registered()
         except (StoreUnavailable, BadZnode) as error:
-            _LOG.info("could not read registered brokers", reason=str(error))
-            self._look_at = self._now() + _FIRST_RETRY_S
-            return
-        self._look_at = self._now() + _LOOK_S
+            return self._unreadable(error)
+        self._unread = 0
         registered = {broker.id: broker.epoch for broker in brokers}
-        answers = await self._ask_all([broker for broker in brokers if self._is_due(broker)])
+        self._forget_others(registered)
+        answers = self._finished()
+        self._ask_due(brokers)
+        if self._asking:
+            await asyncio.wait(self._asking.values(), timeout=self._ask_s)
+        answers |= self._finished()
         if self._book.would_change(answers, registered):
             self._emit(BrokerSettingsReceived(answers, registered))
-        self._forget_others(registered)
         if all(self._failures.get(life) == 0 for life in registered.items()):
             self.has_heard_all.set()
-
-    async def _wait(self) -> None:
-        """Wait for the next round, or until one is requested."""
         now = self._now()
-        left = min([self._look_at - now, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
+        return min([_LOOK_S, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
+
+    def _unreadable(self, error: Exception) -> float:
+        """Look again soon, and then less and less often, while ZooKeeper does not say who is registered."""
+        if not self._unread:
+            _LOG.info("could not read registered brokers", reason=str(error))
+        self._unread += 1
+        return min(_LOOK_S, _FIRST_RETRY_S * 2.0 ** (self._unread - 1))
+
+    async def _wait(self, pause_s: float) -> None:
+        """Wait for the next round: until its time, a request for it, or a late answer."""
+        request = asyncio.ensure_future(self._nudged.wait())
+        pause_s = max(_SHORTEST_PAUSE_S, pause_s)
         try:
-            async with asyncio.timeout(max(_SHORTEST_PAUSE_S, left)):
-                await self._nudged.wait()
-        except TimeoutError:
-            pass  # no request came: the next round is due
+            await asyncio.wait({request, *self._asking.values()}, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            request.cancel()
         self._nudged.clear()
 
-    def _is_due(self, broker: Broker) -> bool:
+    def _ask_due(self, brokers: Sequence[Broker]) -> None:
         now = self._now()
-        return self._due.get((broker.id, broker.epoch), now) <= now or any(at <= now for at in self._soon)
-
-    async def _ask_all(self, brokers: Sequence[Broker]) -> Mapping[BrokerId, Answer]:
-        now = self._now()
+        is_soon = any(at <= now for at in self._soon)
         self._soon = [at for at in self._soon if at > now]
-        asked = await asyncio.gather(*(self._ask(broker) for broker in brokers))
-        answers = {broker.id: answer for broker, answer in zip(brokers, asked, strict=True) if answer is not None}
         for broker in brokers:
-            self._plan(broker, has_answered=broker.id in answers)
-        return answers
+            life = broker.id, broker.epoch
+            if life not in self._asking and (is_soon or self._due.get(life, now) <= now):
+                self._due.pop(life, None)
+                self._asking[life] = asyncio.create_task(self._question(broker), name=f"ask settings {broker.id}")
 
-    def _plan(self, broker: Broker, *, has_answered: bool) -> None:
+    def _finished(self) -> dict[BrokerId, Answer]:
+        """Take the answers of the questions that have ended."""
+        ended = {life: self._asking.pop(life) for life, task in list(self._asking.items()) if task.done()}
+        answers = {life[0]: task.result() for life, task in ended.items()}
+        return {broker: answer for broker, answer in answers.items() if answer is not None}
+
+    async def _question(self, broker: Broker) -> Answer | None:
+        answer = await self._ask(broker)
+        self._plan((broker.id, broker.epoch), has_answered=answer is not None)
+        return answer
+
+    def _plan(self, life: Life, *, has_answered: bool) -> None:
         """Ask a broker that did not answer again soon, and then less and less often."""
-        life = broker.id, broker.epoch
         failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
         pause_s = _EVERY_S if has_answered else min(_EVERY_S, _FIRST_RETRY_S * 2.0 ** (failures - 1))
         self._due[life] = self._now() + pause_s
 
     def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
-        for life in self._due.keys() - registered.items():
-            del self._due[life]
+        for life in (self._due.keys() | self._asking.keys() | self._failures.keys()) - registered.items():
+            self._due.pop(life, None)
             self._failures.pop(life, None)
+            if (task := self._asking.pop(life, None)) is not None:
+                task.cancel()
 
     async def _ask(self, broker: Broker) -> Answer | None:
         """Return the answer of a broker; None if it gave none in time."""

@@ -99,6 +99,7 @@ async def test_a_broker_that_says_nothing_delays_no_other_and_is_asked_again_wit
 
         silent.is_silent = False
         assert not desk.poller.has_heard_all.is_set()
+        await until_ended(desk)
         desk.now += 1
         await desk.poller.round()
 
@@ -165,3 +166,55 @@ async def test_without_zookeeper_and_without_brokers_it_goes_on_asking() -> None
     await asyncio.gather(task, return_exceptions=True)
 
     assert desk.kept >= 1
+
+
+async def test_a_broker_that_hangs_does_not_delay_what_the_others_say() -> None:
+    """It has more time at each question; a change on another broker is passed on meanwhile."""
+    desk = Desk()
+    async with TellingBroker(1, is_silent=True) as one, TellingBroker(2) as two:
+        desk.register(one)
+        desk.register(two)
+        for _ in range(3):
+            await desk.poller.round()
+            await until_ended(desk)
+            desk.now += 40
+        two.settings[REPLICATION_FACTOR] = "3"
+        await desk.poller.round()
+
+        assert len(one.asked) == 4
+        assert not all(question.done() for question in desk.poller._asking.values()), "it has 1.6 s now"
+        assert desk.book.current.settings[REPLICATION_FACTOR].brokers == {2: "3"}
+
+
+async def test_a_late_answer_is_passed_on_by_a_later_round() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        one.gate.clear()
+        await desk.poller.round()
+        await until_ended(desk)
+        desk.now += 40
+        await desk.poller.round()
+        assert [event.answers for event in desk.passed] == [{}]
+        one.gate.set()
+        await until_ended(desk)
+        await desk.poller.round()
+
+    assert [list(event.answers) for event in desk.passed] == [[], [1]]
+    assert desk.poller.has_heard_all.is_set()
+
+
+async def test_zookeeper_that_is_away_is_asked_less_and_less_often() -> None:
+    desk = Desk(is_gone=True)
+
+    assert [await desk.poller.round() for _ in range(7)] == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+
+    desk.is_gone = False
+    assert await desk.poller.round() == 5.0
+
+
+async def until_ended(desk: Desk) -> None:
+    """No question is under way any more; the next round takes the answers."""
+    asking = desk.poller._asking.values()
+    if asking:
+        await asyncio.wait(asking)

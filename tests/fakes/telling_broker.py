@@ -58,6 +58,9 @@ class TellingBroker:
         self.settings = defaults() | dict(settings or {})
         self.is_silent = is_silent
         self.error = error
+        self.gate = asyncio.Event()
+        """Closed, it holds answers back until it is opened."""
+        self.gate.set()
         self.asked: list[list[str]] = []
         """The names in each request, in order."""
         self.port = 0
@@ -88,6 +91,7 @@ class TellingBroker:
                 head, query = decode_request(frame)
                 assert head.api_key == ApiKey.DESCRIBE_CONFIGS
                 resource = self._note(query)
+                await self.gate.wait()
                 if not self.is_silent:
                     writer.write(encode_frame(_answered(head, resource, self.settings, self.error)))
         except (WireError, ConnectionError):
