@@ -174,16 +174,16 @@ async def test_a_broker_that_hangs_does_not_delay_what_the_others_say() -> None:
     async with TellingBroker(1, is_silent=True) as one, TellingBroker(2) as two:
         desk.register(one)
         desk.register(two)
-        for _ in range(3):
+        for _ in range(5):
             await desk.poller.round()
             await until_ended(desk)
             desk.now += 40
         two.settings[REPLICATION_FACTOR] = "3"
-        await desk.poller.round()
+        while desk.book.current.settings[REPLICATION_FACTOR].brokers != {2: "3"}:
+            await desk.poller.round()
 
-        assert len(one.asked) == 4
-        assert not all(question.done() for question in desk.poller._asking.values()), "it has 1.6 s now"
-        assert desk.book.current.settings[REPLICATION_FACTOR].brokers == {2: "3"}
+        (hanging,) = desk.poller._asking.values()
+        assert not hanging.done(), "it has 6.4 s now"
 
 
 async def test_a_late_answer_is_passed_on_by_a_later_round() -> None:
