@@ -20,6 +20,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
 from controllerd.core.settings_book import Resolution
+from controllerd.ports import AuditLog
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
@@ -37,7 +38,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
     before, was_unclean = c.settings.current, c.configs.unclean_by_default()
     c.settings.take(event.answers, c.context.epochs() if c.is_active else event.registered)
     now = c.settings.current
-    _write_down(before, now, c)
+    write_down(before, now, c.audit)
     c.quotas.set_window(now.quota_window)
     c.use_settings()
     if not c.is_active:
@@ -91,7 +92,7 @@ def _follow(before: Resolution, now: Resolution, c: Controller) -> None:
         c.timers.put_later(now.policy.leader_imbalance_check_interval_s, AutoPreferredReplicaLeaderElection())
 
 
-def _write_down(before: Resolution, now: Resolution, c: Controller) -> None:
+def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
     """Write one record of all changes, and an alarm for every new disagreement."""
     changed = [
         name
@@ -102,7 +103,7 @@ def _write_down(before: Resolution, now: Resolution, c: Controller) -> None:
     if changed:
         values = {name: f"{now.values[name]} ({now.settings[name].source.value})" for name in changed}
         log.info("settings of the cluster changed", settings=values)
-        c.audit.record(
+        audit.record(
             SettingsRecord(
                 changed,
                 [before.settings[name].value for name in changed],
@@ -114,4 +115,4 @@ def _write_down(before: Resolution, now: Resolution, c: Controller) -> None:
     for name, problem in now.problems.items():
         if before.problems.get(name) != problem:
             log.warning("settings of brokers differ", setting=name, reason=problem)
-            c.audit.record(AlarmRecord("settings of brokers differ", problem))
+            audit.record(AlarmRecord("settings of brokers differ", problem))

@@ -6,10 +6,8 @@ import structlog
 
 from channel_manager.observer import Exchange
 from controllerd.audit.writer import AuditWriter
-from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest
-from controllerd.core.settings_book import SettingsBook
 from controllerd.ports import AuditLog
 from controllerd.status.metrics.meters import EventMeters
 from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
@@ -77,29 +75,6 @@ class RecordedExchanges:
                 errors={str(tp): int(error) for tp, error in errors.items() if error or self._in_full},
             )
         )
-
-
-class ConfiguredTopics:
-    """The defaults of topics: configured here or on the brokers, and overridden by dynamic ones of the cluster."""
-
-    def __init__(self, settings: SettingsBook) -> None:
-        self._settings = settings
-        self._dynamic: bool | None = None
-
-    def set_unclean_by_default(self, value: bool | None) -> None:
-        """The dynamic default of all brokers, which beats the configured one; None: there is none."""
-        self._dynamic = value
-
-    def unclean_by_default(self) -> bool:
-        """``unclean.leader.election.enable`` of the cluster.
-
-        The dynamic default has no effect while a live broker is known to have it turned off by a
-        value of its own. A broker that is gone does not keep an operator from setting the default.
-        """
-        known = self._settings.current
-        if self._dynamic is None:
-            return known.unclean
-        return self._dynamic and len(set(map(str.lower, known.settings[UNCLEAN].brokers.values()))) <= 1
 
 
 class EventStatistics:

@@ -1,20 +1,19 @@
 """The settings of the cluster in one instance: discovered in every role, kept on disk, used by the event task."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 
 from channel_manager.settings import ChannelSettings
-from controllerd.api.settings_poller import SettingsPoller
+from controllerd.api.settings_poller import Emit, SettingsPoller
+from controllerd.config.model import Config
 from controllerd.core.cluster_settings import REQUEST_TIMEOUT, SOCKET_TIMEOUT
 from controllerd.core.model import Broker, BrokerId
-from controllerd.core.settings_book import Configured, Remembered, SettingsBook
+from controllerd.core.settings_book import Remembered, SettingsBook
 from controllerd.daemon.settings_memory import SettingsMemory
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.zk.client import ZooKeeperClient
-from events.queue import EventQueue
 from wire.transport import Transport
 
 log = structlog.get_logger(__name__)
@@ -26,8 +25,9 @@ FIRST_ANSWERS_S: Final = 1.5
 class Discovery:
     """The known settings of brokers, and the task that asks for them."""
 
-    def __init__(self, configured: Mapping[str, Configured], memory: SettingsMemory, snapshot: ClusterSnapshot) -> None:
-        self.book: Final = SettingsBook(configured)
+    def __init__(self, config: Config, memory: SettingsMemory, snapshot: ClusterSnapshot) -> None:
+        self.book: Final = SettingsBook(config.cluster_settings)
+        self._listener = config.kafka.inter_broker_listener_name
         self._memory = memory
         self._snapshot = snapshot
         self._kept: Remembered | None = None
@@ -41,22 +41,25 @@ class Discovery:
 
     def start(
         self,
-        client: ZooKeeperClient,
-        queue: EventQueue,
-        listener: str,
+        list_brokers: Callable[[], Awaitable[Sequence[Broker]]],
+        emit: Emit,
         now: Callable[[], float],
         transport: Transport,
     ) -> asyncio.Task[None]:
-        """Ask in the background, over the listener between brokers, until the task is cancelled."""
+        """Ask in the background, over the listener between brokers, until the task is cancelled.
+
+        ``list_brokers`` returns the brokers that are registered in ZooKeeper; ``emit`` gets every
+        answer with anything new.
+        """
 
         async def registered() -> Sequence[Broker]:
             """The live brokers as this instance serves them; an instance that does not lead asks ZooKeeper."""
             if self._snapshot.is_active:
                 return list(self._snapshot.brokers.values())
-            return await client.store.list_brokers()
+            return await list_brokers()
 
         self._poller = SettingsPoller(
-            self.book, registered, listener, queue.put, now, keep=self._keep, transport=transport
+            self.book, registered, self._listener, emit, now, keep=self._keep, transport=transport
         )
         return asyncio.create_task(self._poller.run(), name="settings of brokers")
 

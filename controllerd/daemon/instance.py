@@ -25,11 +25,12 @@ from controllerd.audit.checkpoints import Checkpoints
 from controllerd.clock import LoopTimers, SystemClock
 from controllerd.config.model import Config
 from controllerd.controller import Controller
+from controllerd.core.configured_topics import ConfiguredTopics
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.mutation_quota import MutationQuotas
 from controllerd.core.sanitizer import our_rack
-from controllerd.daemon.bridges import ConfiguredTopics, EventStatistics, FreezeGuard, RecordedExchanges
+from controllerd.daemon.bridges import EventStatistics, FreezeGuard, RecordedExchanges
 from controllerd.daemon.discovering import Discovery
 from controllerd.daemon.metering import MeteredAudit
 from controllerd.daemon.settings_memory import NoMemory, SettingsMemory
@@ -118,9 +119,9 @@ class Instance:
         """The session time-out: the requested one, and once there is a session the granted one."""
         self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
         self.statistics = EventStatistics(self.meters.events)
-        self.discovery = Discovery(config.cluster_settings, self.around.memory, self.snapshot)
+        self.discovery = Discovery(config, self.around.memory, self.snapshot)
         self.settings = self.discovery.book
-        self.topic_defaults = ConfiguredTopics(self.settings)
+        self.topic_defaults = ConfiguredTopics(lambda: self.settings.current)
         self.timers = LoopTimers(self.queue.put)
         self.context = ControllerContext(self.settings.features)
         self.client: ZooKeeperClient | None = None
@@ -222,8 +223,8 @@ class Instance:
         self.discovery.learned()
 
     def _start_asking(self, client: ZooKeeperClient) -> asyncio.Task[None]:
-        listener, around = self.config.kafka.inter_broker_listener_name, self.around
-        return self.discovery.start(client, self.queue, listener, around.clock.monotonic, around.transport)
+        around = self.around
+        return self.discovery.start(client.store.list_brokers, self.queue.put, around.clock.monotonic, around.transport)
 
     def _published(self, then: Callable[[], None]) -> None:
         self.meters.unavailable.note(self.snapshot.offline_partitions if self.snapshot.is_active else 0)

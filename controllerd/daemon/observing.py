@@ -4,7 +4,7 @@ Around the observer are the same audit log and status endpoint as around a contr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -14,10 +14,13 @@ from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.clock import SystemClock
 from controllerd.config.model import Config
+from controllerd.core.model import Broker
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
 from controllerd.daemon.comparing import Comparing
+from controllerd.daemon.discovering import Discovery
 from controllerd.daemon.metering import measuring_lag
 from controllerd.daemon.reloading import Renewal
+from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity
 from controllerd.observer.causes import Unseen
@@ -32,7 +35,7 @@ from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import Compared, ObservationsView, SessionView, StatusSources, WorkerView
 from controllerd.zk import paths
-from controllerd.zk.access import ZooKeeper
+from controllerd.zk.access import Node, ZooKeeper
 from controllerd.zk.client import ReadOnlyClient, open_read_only
 from controllerd.zk.eligibility import refuse_unless_eligible
 from controllerd.zk.pictures import Picture
@@ -42,7 +45,10 @@ from controllerd.zk.session import SessionState
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.queue import EventQueue
+from events.responses import BrokerSettingsReceived
+from handlers.cluster_settings import write_down
 from replay.records import ConfigRecord
+from wire.transport import PLAINTEXT
 
 log = structlog.get_logger(__name__)
 
@@ -103,17 +109,17 @@ class ObservingNode:
         self._calls.close()  # nobody would take them
         self._sessions = Sessions()
         self.client: ReadOnlyClient | None = None
-        self._mirror = Mirror(config.kafka.features, self.snapshot)
+        self.discovery = Discovery(config, SettingsFile(config.node.data_dir), self.snapshot)
+        self._mirror = Mirror(self.discovery.book.features, self.snapshot)
         self._on_published: Callable[[], None] = lambda: None
         self._refusal: str | None = None
         self._judged_at: float | None = None
-        kafka = config.kafka
         self._turnstile = Turnstile()
         self._comparing = Comparing(
             self.snapshot,
             self._zookeeper,
-            lambda: kafka.features,
-            kafka.inter_broker_listener_name,
+            lambda: self.discovery.book.features,
+            config.kafka.inter_broker_listener_name,
             turnstile=self._turnstile,
         )
         self._running_loop = asyncio.get_running_loop()
@@ -144,13 +150,17 @@ class ObservingNode:
         return self.client
 
     async def find_cluster(self, client: ReadOnlyClient) -> None:
-        """Learn which cluster it is. :raises NoCluster: there is none. :raises BadZnode: its id makes no sense."""
+        """Learn which cluster it is, and recall its settings.
+
+        :raises NoCluster: there is none. :raises BadZnode: its id makes no sense.
+        """
         cluster_id = await read_cluster_id(client.zk)
         if cluster_id is None:
             raise NoCluster(
                 f"no broker was ever started at {self.config.zookeeper.connect}: {paths.CLUSTER_ID} is missing"
             )
         self.snapshot.cluster_id = cluster_id
+        await self.discovery.recall()
 
     @asynccontextmanager
     async def watching(
@@ -160,7 +170,7 @@ class ObservingNode:
         self._on_published = on_published
         self.observer = Observer(
             client.zk,
-            _manner(self.config),
+            self._manner,
             self._clock,
             self.recent,
             interval_s=self.config.controller.observe_interval_ms / 1000,
@@ -170,6 +180,7 @@ class ObservingNode:
         tasks = [
             asyncio.create_task(self._watch(self.observer, client), name="observer"),
             asyncio.create_task(self._heartbeat(beat), name="heartbeat"),
+            self.discovery.start(self._registered, self._take_settings, self._clock.monotonic, PLAINTEXT),
         ]
         for task in tasks:
             task.add_done_callback(self._task_ended)
@@ -202,11 +213,34 @@ class ObservingNode:
         assert self.client is not None
         await self._judge_ourselves(self.client, picture)
         await self._mirror.show(picture)
+        self.discovery.published()
         self.snapshot.role = Role.OBSERVER
         holder = self.snapshot.holder
         watched = f"watches {holder}" if holder is not None else "nobody holds the role"
         self.snapshot.reason = watched + (f"; would refuse to lead: {self._refusal}" if self._refusal else "")
         self._on_published()
+
+    # -- settings ----------------------------------------------------------------------------------------------------
+
+    async def _registered(self) -> Sequence[Broker]:
+        """The brokers of the newest picture: nothing is read for them once more."""
+        return list(self.snapshot.brokers.values())
+
+    def _take_settings(self, event: BrokerSettingsReceived) -> None:
+        """Take the answers of brokers at once: no event task decides anything here."""
+        book = self.discovery.book
+        before = book.current
+        book.take(event.answers, event.registered)
+        write_down(before, book.current, self.recent)
+        if book.current.refusal != before.refusal:
+            self._judged_at = None  # said with the next picture
+
+    def _manner(self) -> Manner:
+        """The controller that is watched has the settings of the brokers, as far as they are known now."""
+        kafka = self.config.kafka
+        return Manner(self.config.node.id, kafka.controller_listener_name, self.discovery.book.current)
+
+    # -- showing -----------------------------------------------------------------------------------------------------
 
     def _note_torn(self) -> None:
         """Nothing newer can be shown. One torn look is rare; where each of them is, whoever asks must not be misled."""
@@ -218,16 +252,19 @@ class ObservingNode:
         if self._judged_at is not None and now - self._judged_at < JUDGED_AGAIN_S:
             return
         self._judged_at = now
-        controller = picture.nodes.get(paths.CONTROLLER)
+        refusal = await self._find_refusal(client, picture.nodes.get(paths.CONTROLLER))
+        if refusal is not None and refusal != self._refusal:
+            log.warning("would refuse to lead", reason=refusal)
+        self._refusal = refusal
+
+    async def _find_refusal(self, client: ReadOnlyClient, controller: Node | None) -> str | None:
+        """Why we would refuse to lead, by what ZooKeeper and then by what brokers say; None if we would not."""
+        kafka = self.config.kafka
         try:
-            kafka, node_id = self.config.kafka, self.config.node.id
-            await refuse_unless_eligible(client.zk, node_id, controller, self._rejections, kafka.reach)
+            await refuse_unless_eligible(client.zk, self.config.node.id, controller, self._rejections, kafka.reach)
         except RefusedToLead as refusal:
-            if str(refusal) != self._refusal:
-                log.warning("would refuse to lead", reason=str(refusal))
-            self._refusal = str(refusal)
-        else:
-            self._refusal = None
+            return str(refusal)
+        return self.discovery.book.current.refusal
 
     # -- health ------------------------------------------------------------------------------------------------------
 
@@ -262,6 +299,7 @@ class ObservingNode:
             now_ms=self._clock.now_ms,
             recent=self.recent,
             observations=self._observations_view,
+            cluster_settings=lambda: self.discovery.book.current,
             config=self.config.effective,
             compare=self._comparing.compare,
             turnstile=self._turnstile,
@@ -293,18 +331,6 @@ class ObservingNode:
             not_judged=[kind.value for kind in Unseen],
             cannot_be_seen=CANNOT_BE_SEEN,
         )
-
-
-def _manner(config: Config) -> Manner:
-    """The controller that is watched has the brokers' settings; ours are to be the same."""
-    kafka = config.kafka
-    return Manner(
-        config.node.id,
-        kafka.controller_listener_name,
-        kafka.policy,
-        kafka.features,
-        kafka.unclean_leader_election_enable,
-    )
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ class Observer:
     def __init__(
         self,
         zk: ZooKeeper,
-        manner: Manner,
+        manner: Callable[[], Manner],
         clock: Clock,
         audit: AuditLog,
         *,
@@ -59,6 +59,7 @@ class Observer:
     ) -> None:
         """``zk`` need not be able to write; ``show`` gets each picture; ``pause`` waits for so many seconds.
 
+        ``manner`` returns what is known now of the configuration of the controller that is watched.
         ``when_torn`` is called instead of ``show`` where a picture cannot be used. ``pace`` says when the loop gets a
         turn.
         """
@@ -143,20 +144,22 @@ class Observer:
                 states = {tp: state_in(before, tp) async for tp in paced(left, self._pace)}
                 self._ending.append(Ending(replace(cause, partitions=left), states))
             return
+        manner = self._manner()
         try:
-            waiting = Rehearsing(cause, before, await self._rehearse(cause, before), at)
+            would = None if manner.unknown else await self._rehearse(cause, before, manner)
+            waiting = Rehearsing(cause, before, would, at, _why_not_rehearsed(manner))
         except ControllerdError as error:
             log.exception("a cause could not be rehearsed", cause=cause.kind.value)
             waiting = Rehearsing(cause, before, None, at, f"not rehearsed: {error}")
         note_overlaps(waiting, self._rehearsing)
         self._rehearsing.append(waiting)
 
-    async def _rehearse(self, cause: Cause, before: Picture) -> Rehearsed:
+    async def _rehearse(self, cause: Cause, before: Picture, manner: Manner) -> Rehearsed:
         # Handlers log what they do: nobody must take that for what was done.
         with structlog.contextvars.bound_contextvars(rehearsal=cause.kind.value):
             if cause.is_failover:
-                return await rehearse_failover(before, cause.facts, self._manner, self._clock)
-            return await rehearse(before, cause.facts, cause.events, self._manner, self._clock)
+                return await rehearse_failover(before, cause.facts, manner, self._clock)
+            return await rehearse(before, cause.facts, cause.events, manner, self._clock)
 
     async def _judge(self, picture: Picture, at: float) -> None:
         for each in list(self._rehearsing):
@@ -198,3 +201,9 @@ class Observer:
         for record in observation.records():
             self._audit.record(record)
             await self._pace.breathe()
+
+
+def _why_not_rehearsed(manner: Manner) -> str:
+    """What keeps a cause from being judged: with guessed settings a verdict would say nothing of the controller."""
+    names = ", ".join(manner.unknown)
+    return f"not known, neither from brokers nor configured: {names}" if names else ""

@@ -11,6 +11,7 @@ from typing import cast
 
 from channel_manager.batch import RequestBatch
 from controllerd.controller import Controller
+from controllerd.core.configured_topics import ConfiguredTopics
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaState, TopicImage, TopicPartition
 from controllerd.core.records import PartitionRecord
@@ -29,7 +30,6 @@ from controllerd.observer.stage import (
     NullMetrics,
     NullTimers,
     TopicIds,
-    UncleanDefault,
     draw_nothing,
     never_expires,
     no_entry,
@@ -122,11 +122,12 @@ class _Stage:
         self._manner = manner
         self._shadow = Shadow(before)
         self._channels, self._notes = NullChannels(), Notes()
-        self._context = ControllerContext(manner.features)
+        known = manner.settings
+        self._context = ControllerContext(known.features)
         queue = EventQueue(clock.monotonic)
-        settings = fixed_settings(manner.policy, manner.features)
+        settings = fixed_settings(known.policy, known.features)
         self._store = ZooKeeperStore(self._shadow, self._notes, clock, queue.put)
-        configs = UncleanDefault(manner.unclean_by_default)
+        configs = ConfiguredTopics(lambda: known)
         outbox = Outbox(self._context, self._channels, self._notes, self._new_batch)
         self.c = Controller(
             node_id=manner.node_id,
@@ -176,7 +177,7 @@ class _Stage:
 
     async def _queue_deletions(self) -> None:
         """Topics that are being deleted are left out of elections; what is deleted of them cannot be seen."""
-        if self._manner.policy.delete_topic_enable:
+        if self._manner.settings.policy.delete_topic_enable:
             asked = await self._store.read_topic_deletions()
             self.c.deletions.queue(sorted(asked & self._context.topics.keys()))
 

@@ -8,15 +8,20 @@ import itertools
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
-from controllerd.core.model import Broker, BrokerId, Features
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN
+from controllerd.core.model import Broker, BrokerId
 from controllerd.core.requests import ControlRequest, api_name
+from controllerd.core.settings_book import Resolution, fixed_settings
 from controllerd.errors import IllegalState
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from events.base import Event
 from replay.records import AlarmRecord, DecisionRecord, Record
+
+_DECIDING: Final = frozenset({DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN})
+"""The settings of the cluster that change the states of partitions which an observer compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +30,13 @@ class Manner:
 
     node_id: int
     inter_broker_listener: str
-    policy: Policy = KAFKAS_DEFAULTS
-    features: Features = field(default_factory=Features)
-    unclean_by_default: bool = False
-    """``unclean.leader.election.enable`` in the brokers' files; the dynamic default is read."""
+    settings: Resolution = field(default_factory=lambda: fixed_settings().current)
+    """The settings of the cluster; the dynamic default of unclean elections is read from its znode."""
+
+    @property
+    def unknown(self) -> list[str]:
+        """The settings that change elections and of which no value is known, in order."""
+        return sorted(self.settings.policy.unknown & _DECIDING)
 
 
 class NullChannels:
@@ -90,22 +98,6 @@ class Notes:
         """Forget everything so far."""
         self.decisions.clear()
         self.alarms.clear()
-
-
-class UncleanDefault:
-    """Whether unclean elections are allowed by default."""
-
-    def __init__(self, configured: bool) -> None:  # it has but one
-        self._configured = configured
-        self._dynamic: bool | None = None
-
-    def set_unclean_by_default(self, value: bool | None) -> None:
-        """What the cluster says at run time; None: nothing."""
-        self._dynamic = value
-
-    def unclean_by_default(self) -> bool:
-        """What the cluster says, or else the brokers' files."""
-        return self._configured if self._dynamic is None else self._dynamic
 
 
 class NoElector:

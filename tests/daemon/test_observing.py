@@ -4,17 +4,20 @@ import asyncio
 import json
 import signal
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controllerd.audit.reader import AuditReader
 from controllerd.config.load import load_config
 from controllerd.config.model import Config
+from controllerd.core.cluster_settings import PROTOCOL_VERSION, UNCLEAN
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.daemon.observing import ObservingNode, open_observer
+from controllerd.daemon.settings_memory import SETTINGS_FILE
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import NoCluster
@@ -26,6 +29,7 @@ from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData
 from replay.observation import ObservationRecord
 from tests.daemon.daemons import LONG_MS, NODE, STARTS_S, begin, controllerd, hold_as_broker
 from tests.daemon.supervisor import Supervisor
+from tests.fakes.telling_broker import TellingBroker
 from tests.fakes.world import registration
 from tests.scenarios.nodes import expire
 from tests.zk.proxy import ZooKeeperProxy
@@ -59,8 +63,9 @@ class BuiltIn:
                 await self.begin_partition(TopicPartition(topic, number), replicas)
         return self
 
-    async def register(self, broker: int) -> None:
-        await self.peer.act(Create(paths.broker(BrokerId(broker)), registration(broker, 9000 + broker), ephemeral=True))
+    async def register(self, broker: int, port: int | None = None) -> None:
+        data = registration(broker, port or 9000 + broker)
+        await self.peer.act(Create(paths.broker(BrokerId(broker)), data, ephemeral=True))
 
     async def begin_partition(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
         state = codecs.encode_state(state_of(replicas[0], 0, replicas, self.epoch))
@@ -95,8 +100,17 @@ def state_of(leader: int, leader_epoch: int, isr: Sequence[int], controller_epoc
     return LeaderAndIsr(BrokerId(leader), leader_epoch, tuple(map(BrokerId, isr)), controller_epoch, 0)
 
 
-def settings(connect: str, directory: Path) -> Config:
+DECIDING = {
+    "kafka.inter_broker_protocol_version": "3.9",
+    "kafka.delete_topic_enable": "true",
+    "kafka.unclean_leader_election_enable": "false",
+}
+"""What brokers that answer nobody cannot tell, and elections depend on."""
+
+
+def settings(connect: str, directory: Path, configured: Mapping[str, object] = DECIDING) -> Config:
     given: dict[str, object] = {
+        **configured,
         "zookeeper.connect": connect,
         "zookeeper.session_timeout_ms": str(LONG_MS),
         "node.id": NODE,
@@ -297,6 +311,42 @@ async def test_where_there_is_no_cluster_nothing_is_created_to_look_at(
 
     paths_written = {each.path for one in TransactionLog(server.data_directory).read_new() for each in one.operations}
     assert not {path for path in paths_written if path.startswith("/nowhere")}
+
+
+# -- settings of brokers -----------------------------------------------------------------------------------------------
+
+
+async def asked(node: ObservingNode, path: str) -> dict[str, Any]:
+    with await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{node.http_port}{path}") as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
+
+
+async def test_it_takes_settings_from_brokers_shows_them_keeps_them_and_writes_nothing_to_zookeeper(
+    cluster: BuiltIn, connect: str, server: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    old = {PROTOCOL_VERSION: "2.8-IV1", UNCLEAN: "true", "authorizer.class.name": "some.Authorizer"}
+    config = settings(connect, tmp_path, {})
+    async with AsyncExitStack() as stack:
+        for number in (1, 2, 3):
+            broker = await stack.enter_async_context(TellingBroker(number, old))
+            await cluster.die(number)
+            await cluster.register(number, broker.port)
+        node, _ = await stack.enter_async_context(watching(config))
+        await until(lambda: node.discovery.book.is_protocol_known and "would refuse to lead" in node.snapshot.reason)
+        shown = {
+            each["setting"]: (each["value"], each["source"]) for each in (await asked(node, "/v1/settings"))["items"]
+        }
+        refusal = (await asked(node, "/v1/observations"))["observations"]["would_refuse"]
+        assert node.client is not None
+        session_id = node.client.session.session_id
+        await until((tmp_path / SETTINGS_FILE).exists)
+
+    assert (shown[PROTOCOL_VERSION], shown[UNCLEAN]) == (("2.8-IV1", "brokers"), ("true", "brokers"))
+    assert "authorizer" in refusal
+    assert written_by(session_id, server) == ["closeSession"]
+    async with watching(config) as (node, _):
+        assert node.discovery.book.current.values[PROTOCOL_VERSION] == "2.8-IV1"
 
 
 # -- as a process ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from channel_manager.batch import RequestBatch
 from controllerd.controller import Controller
+from controllerd.core.configured_topics import ConfiguredTopics
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint, Features, PartitionState, TopicPartition
 from controllerd.core.policy import Policy
@@ -25,7 +26,6 @@ from controllerd.core.requests import (
 )
 from controllerd.core.sanitizer import our_rack
 from controllerd.core.settings_book import SettingsBook, fixed_settings
-from controllerd.daemon.bridges import ConfiguredTopics
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
@@ -178,7 +178,7 @@ class World:
         self.zk = FakeZooKeeper(self.tree, session_id)
         self.clock, self.audit, self.channels = ManualClock(), RecordingAudit(), RecordedChannels()
         self.timers, self.metrics, self.configs = ManualTimers(), CountedMetrics(), FixedConfigs()
-        configs = self.configs if settings is None else ConfiguredTopics(settings)
+        configs = self.configs if settings is None else ConfiguredTopics(lambda: settings.current)
         self.queue = EventQueue(self.clock.monotonic)
         self.watch = WriteWatch(audit or self.audit)
         self.context = ControllerContext(self.settings.features)

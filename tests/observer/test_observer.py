@@ -45,7 +45,9 @@ class Watched:
         self.pauses: list[float] = []
         manner = Manner(NODE_ID, "PLAINTEXT")
         self.shown: list[Picture] = []
-        self.observer = Observer(ReadOnly(self.zk), manner, self.clock, self.audit, show=self._show, pause=self._pause)
+        self.observer = Observer(
+            ReadOnly(self.zk), lambda: manner, self.clock, self.audit, show=self._show, pause=self._pause
+        )
 
     async def _show(self, picture: Picture) -> None:
         self.shown.append(picture)

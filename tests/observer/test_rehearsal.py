@@ -8,6 +8,7 @@ import pytest
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.core.policy import Policy
+from controllerd.core.settings_book import fixed_settings
 from controllerd.errors import IllegalState
 from controllerd.observer.causes import Cause, Kind, causes
 from controllerd.observer.judge import EQUAL, Ruling, Verdict, judge
@@ -21,7 +22,7 @@ from events.cluster import BrokerChange
 from tests.fakes.world import NODE_ID, ManualClock
 from tests.observer.recorded import Recording, Seen
 
-MANNER: Final = Manner(NODE_ID, "PLAINTEXT", Policy(auto_leader_rebalance_enable=False))
+MANNER: Final = Manner(NODE_ID, "PLAINTEXT", fixed_settings(Policy(auto_leader_rebalance_enable=False)).current)
 DEATHS: Final = ("B1", "C2", "C4", "C7", "C7A", "C7B", "L1", "R4B", "U1")
 """Recordings in which a broker dies or bounces."""
 OTHERS: Final = ("B2", "B3", "C1", "C3", "F1", "P1", "P2", "R6", "T1", "X1")

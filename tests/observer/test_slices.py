@@ -53,7 +53,7 @@ class Watched:
         led_by(self.store, 1, 0)
         self.clock, self.watching = ManualClock(), Watching()
         zk = ReadOnly(FakeZooKeeper(self.store.tree, 99))
-        self.observer = Observer(zk, Manner(NODE_ID, "PLAINTEXT"), self.clock, RecordingAudit(), pace=Pace(0.0))
+        self.observer = Observer(zk, lambda: Manner(NODE_ID, "PLAINTEXT"), self.clock, RecordingAudit(), pace=Pace(0.0))
 
     async def look(self, after_s: float = 0.0) -> None:
         """Look again, so many seconds later, and count."""

@@ -1,0 +1,30 @@
+"""The defaults of topics that change elections, from the settings of the cluster and its dynamic default."""
+
+from collections.abc import Callable
+
+from controllerd.core.cluster_settings import UNCLEAN
+from controllerd.core.settings_book import Resolution
+
+
+class ConfiguredTopics:
+    """The defaults of topics: configured here or on the brokers, and overridden by dynamic ones of the cluster."""
+
+    def __init__(self, settings: Callable[[], Resolution]) -> None:
+        """``settings`` returns the settings of the cluster as they are known now."""
+        self._settings = settings
+        self._dynamic: bool | None = None
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """The dynamic default of all brokers, which beats the configured one; None: there is none."""
+        self._dynamic = value
+
+    def unclean_by_default(self) -> bool:
+        """``unclean.leader.election.enable`` of the cluster.
+
+        The dynamic default has no effect while a live broker is known to have it turned off by a
+        value of its own. A broker that is gone does not keep an operator from setting the default.
+        """
+        known = self._settings()
+        if self._dynamic is None:
+            return known.unclean
+        return self._dynamic and len(set(map(str.lower, known.settings[UNCLEAN].brokers.values()))) <= 1
