@@ -1,4 +1,4 @@
-"""A cluster whose brokers lead themselves before controllerd comes, and ways to see who leads."""
+"""A cluster whose brokers lead themselves before controllerd comes, the commands of a handover, and who leads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -10,8 +10,11 @@ from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
+from controllerd.dev.waiting import Waiting
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from replay.records import TermRecord
+from tests.cli.running import controllerctl
+from tests.real.operator import Operator
 from wire.errors import WireError
 
 SESSION_MS: Final = 6_000
@@ -57,6 +60,49 @@ async def brokers_first(
         )
         stack.push_async_callback(controller.close)
         yield DevCluster("kafka", directory, zookeeper, observer, brokers, [controller])
+
+
+class Handover:
+    """The role between one controllerd and the brokers' own controllers, moved by an operator's commands."""
+
+    def __init__(self, waiting: Waiting, operator: Operator) -> None:
+        self._waiting = waiting
+        self._operator = operator
+        self._cluster = operator.cluster
+        (self.controller,) = operator.cluster.controllers
+
+    async def leads(self) -> int:
+        """The node id in ``/controller``."""
+        return int((await self._operator.read("/controller"))["brokerid"])
+
+    async def until_brokers_lead(self) -> None:
+        """Wait until one of the brokers is the controller, and all know it."""
+        await self._waiting.until(lambda: missing_broker_in_the_lead(self._cluster), "the brokers lead themselves")
+
+    async def take_over(self) -> None:
+        """``controllerctl takeover`` from the broker that leads, in one epoch."""
+        before = await self._epoch()
+        await self._command("takeover")
+        assert await self.leads() == FIRST_NODE_ID
+        await self._waiting.until(self._waiting.missing_agreement, "every broker follows controllerd")
+        assert await self._epoch() == before + 1
+
+    async def resign(self) -> None:
+        """``controllerctl resign``: the fastest broker leads, in one epoch."""
+        before = await self._epoch()
+        await self._command("resign")
+        await self.until_brokers_lead()
+        assert await self.leads() in BROKER_IDS
+        assert await self._epoch() == before + 1
+        assert await self.controller.role() == "standby"
+
+    async def _epoch(self) -> int:
+        return await self._cluster.observer.controller_epoch()
+
+    async def _command(self, verb: str) -> None:
+        done = await controllerctl("--api", f"http://{self.controller.http}", "--yes", "--reason", "trial", verb)
+        assert done.code == 0, done.err
+        print(f"  {done.out.strip().splitlines()[-1]}")
 
 
 async def missing_broker_in_the_lead(cluster: DevCluster) -> str | None:

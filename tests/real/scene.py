@@ -20,6 +20,7 @@ from tests.real.operator import Operator, tp
 from tests.real.trial import Trial
 
 T = TypeVar("T", bound=Record)
+S = TypeVar("S", bound="Scene")
 
 NO_REBALANCE: Final = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
 """For rows that count leader epochs: nobody elects but who is asked."""
@@ -270,6 +271,20 @@ LOGGED_IN_FULL: Final = {"CONTROLLERD__AUDIT__LEVEL": "full"}
 
 
 @asynccontextmanager
+async def begun(scene: S) -> AsyncIterator[S]:
+    """A scene with its operator and its load; at its end the controllers' logs are judged and the load is stopped."""
+    await scene.operator.open()
+    try:
+        await scene.begin()
+        yield scene
+        await judge_ending(scene)
+    finally:
+        await scene.operator.close()
+        if scene.load.acknowledged:
+            await asyncio.to_thread(scene.load.stop)
+
+
+@asynccontextmanager
 async def open_scene(
     directory: Path,
     *,
@@ -284,22 +299,16 @@ async def open_scene(
     ``overrides`` are properties of all brokers, ``single`` of some.
     """
     properties = {n: {**(overrides or {}), **(single or {}).get(n, {})} for n in BROKER_IDS}
-    async with open_cluster(
-        "kafka",
-        directory,
-        print,
-        instances=instances,
-        controller_session_ms=session_ms,
-        overrides=properties,
-        settings={**LOGGED_IN_FULL, **(settings or {})},
-    ) as cluster:
-        scene = Scene(cluster)
-        await scene.operator.open()
-        try:
-            await scene.begin()
-            yield scene
-            await judge_ending(scene)
-        finally:
-            await scene.operator.close()
-            if scene.load.acknowledged:
-                await asyncio.to_thread(scene.load.stop)
+    async with (
+        open_cluster(
+            "kafka",
+            directory,
+            print,
+            instances=instances,
+            controller_session_ms=session_ms,
+            overrides=properties,
+            settings={**LOGGED_IN_FULL, **(settings or {})},
+        ) as cluster,
+        begun(Scene(cluster)) as scene,
+    ):
+        yield scene

@@ -19,10 +19,9 @@ from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from tests.cli.running import controllerctl
 from tests.real.comparison.asking import CREATE, ELECT, MOVE, answer_of, ms
 from tests.real.comparison.creations import topic
-from tests.real.handover import WORST_GAP_S, brokers_first, missing_broker_in_the_lead, role_changes
+from tests.real.handover import WORST_GAP_S, Handover, brokers_first, role_changes
 from tests.real.history import states, terms
 from tests.real.operator import Operator, tp
 from tests.real.scene import NO_REBALANCE
@@ -43,7 +42,7 @@ class Handovers(Trial):
     def __init__(self, cluster: DevCluster) -> None:
         super().__init__(cluster)
         self.operator = Operator(cluster)
-        (self.controller,) = cluster.controllers
+        self.handover = Handover(self.waiting, self.operator)
         self.plain = ProducerLoad(
             cluster.bootstrap, PLAIN, PARTITIONS, records_per_s=RECORDS_PER_S / 2, idempotent=False
         )
@@ -55,9 +54,9 @@ class Handovers(Trial):
         """A broker leads, controllerd stands by, and both loads run."""
         for name in (TOPIC, PLAIN):
             await self.cluster.observer.create_topic(name, ASSIGNMENTS, {"min.insync.replicas": "2"})
-        await self.waiting.until(self.missing_broker_in_the_lead, "the brokers lead themselves")
-        await self.controller.start()
-        assert await self.controller.role() == "standby"
+        await self.handover.until_brokers_lead()
+        await self.handover.controller.start()
+        assert await self.handover.controller.role() == "standby"
         self.began_at = time.monotonic()
         self.load.start()
         self.plain.start()
@@ -84,42 +83,17 @@ class Handovers(Trial):
 
         await self.waiting.until(missing, "records without idempotence are acknowledged again")
 
-    async def missing_broker_in_the_lead(self) -> str | None:
-        return await missing_broker_in_the_lead(self.cluster)
-
-    async def leads(self) -> int:
-        """The node id in ``/controller``."""
-        return int((await self.operator.read("/controller"))["brokerid"])
-
     # -- what happens in a round -------------------------------------------------------------------------------------
 
     async def take_over(self) -> None:
-        """``controllerctl takeover``."""
-        before = await self.epoch()
-        await self._command("takeover")
-        assert await self.leads() == FIRST_NODE_ID
-        await self.waiting.until(self.waiting.missing_agreement, "every broker follows controllerd")
+        """``controllerctl takeover``, and the audit log shows it."""
+        await self.handover.take_over()
         await self.waiting.until(self.missing_audit, "the audit log folds to ZooKeeper")
-        assert await self.epoch() == before + 1
-
-    async def resign(self) -> None:
-        """``controllerctl resign``; whichever broker is fastest leads."""
-        before = await self.epoch()
-        await self._command("resign")
-        await self.waiting.until(self.missing_broker_in_the_lead, "every broker follows one of them")
-        assert await self.leads() in BROKER_IDS
-        assert await self.epoch() == before + 1
-        assert await self.controller.role() == "standby"
-
-    async def _command(self, verb: str) -> None:
-        done = await controllerctl("--api", f"http://{self.controller.http}", "--yes", "--reason", "trial", verb)
-        assert done.code == 0, done.err
-        print(f"  {done.out.strip().splitlines()[-1]}")
 
     async def act(self) -> None:
         """Whoever leads creates a topic, and moves the leader of a partition that is written to."""
-        leader, epoch = await self.leads(), await self.epoch()
-        port = self.controller.kafka_port if leader == FIRST_NODE_ID else self.cluster.brokers[leader]
+        leader, epoch = await self.handover.leads(), await self.epoch()
+        port = self.handover.controller.kafka_port if leader == FIRST_NODE_ID else self.cluster.brokers[leader]
         await self._create(port.port, f"made-in-{epoch}", epoch)
         await self._move_leader(port.port, self.moved % PARTITIONS, epoch)
         self.moved += 1
@@ -214,7 +188,7 @@ async def test_the_role_goes_to_controllerd_and_back_ten_times_under_load(tmp_pa
             await them.step(f"{number}: a broker acts", them.act)
             await them.step(f"{number}: controllerd takes over", them.take_over)
             await them.step(f"{number}: controllerd acts", them.act)
-            await them.step(f"{number}: controllerd resigns", them.resign)
+            await them.step(f"{number}: controllerd resigns", them.handover.resign)
         await them.step("a broker acts once more", them.act)
 
         await them.judge_loads()

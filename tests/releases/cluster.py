@@ -1,6 +1,5 @@
 """Three brokers of one release under load, led by themselves or by controllerd, and what is done to them."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,11 +11,9 @@ from kio.schema.errors import ErrorCode
 
 from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster
 from controllerd.dev.ports import ReservedPort
-from tests.cli.running import controllerctl
 from tests.real.comparison.asking import CREATE, DELETE, answer_of, ms
-from tests.real.ending import judge_ending
-from tests.real.handover import brokers_first, missing_broker_in_the_lead
-from tests.real.scene import LOGGED_IN_FULL, NO_REBALANCE, Scene
+from tests.real.handover import Handover, brokers_first, missing_broker_in_the_lead
+from tests.real.scene import LOGGED_IN_FULL, NO_REBALANCE, Scene, begun
 from tests.real.trial import PARTITIONS, TOPIC
 
 PROTOCOL: Final = "inter.broker.protocol.version"
@@ -42,48 +39,28 @@ class ReleaseScene(Scene):
 
     def __init__(self, cluster: DevCluster) -> None:
         super().__init__(cluster)
-        (self.controller,) = cluster.controllers
+        self.handover = Handover(self.waiting, self.operator)
+        self.controller = self.handover.controller
 
     # -- the role ----------------------------------------------------------------------------------------------------
 
     async def begin(self) -> None:
         """The brokers lead themselves, hold a topic, and take records."""
-        await self.until_brokers_lead()
+        await self.handover.until_brokers_lead()
         await self.create(TOPIC, {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)})
         self.load.start()
         await self.until_acknowledged_again()
-
-    async def until_brokers_lead(self) -> None:
-        """Wait until one of the brokers is the controller, and all know it."""
-        await self.waiting.until(lambda: missing_broker_in_the_lead(self.cluster), "the brokers lead themselves")
-
-    async def leads(self) -> int:
-        """The node id in ``/controller``."""
-        return int((await self.operator.read("/controller"))["brokerid"])
 
     async def take_over(self) -> None:
         """``controllerctl takeover`` from the broker that leads; nothing where controllerd leads."""
         if not self.controller.process.running:
             await self.controller.start()
-        if await self.leads() == FIRST_NODE_ID:
-            return
-        before = await self.epoch()
-        await self._command("takeover")
-        await self.waiting.until(self.waiting.missing_agreement, "every broker follows controllerd")
-        assert await self.epoch() == before + 1
+        if await self.handover.leads() != FIRST_NODE_ID:
+            await self.handover.take_over()
 
     async def give_back(self) -> None:
         """``controllerctl resign``: the fastest broker leads."""
-        before = await self.epoch()
-        await self._command("resign")
-        await self.until_brokers_lead()
-        assert await self.leads() in BROKER_IDS
-        assert await self.epoch() == before + 1
-        assert await self.controller.role() == "standby"
-
-    async def _command(self, verb: str) -> None:
-        done = await controllerctl("--api", f"http://{self.controller.http}", "--yes", "--reason", "trial", verb)
-        assert done.code == 0, done.err
+        await self.handover.resign()
 
     # -- topics, by the controller of the moment -----------------------------------------------------------------------
 
@@ -115,13 +92,13 @@ class ReleaseScene(Scene):
         return await answer_of((await self._controller_port()).port, api, version, values)
 
     async def _controller_port(self) -> ReservedPort | Any:
-        leader = await self.leads()
+        leader = await self.handover.leads()
         return self.controller.kafka_port if leader == FIRST_NODE_ID else self.cluster.brokers[leader]
 
     async def missing_agreement(self) -> str | None:
         """All brokers show what ZooKeeper has, whoever leads."""
         try:
-            leader = await self.leads()
+            leader = await self.handover.leads()
         except NoNodeError:
             return "there is no controller"
         if leader == FIRST_NODE_ID:
@@ -166,21 +143,15 @@ class ReleaseScene(Scene):
 @asynccontextmanager
 async def open_release(directory: Path, release: str, protocol: str) -> AsyncIterator[ReleaseScene]:
     """Three brokers of a release that lead themselves, with records and an operator, and a controllerd beside them."""
-    async with brokers_first(
-        directory,
-        when_broker_holds="standby",
-        overrides={**BROKERS, PROTOCOL: protocol},
-        settings={**LOGGED_IN_FULL, **NO_REBALANCE},
-        version=release,
-        heap_mib=HEAP_MIB,
-    ) as cluster:
-        scene = ReleaseScene(cluster)
-        await scene.operator.open()
-        try:
-            await scene.begin()
-            yield scene
-            await judge_ending(scene)
-        finally:
-            await scene.operator.close()
-            if scene.load.acknowledged:
-                await asyncio.to_thread(scene.load.stop)
+    async with (
+        brokers_first(
+            directory,
+            when_broker_holds="standby",
+            overrides={**BROKERS, PROTOCOL: protocol},
+            settings={**LOGGED_IN_FULL, **NO_REBALANCE},
+            version=release,
+            heap_mib=HEAP_MIB,
+        ) as cluster,
+        begun(ReleaseScene(cluster)) as scene,
+    ):
+        yield scene
