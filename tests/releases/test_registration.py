@@ -1,23 +1,27 @@
 """Real brokers of older releases and the registration of controllerd under ``/brokers/ids``.
 
 Their controlled shutdown finds the controller there; and whichever way a broker's own controller comes to lead, the
-registration is gone, and no replica was ever on controllerd.
+registration is gone, and no replica was ever on controllerd. Replicas that tools and brokers assign to it are given
+to brokers.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, open_cluster
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.kafka import run_tool
+from controllerd.dev.releases import tool_class
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.cli.running import controllerctl
@@ -37,6 +41,9 @@ NOTICED_S: Final = 2.0
 REGISTRATION: Final = f"/brokers/ids/{FIRST_NODE_ID}"
 _IDS_OF_OURS: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
 OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
+PARTITIONS: Final = 6
+CREATES_BY_ITSELF: Final = {"num.partitions": str(PARTITIONS), "default.replication.factor": "3"}
+"""So many replicas on three brokers and us that every way of spreading them gives us some."""
 
 
 class Scene:
@@ -101,6 +108,24 @@ class Scene:
 
         await self.until(is_whole, f"{topic} is whole")
 
+    async def until_served_by_brokers(self, topic: str) -> None:
+        """Wait until all three brokers, and they alone, have each partition, are in sync, and one of them leads it."""
+        brokers = set(BROKER_IDS)
+
+        async def is_served() -> bool:
+            view = await self.cluster.view()
+            assigned = {tp: replicas for tp, replicas in view.assignments.items() if tp.topic == topic}
+            return len(assigned) == PARTITIONS and all(
+                set(replicas.replicas) == brokers
+                and not replicas.is_being_reassigned
+                and tp in view.leaderships
+                and view.leaderships[tp].leader in brokers
+                and set(view.leaderships[tp].isr) == brokers
+                for tp, replicas in assigned.items()
+            )
+
+        await self.until(is_served, f"{topic} is served by brokers alone")
+
     async def take_back(self) -> None:
         """controllerd leads, taking the role from a broker where one holds it."""
         if not self.controller.process.running:
@@ -117,7 +142,12 @@ class Scene:
 
 @asynccontextmanager
 async def scene_of(
-    version: str, directory: Path, *, register: str = "auto", settings: Mapping[str, str] | None = None
+    version: str,
+    directory: Path,
+    *,
+    register: str = "auto",
+    settings: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Scene]:
     """``version`` of all brokers, with the protocol that they speak by default; a broker led, then controllerd.
 
@@ -137,7 +167,7 @@ async def scene_of(
         print,
         instances=0,
         versions=versions,
-        overrides={n: {"zookeeper.connection.timeout.ms": "60000"} for n in BROKER_IDS},
+        overrides={n: {"zookeeper.connection.timeout.ms": "60000", **(overrides or {})} for n in BROKER_IDS},
     ) as cluster:
         assert isinstance(cluster.zookeeper, EmbeddedZooKeeper)
         client = KazooClient(cluster.zookeeper.connect)
@@ -271,6 +301,51 @@ async def test_no_broker_that_takes_the_role_counts_controllerd_as_a_broker_for_
 
         assert assigned_to_controllerd(scene) == []
         assert left_behind(scene) == []
+
+
+@pytest.mark.parametrize("version", ["2.6.3", "2.8.2"])
+async def test_replicas_that_the_topics_tool_or_a_broker_assigns_to_controllerd_are_given_to_brokers(
+    version: str, tmp_path: Path
+) -> None:
+    async with scene_of(version, tmp_path, overrides=CREATES_BY_ITSELF) as scene:
+        await scene.until_registered()
+
+        await create_by_tool(scene, version, "by-the-tool")
+        await scene.until_served_by_brokers("by-the-tool")
+        await asyncio.to_thread(produce, scene.cluster.bootstrap, "by-a-broker", [None])
+        await scene.until_served_by_brokers("by-a-broker")
+
+        for topic in ("by-the-tool", "by-a-broker"):
+            await asyncio.to_thread(produce, scene.cluster.bootstrap, topic, range(PARTITIONS))
+            named = [write for write in assigned_to_controllerd(scene) if f"/brokers/topics/{topic}" in write]
+            print(f"  {topic}: {named}")
+            assert len(named) == 1, "the assignment that its creator wrote, and no state"
+        assert await scene.leads() == FIRST_NODE_ID
+        assert FIRST_NODE_ID in await scene.registered()
+
+
+async def create_by_tool(scene: Scene, version: str, topic: str) -> None:
+    """``kafka-topics --zookeeper --create``, which spreads the replicas over ``/brokers/ids``."""
+    arguments = ["--zookeeper", scene.cluster.connect, "--create", "--topic", topic]
+    arguments += ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
+    tool = tool_class("TopicCommand", version)
+    done = await run_tool(tool, arguments, directory=scene.cluster.directory, version=version)
+    assert (done.exit_status, f"Created topic {topic}." in done.stdout) == (0, True), done
+
+
+def produce(bootstrap: str, topic: str, partitions: Iterable[int | None]) -> None:
+    """One acknowledged record to each of these partitions; None is any, of a topic that need not exist yet."""
+    failed: list[str] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 2})
+    for partition in partitions:
+        producer.produce(
+            topic,
+            b"record",
+            partition=-1 if partition is None else partition,
+            on_delivery=lambda error, _: failed.append(str(error)) if error else None,
+        )
+    assert producer.flush(PATIENCE_S) == 0
+    assert failed == []
 
 
 def assigned_to_controllerd(scene: Scene) -> list[str]:
