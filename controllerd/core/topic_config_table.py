@@ -1,6 +1,6 @@
 """Every topic config of the Kafka releases from 2.6 to 3.9: type, default, allowed values, from which release to which.
 
-Generated from the releases' own ``LogConfig`` by ``python -m tests.releases.topic_configs``; do not edit it by hand.
+The tables are generated from the releases' own ``LogConfig`` by ``python -m tests.releases.topic_configs``.
 """
 
 from typing import Final, NamedTuple

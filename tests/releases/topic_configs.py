@@ -56,55 +56,18 @@ def _minor(version: str) -> str:
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
-_HEADER: Final = '''\
-"""Every topic config of the Kafka releases from 2.6 to 3.9: type, default, allowed values, first and last release.
-
-Generated from the releases' own ``LogConfig`` by ``python -m tests.releases.topic_configs``; do not edit it by hand.
-"""
-
-from typing import Final, NamedTuple
+_FIRST_GENERATED: Final = "TOPIC_CONFIG_ROWS: Final = ("
+"""What stands before it in the table's module is written by hand, and kept."""
 
 
-class TopicConfigRow(NamedTuple):
-    """One config as the releases from ``since`` to ``until`` define it; None and empty tuples do not restrict it.
-
-    ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that is not data.
-    ``setting`` is the broker setting that holds where a topic does not set the config. A config that
-    ``is_internal`` is shown only where a topic sets it, with the text that was written.
-    """
-
-    name: str
-    type: str
-    since: tuple[int, int]
-    until: tuple[int, int]
-    default: str
-    setting: str | None = None
-    minimum: int | None = None
-    maximum: int | None = None
-    values: tuple[str, ...] = ()
-    elements: tuple[str, ...] = ()
-    validator: str | None = None
-    is_internal: bool = False
-
-
-class FormatVersions(NamedTuple):
-    """The latest ``message.format.version`` that a release accepts: with a step (``-IV``), and without one."""
-
-    step: str
-    name: str
-
-
-'''
-
-
-def _table(defined: Mapping[str, list[Config]], accepted: Mapping[str, frozenset[str]]) -> str:
+def _table(head: str, defined: Mapping[str, list[Config]], accepted: Mapping[str, frozenset[str]]) -> str:
     rows = "".join(f"    {_row(config, *bounds)},\n" for config, *bounds in _rows(defined))
     versions = _all_versions(defined)
     latest = "".join(
         f"    {_pair(version)}: {_latest(configs, accepted[version])},\n" for version, configs in defined.items()
     )
     return (
-        f"{_HEADER}TOPIC_CONFIG_ROWS: Final = (\n{rows})\n"
+        f"{head}{_FIRST_GENERATED}\n{rows})\n"
         '"""In the order in which Kafka checks their values."""\n\n'
         f"FORMAT_VERSIONS: Final = {tuple(versions)!r}\n"
         '"""Every version that 3.9 knows, the oldest first; an older release knows the first of them."""\n\n'
@@ -278,7 +241,8 @@ def main() -> None:
     questions = _questions(config for configs in defined.values() for config in configs)
     answers = {version: _ask(version, questions)[1] for version in LAST_RELEASES}
     accepted = {version: _accepted_formats(questions, given) for version, given in answers.items()}
-    TABLE.write_text(_table(defined, accepted), encoding="utf-8")
+    head, _, _ = TABLE.read_text(encoding="utf-8").partition(_FIRST_GENERATED)
+    TABLE.write_text(_table(head, defined, accepted), encoding="utf-8")
     ANSWERS.write_text(_answers(questions, answers), encoding="utf-8")
     subprocess.run(["ruff", "format", str(TABLE)], check=True)
 
