@@ -10,6 +10,7 @@ notification.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -40,6 +41,8 @@ _SOON_S: Final = (0.5, 5.0)
 _SHORTEST_PAUSE_S: Final = 0.1
 _FIRST_RETRY_S: Final = 0.25
 _LONGEST_ASK_S: Final = 10.0
+_MOST_DOUBLINGS: Final = 32
+"""Doubled so many times, every first pause is longer than the longest; a float ends at 1,024 doublings."""
 _LOG = structlog.get_logger(__name__)
 
 Life = tuple[BrokerId, int]
@@ -51,6 +54,11 @@ def _answer_of(broker: Broker, told: Mapping[str, BrokerSetting]) -> Answer:
     from_default = {name for name, each in told.items() if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
     values = understood({name: setting.value for name, setting in told.items()})
     return Answer(broker.epoch, values, frozenset(from_default))
+
+
+def _doubled(first_s: float, times: int, longest_s: float) -> float:
+    """Return ``first_s`` doubled so many times, at most ``longest_s``, however large ``times`` is."""
+    return min(longest_s, math.ldexp(first_s, min(times, _MOST_DOUBLINGS)))
 
 
 class SettingsPoller:
@@ -147,14 +155,18 @@ class SettingsPoller:
         if not self._unread:
             _LOG.info("could not read registered brokers", reason=str(error))
         self._unread += 1
-        return min(_LOOK_S, _FIRST_RETRY_S * 2.0 ** (self._unread - 1))
+        return _doubled(_FIRST_RETRY_S, self._unread - 1, _LOOK_S)
 
     async def _wait(self, pause_s: float) -> None:
-        """Wait for the next round: until its time, a request for it, or a late answer."""
+        """Wait for the next round: until its time, a request for it, or a late answer.
+
+        An answer that has come already waits until ZooKeeper can be read: it ends no pause.
+        """
         request = asyncio.ensure_future(self._nudged.wait())
+        late = (task for task in self._asking.values() if not task.done())
         pause_s = max(_SHORTEST_PAUSE_S, pause_s)
         try:
-            await asyncio.wait({request, *self._asking.values()}, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({request, *late}, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             request.cancel()
         self._nudged.clear()
@@ -183,7 +195,7 @@ class SettingsPoller:
     def _plan(self, life: Life, *, has_answered: bool) -> None:
         """Ask a broker that did not answer again soon, and then less and less often."""
         failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
-        pause_s = _EVERY_S if has_answered else min(_EVERY_S, _FIRST_RETRY_S * 2.0 ** (failures - 1))
+        pause_s = _EVERY_S if has_answered else _doubled(_FIRST_RETRY_S, failures - 1, _EVERY_S)
         self._due[life] = self._now() + pause_s
 
     def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
@@ -211,7 +223,7 @@ class SettingsPoller:
 
     def _patience_s(self, broker: Broker) -> float:
         failures = self._failures.get((broker.id, broker.epoch), 0)
-        return min(_LONGEST_ASK_S, self._ask_s * 2.0**failures)
+        return _doubled(self._ask_s, failures, _LONGEST_ASK_S)
 
     async def _answer(self, broker: BrokerId, endpoint: Endpoint) -> bytes:
         connection = await KafkaConnection.connect(endpoint.host, endpoint.port, _CLIENT_ID, transport=self._transport)

@@ -27,6 +27,7 @@ class Desk:
     kept: int = 0
     is_gone: bool = False
     now: float = 1000.0
+    looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -37,6 +38,7 @@ class Desk:
 
     async def registered(self) -> Sequence[Broker]:
         """Return the registered brokers, as ZooKeeper would."""
+        self.looks += 1
         self.looked.set()
         if self.is_gone:
             raise StoreUnavailable("no connection")
@@ -211,6 +213,40 @@ async def test_zookeeper_that_is_away_is_asked_less_and_less_often() -> None:
 
     desk.is_gone = False
     assert await desk.poller.round() == 5.0
+
+
+async def test_zookeeper_and_a_broker_may_be_away_for_any_time() -> None:
+    desk = Desk()
+    desk.brokers[1] = Broker(BrokerId(1), 1, (Endpoint(LISTENER, "127.0.0.1", 1, SecurityProtocol.PLAINTEXT),))
+    desk.poller._failures[BrokerId(1), 1] = desk.poller._unread = 5000
+
+    await desk.poller.round()
+    assert desk.poller._failures[BrokerId(1), 1] == 5001
+    desk.is_gone = True
+    desk.poller._unread = 5000
+    assert await desk.poller.round() == 5.0
+
+
+async def test_an_answer_that_comes_while_zookeeper_is_away_makes_the_pauses_no_shorter() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        one.gate.clear()
+        await desk.poller.round()
+        await until_ended(desk)
+        desk.now += 40
+        await desk.poller.round()
+        one.gate.set()
+        await until_ended(desk)
+        desk.is_gone = True
+        before = desk.looks
+        task = asyncio.create_task(desk.poller.run())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert desk.looks == before + 1
 
 
 async def until_ended(desk: Desk) -> None:

@@ -33,9 +33,9 @@ class WallClock:
         return self.at_ms / 1000
 
 
-def logged(folder: Path, *records: Record, max_rows: int = 100) -> str:
+def logged(folder: Path, *records: Record) -> str:
     """What stands in controller.log after these records."""
-    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder, max_rows=max_rows)
+    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder)
     sink.start()
     sink.record(*records)
     sink.close(ENDS_S)
@@ -77,10 +77,15 @@ def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
 
 
 def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) -> None:
-    text = logged(tmp_path, *[AlarmRecord("planted", "x")] * 500, max_rows=1)
+    """Nothing is written before the start, so that the first record alone fits."""
+    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, tmp_path, max_rows=1)
+    sink.record(*[AlarmRecord("planted", "x")] * 500)
+    sink.start()
+    sink.close(ENDS_S)
 
-    assert text.count("Error planted: x") < 500
-    assert "records, because the disk did not keep up" in text
+    text = (tmp_path / "controller.log").read_text()
+    assert text.count("Error planted: x") == 1
+    assert "Error left out: 499 records, because the disk did not keep up" in text
 
 
 def test_a_folder_that_is_gone_is_told_once_and_costs_nothing(tmp_path: Path) -> None:
