@@ -59,11 +59,11 @@ check: $(READY) ## Format, lint, types, import law, tidy rules.
 	$(BIN)/pytest -q tests/test_tidy.py
 
 # First what needs nothing but the processor, on both cores; then, one after the other, what has a server beside it and
-# a clock to keep. With ARGS all in one. The sessions end by themselves below the 45 minutes that CI allows.
+# a clock to keep. With ARGS all in one. The sessions end by themselves below the 25 minutes that CI allows.
 test: $(READY) ## The tier that CI runs: everything but real, releases and chaos.
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/pytest -m "$(FAST) and not zookeeper and not kafka" -n 2 --dist loadfile --session-timeout=1200
-	$(BIN)/pytest -m "$(FAST) and (zookeeper or kafka)" --session-timeout=1500
+	$(BIN)/pytest -m "$(FAST) and not zookeeper and not kafka" -n 2 --dist loadfile --session-timeout=900
+	$(BIN)/pytest -m "$(FAST) and (zookeeper or kafka)" --session-timeout=1080
 else
 	$(BIN)/pytest -m "$(FAST)" --session-timeout=1320 $(ARGS)
 endif

@@ -34,7 +34,9 @@ async def test_a_failover_load_and_a_dead_broker_that_returns_cost_what_they_did
 
     load, death, back = figures["W3"], figures["W1"], figures["W2"]
     assert load["zk_transactions"] <= 4
-    assert load["zk_reads"] <= 80, "about 71 besides, and one for each 500 states: so 400 do for 100,000"
+    # 65 on a quiet machine: 61 besides, and one for each 500 states, so that 400 do for 100,000. The settings poller
+    # reads the registered brokers by two more each time it looks again, which it does while a broker has not answered.
+    assert load["zk_reads"] <= 65 + 5 * 2
     assert (load["requests"], load["entries_lisr"], load["entries_um"]) == (15, 3 * PARTITIONS, 5 * PARTITIONS)
     assert death["zk_transactions"] <= 6
     assert death["zk_operations"] == 0.6 * PARTITIONS
