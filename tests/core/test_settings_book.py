@@ -8,47 +8,22 @@ from controllerd.core.cluster_settings import (
     AN_AUTHORIZER,
     AUTO_REBALANCE,
     DELETE_TOPICS,
-    IMBALANCE_INTERVAL,
-    IMBALANCE_PERCENTAGE,
-    MIN_ISR,
     MUST_BE_ABSENT,
     MUST_BE_FALSE,
     NAMES,
     PARTITIONS,
     PROTOCOL_VERSION,
-    QUOTA_SAMPLES,
-    QUOTA_SECONDS,
     REPLICATION_FACTOR,
-    REQUEST_TIMEOUT,
     SETTINGS,
-    SOCKET_TIMEOUT,
     TIERED_STORAGE,
-    TOKEN_CHECK,
     UNCLEAN,
     understood,
 )
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook, Source
+from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 
 ALL = {BrokerId(1): 11, BrokerId(2): 12, BrokerId(3): 13}
-COMMON = {
-    PROTOCOL_VERSION: "3.7-IV4",
-    AUTO_REBALANCE: "true",
-    QUOTA_SAMPLES: "21",
-    QUOTA_SECONDS: "2",
-    SOCKET_TIMEOUT: "20000",
-    REPLICATION_FACTOR: "3",
-    TOKEN_CHECK: "60000",
-    DELETE_TOPICS: "true",
-    IMBALANCE_INTERVAL: "120",
-    IMBALANCE_PERCENTAGE: "5",
-    MIN_ISR: "2",
-    PARTITIONS: "6",
-    TIERED_STORAGE: "true",
-    REQUEST_TIMEOUT: "15000",
-    UNCLEAN: "true",
-}
-"""The settings of the brokers of these tests where they agree."""
 
 
 def says(broker: int, **changed: str) -> dict[BrokerId, Answer]:
@@ -70,64 +45,23 @@ def raised(version: str, *brokers: int) -> dict[BrokerId, Answer]:
     return {b: a for broker in brokers for b, a in says(broker, inter_broker_protocol_version=version).items()}
 
 
-DISAGREEMENTS = [
-    (PROTOCOL_VERSION, "3.9-IV0", "3.7-IV4", Source.SAFER),
-    (PROTOCOL_VERSION, "2.8-IV1", "2.8-IV1", Source.SAFER),
-    (AUTO_REBALANCE, "false", "false", Source.SAFER),
-    (DELETE_TOPICS, "false", "false", Source.SAFER),
-    (TIERED_STORAGE, "false", "false", Source.SAFER),
-    (UNCLEAN, "false", "false", Source.SAFER),
-    (IMBALANCE_INTERVAL, "600", "600", Source.SAFER),
-    (IMBALANCE_INTERVAL, "60", "120", Source.SAFER),
-    (IMBALANCE_PERCENTAGE, "50", "50", Source.SAFER),
-    (IMBALANCE_PERCENTAGE, "1", "5", Source.SAFER),
-    (MIN_ISR, "3", "3", Source.SAFER),
-    (MIN_ISR, "1", "2", Source.SAFER),
-    (QUOTA_SAMPLES, "11", "21", Source.MAJORITY),
-    (QUOTA_SAMPLES, "99", "21", Source.MAJORITY),
-    (QUOTA_SECONDS, "1", "2", Source.MAJORITY),
-    (QUOTA_SECONDS, "9", "2", Source.MAJORITY),
-    (SOCKET_TIMEOUT, "10000", "20000", Source.MAJORITY),
-    (SOCKET_TIMEOUT, "30000", "20000", Source.MAJORITY),
-    (REPLICATION_FACTOR, "1", "3", Source.MAJORITY),
-    (REPLICATION_FACTOR, "5", "3", Source.MAJORITY),
-    (TOKEN_CHECK, "30000", "60000", Source.MAJORITY),
-    (TOKEN_CHECK, "3600000", "60000", Source.MAJORITY),
-    (PARTITIONS, "1", "6", Source.MAJORITY),
-    (PARTITIONS, "12", "6", Source.MAJORITY),
-    (REQUEST_TIMEOUT, "10000", "15000", Source.MAJORITY),
-    (REQUEST_TIMEOUT, "30000", "15000", Source.MAJORITY),
-]
-"""A setting, its value on one broker of three, and the value in use."""
 ALL_REASONS = {**MUST_BE_FALSE, **MUST_BE_ABSENT}
-TURNED_ON = [AUTO_REBALANCE, DELETE_TOPICS, TIERED_STORAGE, UNCLEAN]
-"""Switches that one broker has on while the others have them off."""
 
 
 def test_every_setting_is_in_the_table_of_thirty_disagreements() -> None:
-    assert {name for name, *_ in DISAGREEMENTS} == {setting.name for setting in SETTINGS}
-    assert len(DISAGREEMENTS) + len(TURNED_ON) == 30
+    assert {case.name for case in DISAGREEMENTS} == {setting.name for setting in SETTINGS}
+    assert len(set(DISAGREEMENTS)) == 30
 
 
-@pytest.mark.parametrize(("name", "other", "used", "source"), DISAGREEMENTS)
-def test_where_one_broker_differs_the_safer_value_or_the_majority_counts(
-    name: str, other: str, used: str, source: Source
-) -> None:
-    book = told(says(1), says(2), says(3, **{name: other}))
+@pytest.mark.parametrize("case", DISAGREEMENTS, ids=title)
+def test_where_one_broker_differs_the_safer_value_or_the_majority_counts(case: Disagreement) -> None:
+    agreed = {case.name: case.agreed}
+    book = told(says(1, **agreed), says(2, **agreed), says(3, **{case.name: case.other}))
 
-    resolved = book.current.settings[name]
+    resolved = book.current.settings[case.name]
 
-    assert (resolved.value, resolved.source) == (used, source)
-    assert list(book.current.problems) == [name]
-    assert "but broker" in book.current.problems[name]
-
-
-@pytest.mark.parametrize("name", TURNED_ON)
-def test_a_switch_that_one_broker_alone_has_on_stays_off(name: str) -> None:
-    book = told(says(1, **{name: "false"}), says(2, **{name: "false"}), says(3))
-
-    assert not book.current.is_on(name)
-    assert book.current.problems == {name: f"{name}: false is used as the safer value, but broker 3 says true"}
+    assert (resolved.value, resolved.source) == (case.used, case.source)
+    assert book.current.problems == {case.name: case.problem}
 
 
 def test_what_all_brokers_say_is_used_and_nothing_is_the_matter() -> None:

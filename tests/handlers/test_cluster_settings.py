@@ -1,8 +1,10 @@
 """A controller follows settings of brokers that change while it leads or stands by, or refuses to lead."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +26,12 @@ from events.elections import AutoPreferredReplicaLeaderElection, ConfigChange
 from events.responses import BrokerSettingsReceived
 from replay.observation import SettingsRecord
 from replay.records import AlarmRecord, TermRecord
+from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 from tests.fakes.world import World
 
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")
+DOCUMENTED = re.findall(r"^\| `([^`]+)` \| .*\(#settings-of-the-cluster\)", OPERATIONS, re.MULTILINE)
+"""The alarms that docs/operations.md lists with a link to the settings of the cluster."""
 DEFAULTS = "/config/brokers/<default>"
 NEWEST = {PROTOCOL_VERSION: "3.9-IV0"}
 
@@ -117,6 +123,21 @@ async def test_a_disagreement_is_an_alarm_once_and_ends_by_itself() -> None:
 
     assert world.c.settings.current.problems == {}
     assert world.c.policy.delete_topic_enable
+
+
+@pytest.mark.parametrize("case", DISAGREEMENTS, ids=title)
+async def test_a_setting_in_which_one_broker_differs_raises_the_documented_alarm(case: Disagreement) -> None:
+    world = World(settings=SettingsBook())
+    for broker in (1, 2, 3):
+        world.register(broker)
+    await world.start()
+    agreed, other = COMMON | {case.name: case.agreed}, COMMON | {case.name: case.other}
+
+    await hear(world, b1=agreed, b2=agreed, b3=other)
+
+    (documented,) = DOCUMENTED
+    assert alarms(world) == [f"{documented}: {case.problem}"]
+    assert world.c.settings.current.values[case.name] == case.used
 
 
 async def test_the_rise_of_the_protocol_version_is_one_event_and_one_new_term_that_gives_ids_to_topics() -> None:
