@@ -30,6 +30,7 @@ from controllerd.snapshot import ClusterSnapshot, PartitionView, Role, TopicView
 from events.base import Event
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit
+from tests.fakes.listening import HOST, ListeningFake
 from wire.api_codec import fill
 from wire.framing import RequestHeader, encode_frame, peek_request, read_frame
 from wire.kio_codec import decode_response, encode_request, encode_response, request_type, response_type
@@ -80,51 +81,28 @@ def new_snapshot(role: Role = Role.ACTIVE) -> ClusterSnapshot:
     return snapshot
 
 
-class StubBroker:
+class StubBroker(ListeningFake):
     """A broker's socket: answers ApiVersions, and to everything else an answer that names its id and the request."""
 
     def __init__(self, broker: int, ranges: Mapping[int, tuple[int, int]] = BROKER_RANGES) -> None:
+        super().__init__()
         self.id = broker
         self.ranges = ranges
         self.frames: list[bytes] = []
-        self.connections: list[asyncio.StreamWriter] = []
         self.is_silent = False
         """Whether it leaves relayed requests unanswered."""
         self.settings: Mapping[str, tuple[str | None, int]] = {}
         """What it says of itself, values with sources; without any it is no help to whoever asks for them."""
         self.is_hanging = False
         """Whether it does not even say what it speaks."""
-        self.endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 0)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self.endpoint = Endpoint("PLAINTEXT", HOST, 0)
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.endpoint = Endpoint("PLAINTEXT", "127.0.0.1", self._server.sockets[0].getsockname()[1])
+        await super().start()
+        self.endpoint = self.endpoint._replace(port=self.port)
 
-    async def die(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections.append(writer)
-        try:
-            while (frame := await read_frame(reader)) is not None:
-                answer = self._answer(frame)
-                if answer is not None:
-                    writer.write(encode_frame(answer))
-        finally:
-            writer.transport.abort()
-
-    def _answer(self, frame: bytes) -> bytes | None:
+    async def answer(self, frame: bytes) -> bytes | None:
+        """Answer ApiVersions and DescribeConfigs; the answer to any other request names this broker."""
         head = peek_request(frame)
         if head.api_key == 18 and self.is_hanging:
             return None
@@ -254,7 +232,7 @@ async def running(
         controller.cancel()
         await asyncio.gather(controller, return_exceptions=True)
         for stub in cluster.brokers.values():
-            await stub.die()
+            await stub.close()
 
 
 class Client:

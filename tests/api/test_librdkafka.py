@@ -25,7 +25,7 @@ async def closed_broker(cluster: Cluster) -> None:
     """A broker that is registered and known but takes no connection any more, so that the client asks only us."""
     client = await cluster.connect()
     await client.ask(18, 3)
-    await cluster.brokers[1].die()
+    await cluster.brokers[1].close()
 
 
 async def test_librdkafka_lists_the_topics_and_the_controller() -> None:

@@ -213,7 +213,7 @@ async def test_the_client_is_hung_up_on_when_its_broker_dies() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         await ask_raw(client, find_coordinator())
-        await cluster.brokers[1].die()
+        await cluster.brokers[1].close()
         assert await ask_raw(client, find_coordinator()) is None
         assert cluster.server.stats().hang_ups == {"relay target lost": 1}
 
@@ -224,7 +224,7 @@ async def test_the_client_is_hung_up_on_when_its_broker_dies_at_work() -> None:
         client = await cluster.connect()
         await client.send(find_coordinator())
         await until(lambda: cluster.brokers[1].frames)
-        await cluster.brokers[1].die()
+        await cluster.brokers[1].close()
         assert await client.receive() is None
 
 
@@ -265,7 +265,7 @@ async def test_an_idle_connection_that_the_broker_reset_is_opened_again() -> Non
 async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
     async with running(brokers=2) as cluster:
         await advertised(cluster)
-        await cluster.brokers[1].die()
+        await cluster.brokers[1].close()
         client = await cluster.connect()
         assert {target_of(await ask_raw(client, find_coordinator())) for _ in range(2)} == {2}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
@@ -18,53 +19,33 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.replica_sizes import NO_SIZES
+from tests.fakes.listening import ListeningFake
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, tp
-from wire.framing import RequestHeader, encode_frame, read_frame
+from wire.framing import RequestHeader
 from wire.kio_codec import decode_request, encode_response
 
 
-class TellingBroker:
+class LogDirsBroker(ListeningFake):
     """A socket that answers DescribeLogDirs with these sizes, or not at all."""
 
     def __init__(self, sizes: Mapping[TopicPartition, int]) -> None:
+        super().__init__()
         self.sizes = dict(sizes)
         self.asked: list[set[TopicPartition]] = []
         self.is_silent = False
         self.was_asked_thrice = asyncio.Event()
-        self.port = 0
-        self._talks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> "TellingBroker":
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
+    async def answer(self, frame: bytes) -> bytes | None:
+        """Answer with all sizes, whichever replicas the request names."""
+        header, entity = decode_request(frame)
+        topics = getattr(entity, "topics", ())
+        self.asked.append({tp(topic.topic, number) for topic in topics for number in topic.partitions})
+        if len(self.asked) == 3:
+            self.was_asked_thrice.set()
+        return None if self.is_silent else self._response(header)
 
-    async def close(self) -> None:
-        self._server.close()
-        for talk in self._talks:
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.create_task(self._talk(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while (frame := await read_frame(reader)) is not None:
-                header, entity = decode_request(frame)
-                topics = getattr(entity, "topics", ())
-                self.asked.append({tp(topic.topic, number) for topic in topics for number in topic.partitions})
-                if len(self.asked) == 3:
-                    self.was_asked_thrice.set()
-                if not self.is_silent:
-                    writer.write(encode_frame(self._answer(header)))
-        finally:
-            writer.transport.abort()
-
-    def _answer(self, header: RequestHeader) -> bytes:
+    def _response(self, header: RequestHeader) -> bytes:
         topics = tuple(
             DescribeLogDirsTopic(
                 name=TopicName(at.topic),
@@ -87,17 +68,15 @@ class TellingBroker:
 
 
 @pytest.fixture
-async def brokers() -> AsyncIterator[list[TellingBroker]]:
+async def brokers() -> AsyncIterator[list[LogDirsBroker]]:
     """Three sockets; the first two tell of t."""
     sizes = [{tp("t"): 1000}, {tp("t"): 900}, {tp("t"): 100}]
-    started = [await TellingBroker(each).start() for each in sizes]
-    yield started
-    for broker in started:
-        await broker.close()
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(LogDirsBroker(each)) for each in sizes]
 
 
 @pytest.fixture
-async def world(brokers: list[TellingBroker]) -> World:
+async def world(brokers: list[LogDirsBroker]) -> World:
     """A cluster of these brokers with the topics t, on 1 and 2, and u."""
     world = World()
     for broker_id, broker in enumerate(brokers, start=1):
@@ -112,7 +91,7 @@ def sizes(world: World) -> ReplicaSizes:
     return ReplicaSizes(world.snapshot, "PLAINTEXT", world.clock.monotonic, ask_s=0.2)
 
 
-async def test_nobody_is_asked_while_nothing_is_under_way(sizes: ReplicaSizes, brokers: list[TellingBroker]) -> None:
+async def test_nobody_is_asked_while_nothing_is_under_way(sizes: ReplicaSizes, brokers: list[LogDirsBroker]) -> None:
     await sizes.look()
 
     assert [broker.asked for broker in brokers] == [[], [], []]
@@ -120,7 +99,7 @@ async def test_nobody_is_asked_while_nothing_is_under_way(sizes: ReplicaSizes, b
 
 
 async def test_every_replica_of_what_moves_is_asked_for_once_per_broker(
-    world: World, sizes: ReplicaSizes, brokers: list[TellingBroker]
+    world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     await reassign(world, {tp("t"): [1, 3]})
 
@@ -131,7 +110,7 @@ async def test_every_replica_of_what_moves_is_asked_for_once_per_broker(
     assert {broker: size.bytes for broker, size in found.items()} == {1: 1000, 2: 900, 3: 100}
 
 
-async def test_the_next_round_gives_a_rate(world: World, sizes: ReplicaSizes, brokers: list[TellingBroker]) -> None:
+async def test_the_next_round_gives_a_rate(world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]) -> None:
     await reassign(world, {tp("t"): [1, 3]})
     await sizes.look()
 
@@ -155,7 +134,7 @@ async def test_when_all_is_done_nothing_is_known_any_more(world: World, sizes: R
 
 
 async def test_a_topic_that_is_being_deleted_is_asked_for(
-    world: World, sizes: ReplicaSizes, brokers: list[TellingBroker]
+    world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     world.tree.put("/admin/delete_topics/u")
     await world.settle()
@@ -166,7 +145,7 @@ async def test_a_topic_that_is_being_deleted_is_asked_for(
 
 
 async def test_a_broker_that_says_nothing_is_named_and_the_others_tell(
-    world: World, sizes: ReplicaSizes, brokers: list[TellingBroker]
+    world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     brokers[1].is_silent = True
     await reassign(world, {tp("t"): [1, 3]})
@@ -178,7 +157,7 @@ async def test_a_broker_that_says_nothing_is_named_and_the_others_tell(
 
 
 async def test_a_broker_that_cannot_be_reached_is_named(
-    world: World, sizes: ReplicaSizes, brokers: list[TellingBroker]
+    world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     await brokers[2].close()
     await reassign(world, {tp("t"): [1, 3]})
@@ -188,7 +167,7 @@ async def test_a_broker_that_cannot_be_reached_is_named(
     assert sizes.view().failures.keys() == {3}
 
 
-async def test_without_the_listener_between_brokers_nobody_is_asked(world: World, brokers: list[TellingBroker]) -> None:
+async def test_without_the_listener_between_brokers_nobody_is_asked(world: World, brokers: list[LogDirsBroker]) -> None:
     sizes = ReplicaSizes(world.snapshot, "INTERNAL", world.clock.monotonic)
     await reassign(world, {tp("t"): [1, 3]})
 
@@ -199,7 +178,7 @@ async def test_without_the_listener_between_brokers_nobody_is_asked(world: World
 
 
 async def test_a_plan_may_ask_at_any_time_and_leaves_no_trace(
-    sizes: ReplicaSizes, brokers: list[TellingBroker]
+    sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     measured = await sizes.measure([tp("t"), tp("nowhere")])
 
@@ -208,7 +187,7 @@ async def test_a_plan_may_ask_at_any_time_and_leaves_no_trace(
     assert brokers[2].asked == []
 
 
-async def test_rounds_follow_each_other_by_themselves(world: World, brokers: list[TellingBroker]) -> None:
+async def test_rounds_follow_each_other_by_themselves(world: World, brokers: list[LogDirsBroker]) -> None:
     sizes = ReplicaSizes(world.snapshot, "PLAINTEXT", world.clock.monotonic, every_s=0.001)
     await reassign(world, {tp("t"): [1, 3]})
 

@@ -1,7 +1,6 @@
 """A broker's socket that thinks nothing: it keeps every control request, as kio decodes it, and answers by a script."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, get_args, get_type_hints
@@ -11,13 +10,12 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from tests.fakes.listening import ListeningFake
 from tests.fakes.telling_broker import settings_told
-from wire.errors import WireError
-from wire.framing import RequestHeader, encode_frame, read_frame
+from wire.framing import RequestHeader
 from wire.kio_codec import decode_request, encode_response, response_type
 from wire.versions import ApiKey
 
-HOST: Final = "127.0.0.1"
 _SPOKEN: Final = {ApiKey.LEADER_AND_ISR: 7, ApiKey.STOP_REPLICA: 4, ApiKey.UPDATE_METADATA: 8}
 
 
@@ -38,7 +36,7 @@ class Got:
     entity: RequestPayload
 
 
-class StubBroker:
+class StubBroker(ListeningFake):
     """A stub with two listening sockets, so that it can move from one to the other.
 
     ``script`` says how the requests from now on are answered, in order; then everything is answered NONE.
@@ -46,55 +44,14 @@ class StubBroker:
 
     def __init__(self, broker: int, changed: Callable[[], None]) -> None:
         """``changed`` is called after each request."""
+        super().__init__(sockets=2)
         self.id = broker
         self.got: list[Got] = []
         self.script: list[Answer] = []
-        self.failures: list[WireError] = []
-        """Requests that could not be understood."""
         self._changed = changed
-        self._servers: list[asyncio.Server] = []
-        self._talks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        """Listen."""
-        for _ in range(2):
-            self._servers.append(await asyncio.start_server(self._accept, HOST, 0))
-
-    @property
-    def ports(self) -> Sequence[int]:
-        """Where it listens."""
-        return [server.sockets[0].getsockname()[1] for server in self._servers]
-
-    async def close(self) -> None:
-        """Close every socket and wait until that is done."""
-        for server in self._servers:
-            server.close()
-        for talk in self._talks:
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-        for server in self._servers:
-            await server.wait_closed()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.create_task(self._talk(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while (frame := await read_frame(reader)) is not None:
-                answer = self._answer(frame)
-                if answer is None:
-                    return
-                writer.write(encode_frame(answer))
-        except WireError as error:
-            self.failures.append(error)
-        except ConnectionError:
-            return  # the controller aborts connections that it does not need any more
-        finally:
-            writer.transport.abort()
-
-    def _answer(self, frame: bytes) -> bytes | None:
+    async def answer(self, frame: bytes) -> bytes:
+        """Answer by the script."""
         header, entity = decode_request(frame)
         if header.api_key == ApiKey.API_VERSIONS:
             return encode_response(header.correlation_id, _versions())
@@ -103,7 +60,9 @@ class StubBroker:
         self.got.append(Got(header, entity))
         answer = self.script.pop(0) if self.script else Answer()
         self._changed()
-        return None if answer.closes else encode_response(header.correlation_id, _response(header, entity, answer))
+        if answer.closes:
+            raise ConnectionAbortedError("the script closes this connection")
+        return encode_response(header.correlation_id, _response(header, entity, answer))
 
 
 def _versions() -> ApiVersionsResponse:

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from controllerd.core.cluster_settings import MUST_BE_ABSENT, MUST_BE_FALSE, PROTOCOL_VERSION, SETTINGS
+from tests.fakes.listening import ListeningFake
 from wire.api_codec import fill
-from wire.errors import WireError
-from wire.framing import RequestHeader, encode_frame, read_frame
+from wire.framing import RequestHeader
 from wire.kio_codec import decode_request, encode_response, response_type
 from wire.versions import ApiKey
 
@@ -43,7 +42,7 @@ def _answered(head: RequestHeader, resource: Any, settings: Mapping[str, str | N
     return encode_response(head.correlation_id, answer)
 
 
-class TellingBroker:
+class TellingBroker(ListeningFake):
     """Use it as an async context manager; its attributes may change while it listens."""
 
     def __init__(
@@ -54,6 +53,7 @@ class TellingBroker:
         is_silent: bool = False,
         error: int = 0,
     ) -> None:
+        super().__init__()
         self.id = broker
         self.settings = defaults() | dict(settings or {})
         self.is_silent = is_silent
@@ -63,41 +63,14 @@ class TellingBroker:
         self.gate.set()
         self.asked: list[list[str]] = []
         """The names in each request, in order."""
-        self.port = 0
-        self._talks: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self._server.close()
-        for talk in self._talks:
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-        await self._server.wait_closed()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.create_task(self._talk(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while (frame := await read_frame(reader)) is not None:
-                head, query = decode_request(frame)
-                assert head.api_key == ApiKey.DESCRIBE_CONFIGS
-                resource = self._note(query)
-                await self.gate.wait()
-                if not self.is_silent:
-                    writer.write(encode_frame(_answered(head, resource, self.settings, self.error)))
-        except (WireError, ConnectionError):
-            return  # the client has closed the connection
-        finally:
-            writer.transport.abort()
+    async def answer(self, frame: bytes) -> bytes | None:
+        """Answer for the broker itself, once the gate is open."""
+        head, query = decode_request(frame)
+        assert head.api_key == ApiKey.DESCRIBE_CONFIGS
+        resource = self._note(query)
+        await self.gate.wait()
+        return None if self.is_silent else _answered(head, resource, self.settings, self.error)
 
     def _note(self, query: Any) -> Any:
         (resource,) = query.resources

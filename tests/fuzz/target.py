@@ -7,7 +7,7 @@ likes; and it is looked at whether all is as it must be.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import count
 from operator import gt
 from typing import Any, Final
@@ -29,7 +29,6 @@ from tests.fuzz.judge import LIMITS, Wrong
 from tests.fuzz.leaks import Holdings, holdings, tasks_and_descriptors
 from tests.fuzz.lines import Door, Line, MemoryLine, SocketLine
 from tests.fuzz.values import Facts
-from wire.errors import WireError
 
 BROKERS: Final = (1, 2, 3)
 KEPT: Final = ("orders", "pairs")
@@ -59,10 +58,10 @@ class Stub(StubBroker):
     """A broker to relay to, which is used to clients that go away in the middle of something, and keeps nothing."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, WireError):
-            await super()._serve(reader, writer)
+        await super()._serve(reader, writer)
         self.frames.clear()
         self.connections.clear()
+        self.failures.clear()
 
 
 class Target:
@@ -103,7 +102,7 @@ class Target:
         self.controller.cancel()
         await asyncio.gather(self.controller, return_exceptions=True)
         for stub in self._stubs.values():
-            await stub.die()
+            await stub.close()
 
     # -- clients ------------------------------------------------------------------------------------------------------
 

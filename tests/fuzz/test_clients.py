@@ -51,7 +51,7 @@ async def alone() -> AsyncIterator[Target]:
             await client.ask(18, 3)
         await under_test.put_in_order()
         for stub in under_test._stubs.values():
-            await stub.die()
+            await stub.close()
         yield under_test
         under_test._check_silence()
         assert "internal error" not in under_test.server.stats().hang_ups

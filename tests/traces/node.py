@@ -27,7 +27,7 @@ from controllerd.zk.elector import Contender
 from events.cluster import Startup
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit
-from tests.fakes.stub_broker import HOST
+from tests.fakes.listening import HOST
 from tests.fakes.world import INSTANCE, NODE_ID, CountedMetrics, FixedConfigs, topic_id_of
 
 LISTENER: Final = "PLAINTEXT"

@@ -14,7 +14,8 @@ from typing import Final
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create
-from tests.fakes.stub_broker import HOST, Answer, Got, StubBroker
+from tests.fakes.listening import HOST
+from tests.fakes.stub_broker import Answer, Got, StubBroker
 from tests.fakes.world import NODE_ID, registration
 from tests.traces import wire_form
 from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
@@ -76,8 +77,7 @@ class RealRun:
     async def _prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._outsiders.close)
         for broker, stub in self._stubs.items():
-            await stub.start()
-            stack.push_async_callback(stub.close)
+            await stack.enter_async_context(stub)
             for suffix, port in zip(("", "'"), stub.ports, strict=True):
                 self.symbols.bind_port(f"port({broker}){suffix}", port)
         await self._outsiders.act("test", beginning(self.trace, self.symbols))
