@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from controllerd.cluster_files import write_durably
 from controllerd.errors import ConfigError
 
 _LOCK_FILE: Final = "lock"
@@ -40,7 +41,7 @@ class Identity:
         :raises OSError: it cannot be written.
         """
         file = self.data_dir / ROLE_FILE
-        _write_durably(file, "takeover")
+        write_durably(file, b"takeover\n")
         return file
 
     def __enter__(self) -> Self:
@@ -100,17 +101,7 @@ def _instance_of(path: Path) -> str:
 def _draw_instance(file: Path) -> str:
     instance = str(uuid.uuid4())
     try:
-        _write_durably(file, instance)
+        write_durably(file, f"{instance}\n".encode("ascii"))
     except OSError as error:
         raise ConfigError([f"node.data_dir: {file} cannot be written: {error.strerror}"]) from error
     return instance
-
-
-def _write_durably(file: Path, line: str) -> None:
-    """All of it or nothing, whatever happens meanwhile."""
-    fresh = file.with_suffix(".new")
-    with fresh.open("w", encoding="ascii") as out:
-        out.write(f"{line}\n")
-        out.flush()
-        os.fsync(out.fileno())
-    fresh.replace(file)

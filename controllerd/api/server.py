@@ -109,7 +109,11 @@ class KafkaServer:
         return self._ledger.copy(len(self._connections))
 
     async def start(self) -> None:
-        """Bind every listener. :raises OSError: one of them cannot be bound; none stays open then."""
+        """Bind every listener. :raises OSError: one of them cannot be bound; none stays open then.
+
+        The cluster's id must be in the snapshot.
+        """
+        await self._shared.recall(self._snapshot.cluster_id)
         try:
             for listener in self._listeners:
                 await self._bind(listener)

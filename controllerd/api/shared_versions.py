@@ -6,14 +6,13 @@ that is down only gives it a time-out, after which it may try again. While no br
 node alone answers, so it must go on to list the APIs that it relays. A request that cannot be
 relayed at that time ends with a closed connection, after which clients try again.
 
-The list has the versions that all live brokers served last, kept in the data directory for the next
-start. Before any broker has ever answered, it has those of the release whose protocol the cluster
-speaks. A list that promises too much costs a client one connection, since the relay compares
+The list has the versions that all live brokers served last, kept with the cluster's id in the data
+directory for the next start. Before any broker has ever answered, it has those of the release whose
+protocol the cluster speaks. A list that promises too much costs a client one connection, since the relay compares
 versions with the broker's own.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from typing import Final
 
 import structlog
 
+from controllerd.cluster_files import Kept, read_kept, write_kept
 from controllerd.core.releases import NEWEST, Release
 from wire.versions import VersionRange
 
@@ -81,20 +81,31 @@ def overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
     return both if both.lowest <= both.highest else None
 
 
+class _KeptVersions(Kept):
+    ranges: dict[int, VersionRange]
+
+
 class SharedVersions:
     """The versions that all live brokers serve, or served last. Used by the event loop's thread only."""
 
     def __init__(self, release: Callable[[], Release] = lambda: NEWEST, folder: Path | None = None) -> None:
         """``release`` returns the release whose versions are listed until a broker has answered.
 
-        ``folder`` keeps the versions for the next start.
+        ``folder`` keeps the versions for the next start, from ``recall`` on.
         """
         self._file = folder / VERSIONS_FILE if folder is not None else None
-        kept = _read(self._file) if self._file is not None else None
         self._release = release
-        self._latest: dict[int, VersionRange] = kept or {}
-        self._saved = kept
+        self._cluster_id: str | None = None
+        self._latest: Mapping[int, VersionRange] = {}
+        self._saved: Mapping[int, VersionRange] = {}
         self._saving: asyncio.Task[None] | None = None
+
+    async def recall(self, cluster_id: str) -> None:
+        """Begin with the versions that brokers of this cluster served last, and keep later ones as its own."""
+        if self._file is not None:
+            kept = await asyncio.to_thread(read_kept, self._file, _KeptVersions, cluster_id, _ranges_in)
+            self._latest = self._saved = kept or {}
+        self._cluster_id = cluster_id
 
     def of(self, brokers: Iterable[Mapping[int, VersionRange]]) -> Mapping[int, VersionRange]:
         """Return the versions that all of these brokers serve; without brokers, the last that there were."""
@@ -110,15 +121,19 @@ class SharedVersions:
             await self._saving
 
     def _save(self) -> None:
-        if self._file is not None and self._latest != self._saved and self._saving is None:
-            self._saving = asyncio.create_task(self._save_latest(self._file), name="save-api-versions")
+        if self._file is None or self._cluster_id is None:
+            return
+        if self._latest != self._saved and self._saving is None:
+            saving = self._save_latest(self._file, self._cluster_id)
+            self._saving = asyncio.create_task(saving, name="save-api-versions")
 
-    async def _save_latest(self, file: Path) -> None:
+    async def _save_latest(self, file: Path, cluster_id: str) -> None:
         """Write until the file has the latest versions; a failed write is logged and changes no answer."""
         try:
             while self._latest != self._saved:
                 saved = self._latest
-                await asyncio.to_thread(_write, file, saved)
+                kept = _KeptVersions(cluster_id, 1, {key: saved[key] for key in sorted(saved)})
+                await asyncio.to_thread(write_kept, file, kept)
                 self._saved = saved
         except OSError as error:
             self._saved = self._latest  # no further attempt before they change
@@ -127,19 +142,5 @@ class SharedVersions:
             self._saving = None
 
 
-def _write(file: Path, ranges: Mapping[int, VersionRange]) -> None:
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps({str(key): list(ranges[key]) for key in sorted(ranges)}) + "\n", encoding="utf-8")
-    temporary.replace(file)
-
-
-def _read(file: Path) -> dict[int, VersionRange] | None:
-    """Return the versions in the file; None if there is no file, or it cannot be understood."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        return {int(key): VersionRange(int(lowest), int(highest)) for key, (lowest, highest) in content.items()}
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        _LOG.warning("could not read the API versions of brokers", file=str(file), error=str(error))
-        return None
+def _ranges_in(kept: _KeptVersions) -> Mapping[int, VersionRange]:
+    return kept.ranges

@@ -26,6 +26,7 @@ _MEANINGS: Final = {
     "node.id": "The id of this instance in metadata, 2000000000 to 2000000099, another one for each instance.",
     "node.data_dir": "Holds the instance's uuid (`instance`), a lock, the API versions that brokers served last "
     "(`api_versions.json`), their last settings (`broker_settings.json`) and, by default, the audit log; never shared. "
+    "Both files name their cluster and are ignored by an instance of another one. "
     "Under systemd it defaults to the state directory.",
     "kafka.listeners": "The sockets to bind. Brokers and clients connect to the same addresses, unless "
     "`kafka.advertised_listeners` names others. `0.0.0.0` and `[::]` bind every address of the machine, port 0 any "

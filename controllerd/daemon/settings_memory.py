@@ -1,22 +1,18 @@
 """The last settings of brokers, kept in the data directory for a start at which no broker answers."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
-import structlog
 
+from controllerd.cluster_files import Kept, read_kept, write_kept
 from controllerd.core.cluster_settings import NAMES, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.protocol_versions import version_told
 from controllerd.core.settings_book import Answer, Remembered
 
-log = structlog.get_logger(__name__)
-
 SETTINGS_FILE: Final = "broker_settings.json"
-_VERSION: Final = 1
 
 
 class SettingsMemory(Protocol):
@@ -49,9 +45,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     from_default: list[str] = []
 
 
-class _Kept(msgspec.Struct, forbid_unknown_fields=True):
-    version: int
-    cluster_id: str
+class _KeptSettings(Kept, forbid_unknown_fields=True):
     protocol_version: str | None
     brokers: list[_Answer]
 
@@ -64,44 +58,21 @@ class SettingsFile:
 
     async def load(self, cluster_id: str) -> Remembered:
         """Return the content of the file; an unusable file counts as none, because brokers answer again."""
-        return await asyncio.to_thread(self._load, cluster_id)
+        known = await asyncio.to_thread(read_kept, self.path, _KeptSettings, cluster_id, _understood)
+        return known or Remembered()
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
-        """Write beside the file, force it to the disk, then replace. :raises OSError: it cannot be written."""
-        await asyncio.to_thread(self._save, cluster_id, known)
-
-    def _load(self, cluster_id: str) -> Remembered:
-        try:
-            kept = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
-            known = _checked(kept)
-        except FileNotFoundError:
-            return Remembered()
-        except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
-            log.warning("could not use kept broker settings", file=str(self.path), reason=str(error))
-            return Remembered()
-        if kept.cluster_id != cluster_id:
-            log.info("ignored kept broker settings of another cluster", file=str(self.path), cluster=kept.cluster_id)
-            return Remembered()
-        return known
-
-    def _save(self, cluster_id: str, known: Remembered) -> None:
+        """Replace the file as a whole. :raises OSError: it cannot be written."""
         brokers = [
             _Answer(broker, answer.broker_epoch, dict(answer.values), sorted(answer.from_default))
             for broker, answer in sorted(known.answers.items())
         ]
-        data = msgspec.json.encode(_Kept(_VERSION, cluster_id, known.protocol_version, brokers))
-        fresh = self.path.with_suffix(".new")
-        with fresh.open("wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(self.path)
+        kept = _KeptSettings(cluster_id, 1, known.protocol_version, brokers)
+        await asyncio.to_thread(write_kept, self.path, kept)
 
 
-def _checked(kept: _Kept) -> Remembered:
+def _understood(kept: _KeptSettings) -> Remembered:
     """Return the kept settings. :raises ValueError: a value cannot be parsed."""
-    if kept.version != _VERSION:
-        raise ValueError(f"its version is {kept.version}, not {_VERSION}")
     if kept.protocol_version is not None:
         version_told(kept.protocol_version)
     return Remembered({BrokerId(row.broker): _answer(row) for row in kept.brokers}, kept.protocol_version)

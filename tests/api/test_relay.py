@@ -11,7 +11,7 @@ from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.limits import Limits
 from controllerd.api.relay import Relay
 from controllerd.api.security import Operation, Principal
-from controllerd.api.shared_versions import SharedVersions
+from controllerd.api.shared_versions import SharedVersions, ranges_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.releases import Release
@@ -86,6 +86,16 @@ async def test_what_was_advertised_is_remembered_across_a_restart(tmp_path: Path
 
     async with running(shared=SharedVersions(lambda: Release(2, 6), tmp_path)) as cluster:
         assert await advertised(cluster) == before
+
+
+async def test_what_a_copied_data_directory_says_of_another_cluster_is_not_advertised(tmp_path: Path) -> None:
+    elsewhere = new_snapshot()
+    elsewhere.cluster_id = "another"
+    async with running(elsewhere, brokers=1, shared=SharedVersions(folder=tmp_path)) as cluster:
+        assert (await advertised(cluster))[FIND_COORDINATOR] == BROKER_RANGES[FIND_COORDINATOR]
+
+    async with running(shared=SharedVersions(lambda: Release(2, 6), tmp_path)) as cluster:
+        assert (await advertised(cluster))[FIND_COORDINATOR] == ranges_of(Release(2, 6))[FIND_COORDINATOR]
 
 
 async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_versions() -> None:

@@ -1,14 +1,16 @@
 """The versions that all brokers serve, kept for the time in which no broker is live."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from controllerd.api.catalog import PARTLY_RELAYED, is_relayable
 from controllerd.api.shared_versions import VERSIONS_FILE, SharedVersions, ranges_of
 from controllerd.core.protocol_versions import release_of_protocol
-from controllerd.core.releases import FIRST_SEEN, Release
+from controllerd.core.releases import FIRST_SEEN, NEWEST, Release
 from tests.api.test_native_versions import RECORDED
 from wire.versions import VersionRange
 
@@ -48,27 +50,86 @@ def files_in(folder: Path) -> list[str]:
     return [file.name for file in folder.iterdir()]
 
 
+async def recalled(folder: Path, cluster_id: str = "cluster", release: Release = NEWEST) -> SharedVersions:
+    """The versions as a process that has connected to this cluster knows them."""
+    shared = SharedVersions(lambda: release, folder)
+    await shared.recall(cluster_id)
+    return shared
+
+
+async def keep(folder: Path, cluster_id: str, *brokers: Mapping[int, VersionRange]) -> None:
+    """Let a process of this cluster hear from these brokers and end."""
+    shared = await recalled(folder, cluster_id)
+    shared.of(brokers)
+    await shared.close()
+
+
 async def test_the_latest_versions_are_on_disk_when_it_is_closed(tmp_path: Path) -> None:
-    shared = SharedVersions(folder=tmp_path)
+    shared = await recalled(tmp_path)
     shared.of([ONE])
     shared.of([ONE, OTHER])
     await shared.close()
-    assert SharedVersions(folder=tmp_path).of([]) == SHARED
+    assert (await recalled(tmp_path)).of([]) == SHARED
     assert files_in(tmp_path) == [VERSIONS_FILE]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": [0, 1]}', '{"3": [0]}', '{"3": null}', "{}"])
+async def test_the_versions_of_another_cluster_are_ignored_with_one_line_and_replaced(tmp_path: Path) -> None:
+    """Somebody copied the data directory of an instance of another cluster."""
+    await keep(tmp_path, "another", ONE)
+
+    with capture_logs() as lines:
+        shared = await recalled(tmp_path, release=Release(2, 7))
+
+    assert shared.of([]) == ranges_of(Release(2, 7))
+    assert [(line["event"], line["log_level"], line["cluster"]) for line in lines] == [
+        ("ignored kept file of another cluster", "info", "another")
+    ]
+    await keep(tmp_path, "cluster", OTHER)
+    assert (await recalled(tmp_path)).of([]) == OTHER
+
+
+async def test_versions_without_a_cluster_are_ignored_with_one_line_and_replaced(tmp_path: Path) -> None:
+    """An older controllerd wrote them so."""
+    (tmp_path / VERSIONS_FILE).write_text('{"10": [0, 4], "22": [0, 5]}', encoding="utf-8")
+
+    with capture_logs() as lines:
+        shared = await recalled(tmp_path, release=Release(2, 7))
+
+    assert shared.of([]) == ranges_of(Release(2, 7))
+    assert [(line["event"], line["reason"]) for line in lines] == [
+        ("could not use kept file", "Object missing required field `cluster_id`")
+    ]
+    await keep(tmp_path, "cluster", OTHER)
+    assert (await recalled(tmp_path)).of([]) == OTHER
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", *(f'{{"cluster_id": "cluster", "version": {rest}}}' for rest in [
+        '2, "ranges": {"3": [0, 1]}', "1", '1, "ranges": {"x": [0, 1]}', '1, "ranges": {"3": [0]}',
+        '1, "ranges": {"3": null}', '1, "ranges": {}',
+    ])],
+)  # fmt: skip
 async def test_a_file_that_cannot_be_understood_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / VERSIONS_FILE).write_text(content, encoding="utf-8")
-    shared = SharedVersions(lambda: Release(2, 7), tmp_path)
+    shared = await recalled(tmp_path, release=Release(2, 7))
     assert shared.of([]) == ranges_of(Release(2, 7))
     shared.of([ONE])
     await shared.close()
-    assert json.loads((tmp_path / VERSIONS_FILE).read_text(encoding="utf-8"))["10"] == [0, 4]
+    assert json.loads((tmp_path / VERSIONS_FILE).read_text(encoding="utf-8")) == {
+        "cluster_id": "cluster", "version": 1, "ranges": {"10": [0, 4], "22": [0, 5], "99": [0, 0]},
+    }  # fmt: skip
+
+
+async def test_nothing_is_kept_before_the_cluster_is_known(tmp_path: Path) -> None:
+    shared = SharedVersions(folder=tmp_path)
+    assert shared.of([ONE]) == ONE
+    await shared.close()
+    assert files_in(tmp_path) == []
 
 
 async def test_a_disk_that_refuses_changes_nothing_for_clients(tmp_path: Path) -> None:
-    shared = SharedVersions(folder=tmp_path / "missing")
+    shared = await recalled(tmp_path / "missing")
     assert shared.of([ONE]) == ONE
     await shared.close()
     assert shared.of([]) == ONE

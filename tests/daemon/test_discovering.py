@@ -38,9 +38,10 @@ async def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
         lambda kept: json.dumps(kept | {"version": 2}).encode(),
         lambda kept: json.dumps(kept | {"protocol_version": "newest"}).encode(),
         lambda kept: json.dumps(kept | {"brokers": [1]}).encode(),
+        lambda kept: json.dumps({key: value for key, value in kept.items() if key != "cluster_id"}).encode(),
         lambda kept: json.dumps(kept).replace('"num.partitions": "1"', '"num.partitions": "x"').encode(),
     ],
-    ids=["empty", "cut off", "a newer version", "no protocol version", "no brokers", "no number"],
+    ids=["empty", "cut off", "a newer version", "no protocol version", "no brokers", "no cluster", "no number"],
 )
 async def test_a_file_that_makes_no_sense_is_the_same_as_none(tmp_path: Path, spoil: object) -> None:
     memory = SettingsFile(tmp_path)
