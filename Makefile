@@ -59,7 +59,8 @@ check: $(READY) ## Format, lint, types, import law, tidy rules.
 	$(BIN)/pytest -q tests/test_tidy.py
 
 # First what needs nothing but the processor, on both cores; then, one after the other, what has a server beside it and
-# a clock to keep. With ARGS all in one. The sessions end by themselves below the 25 minutes that CI allows.
+# a clock to keep. With ARGS all in one. Each session has a limit of its own, with a report at its end; CI allows
+# 25 minutes for both.
 test: $(READY) ## The tier that CI runs: everything but real, releases and chaos.
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -m "$(FAST) and not zookeeper and not kafka" -n 2 --dist loadfile --session-timeout=900

@@ -6,11 +6,11 @@ Three things follow from an answer besides new values:
   at once, and not only refused at the next election: until then clients could do through this
   controller what no broker would let them do.
 * Another protocol version begins a new term, unless there are no topics. The built-in controller has
-  its version from its start,
-  so that everything that a higher version demands (ids for all topics, ``/feature``, LeaderAndIsr with
-  ids to all replicas) happens in its failover. A new term is the same work in the same order, under
-  one epoch that every broker sees, and is tested as such. The first known value of
-  ``delete.topic.enable`` begins a new term as well, because requested deletions have waited for it.
+  its version from its start, so that everything that a higher version demands (ids for all topics,
+  ``/feature``, LeaderAndIsr with ids to all replicas) happens in its failover. A new term is the same
+  work in the same order, under one epoch that every broker sees, and is tested as such. The first
+  known value of ``delete.topic.enable`` begins a new term as well, because requested deletions have
+  waited for it.
 * The other settings are read where they are used. Only tasks that a setting had kept from starting
   are started here.
 """
@@ -19,7 +19,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
-from controllerd.core.settings_book import Resolution
+from controllerd.core.resolved_settings import Resolution
 from controllerd.ports import AuditLog
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
@@ -48,7 +48,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
     elif now.refusal is not None:
         await _give_up(now.refusal, c)
     elif (reason := _why_new_term(before, now)) is not None:
-        await _reload(reason, c)
+        await _reload(reason, before, now, c)
     else:
         _follow(before, now, c)
         if c.configs.unclean_by_default() and not was_unclean:
@@ -65,7 +65,7 @@ def _why_new_term(before: Resolution, now: Resolution) -> str | None:
     return None
 
 
-async def _reload(reason: str, c: Controller) -> None:
+async def _reload(reason: str, before: Resolution, now: Resolution, c: Controller) -> None:
     """Begin a new term, unless the cluster is empty: without topics only ``/feature`` depends on the version.
 
     So a cluster whose brokers and controller start together does not go through a term for each
@@ -78,6 +78,7 @@ async def _reload(reason: str, c: Controller) -> None:
     c.context.features = c.settings.features
     await prepare_features(c)
     c.queue.put(TopicDeletion())
+    _follow(before, now, c)
 
 
 async def _give_up(refusal: str, c: Controller) -> None:

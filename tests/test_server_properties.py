@@ -17,7 +17,6 @@ from controllerd.config.kafka_names import KAFKA_NAMES
 from controllerd.config.load import load_config
 from controllerd.config.model import Config
 from controllerd.config.server_properties import read_server_properties
-from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.daemon.run import EXIT_CONFIG, EXIT_UNREACHABLE
 from controllerd.errors import ConfigError
 
@@ -74,13 +73,13 @@ def test_the_settings_of_a_controller_are_taken_over(tmp_path: Path) -> None:
 
     assert config.zookeeper.connect == "zk1:2181,zk2:2181/kafka"
     assert (config.zookeeper.session_timeout_ms, config.zookeeper.connection_timeout_ms) == (9_000, 12_000)
-    policy = config.kafka.policy
-    assert (policy.auto_leader_rebalance_enable, policy.delete_topic_enable) == (False, False)
-    assert (policy.leader_imbalance_per_broker_percentage, policy.leader_imbalance_check_interval_s) == (5, 60.0)
-    assert (policy.num_partitions, policy.default_replication_factor) == (12, 3)
-    assert policy.tiered_storage
-    assert policy.delegation_token_expiry_check_interval_s == 60.0
-    assert config.kafka.quota_window == QuotaWindow(21, 2)
+    kafka = config.kafka
+    assert (kafka.auto_leader_rebalance_enable, kafka.delete_topic_enable) == (False, False)
+    assert (kafka.leader_imbalance_per_broker_percentage, kafka.leader_imbalance_check_interval_seconds) == (5, 60)
+    assert (kafka.num_partitions, kafka.default_replication_factor) == (12, 3)
+    assert kafka.remote_log_storage_system_enable
+    assert kafka.delegation_token_expiry_check_interval_ms == 60_000
+    assert (kafka.controller_quota_window_num, kafka.controller_quota_window_size_seconds) == (21, 2)
     assert config.kafka.unclean_leader_election_enable
     assert config.kafka.inter_broker_protocol_version == "3.7"
     assert (config.kafka.controller_socket_timeout_ms, config.kafka.request_timeout_ms) == (20_000, 25_000)

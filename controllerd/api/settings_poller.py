@@ -12,6 +12,7 @@ notification.
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 import structlog
@@ -31,7 +32,7 @@ from wire.versions import ApiKey
 
 _CLIENT_ID: Final = "controllerd"
 _AT_ONCE: Final = 16
-"""The number of brokers that are asked at the same time."""
+"""The number of brokers that are asked at the same time, without those that did not answer before."""
 _LOOK_S: Final = 5.0
 """The time between two reads of the registered brokers."""
 _EVERY_S: Final = 30.0
@@ -97,6 +98,8 @@ class SettingsPoller:
         self._nudged = asyncio.Event()
         self._asking: dict[Life, asyncio.Task[Answer | None]] = {}
         """The questions under way, one to each broker at most."""
+        self._asked_too_early: set[Life] = set()
+        """Lives with a question under way that may be older than a change in ZooKeeper."""
         self._unread = 0
         """How many times in a row ZooKeeper could not be read."""
         self.has_heard_all: Final = asyncio.Event()
@@ -160,10 +163,10 @@ class SettingsPoller:
     async def _wait(self, pause_s: float) -> None:
         """Wait for the next round: until its time, a request for it, or a late answer.
 
-        An answer that has come already waits until ZooKeeper can be read: it ends no pause.
+        While ZooKeeper cannot be read, an answer that has come already ends no pause: no round takes it.
         """
         request = asyncio.ensure_future(self._nudged.wait())
-        late = (task for task in self._asking.values() if not task.done())
+        late = (task for task in self._asking.values() if not (self._unread and task.done()))
         pause_s = max(_SHORTEST_PAUSE_S, pause_s)
         try:
             await asyncio.wait({request, *late}, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
@@ -177,7 +180,10 @@ class SettingsPoller:
         self._soon = [at for at in self._soon if at > now]
         for broker in brokers:
             life = broker.id, broker.epoch
-            if life not in self._asking and (is_soon or self._due.get(life, now) <= now):
+            if life in self._asking:
+                if is_soon:
+                    self._asked_too_early.add(life)
+            elif is_soon or self._due.get(life, now) <= now:
                 self._due.pop(life, None)
                 self._asking[life] = asyncio.create_task(self._question(broker), name=f"ask settings {broker.id}")
 
@@ -196,9 +202,12 @@ class SettingsPoller:
         """Ask a broker that did not answer again soon, and then less and less often."""
         failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
         pause_s = _EVERY_S if has_answered else _doubled(_FIRST_RETRY_S, failures - 1, _EVERY_S)
-        self._due[life] = self._now() + pause_s
+        is_to_be_repeated = has_answered and life in self._asked_too_early
+        self._asked_too_early.discard(life)
+        self._due[life] = self._now() + (0.0 if is_to_be_repeated else pause_s)
 
     def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
+        self._asked_too_early &= registered.items()
         for life in (self._due.keys() | self._asking.keys() | self._failures.keys()) - registered.items():
             self._due.pop(life, None)
             self._failures.pop(life, None)
@@ -211,7 +220,7 @@ class SettingsPoller:
         if endpoint is None:
             return None
         try:
-            async with self._limit, asyncio.timeout(self._patience_s(broker)):
+            async with self._slot(broker), asyncio.timeout(self._patience_s(broker)):
                 answer = await self._answer(broker.id, endpoint)
             return _answer_of(broker, decode_settings(answer))
         except NotAuthorized:
@@ -220,6 +229,10 @@ class SettingsPoller:
             if not self._failures.get((broker.id, broker.epoch)):
                 _LOG.info("broker settings request failed", broker=broker.id, error=repr(error))
             return None
+
+    def _slot(self, broker: Broker) -> AbstractAsyncContextManager[None]:
+        """A broker that did not answer takes no slot from the others while it is given more time."""
+        return nullcontext() if self._failures.get((broker.id, broker.epoch)) else self._limit
 
     def _patience_s(self, broker: Broker) -> float:
         failures = self._failures.get((broker.id, broker.epoch), 0)

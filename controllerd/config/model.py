@@ -10,10 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from controllerd.core.cluster_settings import SETTINGS
-from controllerd.core.model import Endpoint, Features
-from controllerd.core.mutation_quota import QuotaWindow
-from controllerd.core.policy import Policy, RegistrationMode
-from controllerd.core.protocol_versions import features_of, release_of_protocol
+from controllerd.core.model import Endpoint
+from controllerd.core.policy import RegistrationMode
 from controllerd.core.reach import Reach
 from controllerd.core.settings_book import Configured
 
@@ -122,37 +120,12 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
         return self.control_plane_listener_name or self.inter_broker_listener_name
 
     @property
-    def features(self) -> Features:
-        """The optional behaviour that the protocol version allows."""
-        return features_of(self.inter_broker_protocol_version)
-
-    @property
     def reach(self) -> Reach:
         """Over which listeners brokers, clients and we are to reach each other."""
         named = (self.control_plane_listener_name, self.inter_broker_listener_name)
         is_visible = self.mode == "visible"
         shown = frozenset(endpoint.listener for endpoint in self.listeners) if is_visible else frozenset()
         return Reach(tuple(name for name in named if name is not None), shown, is_visible)
-
-    @property
-    def quota_window(self) -> QuotaWindow:
-        """For how long the rate of a quota of partitions may be saved up."""
-        return QuotaWindow(self.controller_quota_window_num, self.controller_quota_window_size_seconds)
-
-    @property
-    def policy(self) -> Policy:
-        """The settings that handlers and state machines ask for."""
-        return Policy(
-            delete_topic_enable=self.delete_topic_enable,
-            auto_leader_rebalance_enable=self.auto_leader_rebalance_enable,
-            leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
-            leader_imbalance_check_interval_s=float(self.leader_imbalance_check_interval_seconds),
-            delegation_token_expiry_check_interval_s=self.delegation_token_expiry_check_interval_ms / 1000,
-            num_partitions=self.num_partitions,
-            default_replication_factor=self.default_replication_factor,
-            tiered_storage=self.remote_log_storage_system_enable,
-            protocol_release=release_of_protocol(self.inter_broker_protocol_version),
-        )
 
 
 class HttpConfig(Section, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from controllerd.core.cluster_settings import UNCLEAN
-from controllerd.core.settings_book import Resolution
+from controllerd.core.resolved_settings import Resolution
 
 
 class ConfiguredTopics:

@@ -32,8 +32,6 @@ its znode; a value that brokers have from it ends with it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Final, NamedTuple
 
 from controllerd.core.cluster_settings import (
@@ -41,11 +39,8 @@ from controllerd.core.cluster_settings import (
     DELETE_TOPICS,
     IMBALANCE_INTERVAL,
     IMBALANCE_PERCENTAGE,
-    MIN_ISR,
     PARTITIONS,
     PROTOCOL_VERSION,
-    QUOTA_SAMPLES,
-    QUOTA_SECONDS,
     REPLICATION_FACTOR,
     SETTINGS,
     TIERED_STORAGE,
@@ -60,28 +55,9 @@ from controllerd.core.cluster_settings import (
     turns_off,
 )
 from controllerd.core.model import BrokerId, Features
-from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.protocol_versions import LOWEST, features_at, release_of_protocol, version_told
-
-
-class Source(Enum):
-    """The source of the value of a setting."""
-
-    CONFIGURED = "configured"
-    """The configuration of this instance."""
-    BROKERS = "brokers"
-    """All live brokers that have answered agree."""
-    MAJORITY = "majority"
-    """Brokers disagree, and the majority has this value."""
-    SAFER = "safer"
-    """Brokers disagree, and this value does less harm."""
-    CACHE = "cache"
-    """No live broker has answered yet; brokers gave this value last."""
-    ZOOKEEPER = "zookeeper"
-    """No broker has ever given a value; ZooKeeper shows that this one was in use."""
-    DEFAULT = "default"
-    """Neither the configuration, nor a broker, nor ZooKeeper has ever given a value."""
+from controllerd.core.resolved_settings import Resolution, Resolved, Source
 
 
 class Configured(NamedTuple):
@@ -105,93 +81,6 @@ class Remembered(NamedTuple):
 
     answers: Mapping[BrokerId, Answer] = {}
     protocol_version: str | None = None
-
-
-class Resolved(NamedTuple):
-    """A setting with the value that is used, and why."""
-
-    setting: Setting
-    value: str
-    source: Source
-    origin: str | None
-    """Where it is configured here; None if it is not."""
-    brokers: Mapping[BrokerId, str]
-    """The value of each live broker, as far as it is known."""
-    decided_by: tuple[BrokerId, ...] = ()
-    """The brokers that are gone and whose last answer holds the value."""
-
-    @property
-    def differing(self) -> dict[BrokerId, str]:
-        """The brokers whose value is not the one in use."""
-        return {broker: text for broker, text in self.brokers.items() if not is_same(self.setting, text, self.value)}
-
-    @property
-    def problem(self) -> str | None:
-        """The problem that an operator must know; None if there is none, or not all brokers have answered yet."""
-        if self.source in {Source.ZOOKEEPER, Source.DEFAULT}:
-            return None
-        differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
-        if not differing:
-            return None
-        return f"{self.setting.name}: {self.value} {self._why}, but {differing}"
-
-    @property
-    def _why(self) -> str:
-        if self.source is Source.CONFIGURED:
-            return f"is configured here ({self.origin}) and used"
-        if self.setting.name == PROTOCOL_VERSION:
-            used = version_told(self.value)
-            is_any_lower = any(version_told(text) < used for text in self.brokers.values())
-            return "never falls by itself and is used" if is_any_lower else "is used as the lowest of all"
-        if self.decided_by:
-            gone = " and ".join(f"broker {broker}" for broker in self.decided_by)
-            return f"is used as the last answer of {gone}, now gone (configure {self.setting.key} to decide it)"
-        return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """All settings at one moment, and what follows from them."""
-
-    settings: Mapping[str, Resolved]
-    refusal: str | None = None
-    """Why this controller must not lead; None if no reason is known."""
-    unclean: bool = False
-    """Whether replicas outside the ISR may be elected, for topics without a value of their own.
-
-    The dynamic default of all brokers is left out of it: the controller reads that znode itself.
-    """
-    policy: Policy = field(default_factory=Policy)
-    features: Features = field(default_factory=Features)
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The value of each setting by Kafka's name."""
-        return {name: resolved.value for name, resolved in self.settings.items()}
-
-    @property
-    def problems(self) -> dict[str, str]:
-        """The problems that an operator must know, by the name of the setting."""
-        found = {name: resolved.problem for name, resolved in self.settings.items()}
-        return {name: problem for name, problem in found.items() if problem is not None}
-
-    def number(self, name: str) -> int:
-        """The value of a setting that is a number."""
-        return int(self.settings[name].value)
-
-    def is_on(self, name: str) -> bool:
-        """The value of a setting that is a switch."""
-        return self.settings[name].value.lower() == "true"
-
-    @property
-    def quota_window(self) -> QuotaWindow:
-        """For how long the rate of a quota of partitions may be saved up."""
-        return QuotaWindow(self.number(QUOTA_SAMPLES), self.number(QUOTA_SECONDS))
-
-    @property
-    def min_isr(self) -> int | None:
-        """The cluster's ``min.insync.replicas``; None while it is not known."""
-        return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
 
 
 class SettingsBook:
@@ -257,6 +146,16 @@ class SettingsBook:
     def remembered(self) -> Remembered:
         """Return what is to be kept beyond the end of the process."""
         return Remembered({**self._gone, **self._answers}, self._protocol)
+
+    def of_broker(self, broker: BrokerId) -> Resolution:
+        """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
+
+        They are unknown until the broker has answered in its present life.
+        """
+        book = SettingsBook(self._configured, fixed=self._fixed)
+        if self._is_fresh(broker):
+            book.take({broker: self._answers[broker]}, {broker: self._registered[broker]})
+        return book.current
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
         """Whether ``take`` with the same arguments would learn anything."""

@@ -27,7 +27,7 @@ from controllerd.observer.causes import Unseen
 from controllerd.observer.mirror import Mirror
 from controllerd.observer.observer import Observer
 from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
-from controllerd.observer.stage import Manner
+from controllerd.observer.stage import Manner, manner_of
 from controllerd.pace import Turnstile, favour_the_loop
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, Role
@@ -236,9 +236,9 @@ class ObservingNode:
             self._judged_at = None  # said with the next picture
 
     def _manner(self) -> Manner:
-        """The controller that is watched has the settings of the brokers, as far as they are known now."""
-        kafka = self.config.kafka
-        return Manner(self.config.node.id, kafka.controller_listener_name, self.discovery.book.current)
+        """Return the configuration of the controller that is watched, as far as it is known now."""
+        listener = self.config.kafka.controller_listener_name
+        return manner_of(self.config.node.id, listener, self.snapshot.holder, self.discovery.book)
 
     # -- showing -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from typing import Final
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN
 from controllerd.core.model import Broker, BrokerId
 from controllerd.core.requests import ControlRequest, api_name
-from controllerd.core.settings_book import Resolution, fixed_settings
+from controllerd.core.resolved_settings import Resolution
+from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.errors import IllegalState
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
@@ -37,6 +38,17 @@ class Manner:
     def unknown(self) -> list[str]:
         """The settings that change elections and of which no value is known, in order."""
         return sorted(self.settings.policy.unknown & _DECIDING)
+
+
+def manner_of(node_id: int, inter_broker_listener: str, holder: Holder | None, book: SettingsBook) -> Manner:
+    """Return the configuration of the controller that holds the role, as far as brokers have told it.
+
+    The built-in controller decides by the settings of its own broker, whatever the others have. An
+    instance of controllerd decides by the settings of all, as this one would.
+    """
+    is_broker = holder is not None and holder.is_known and not holder.is_controllerd
+    settings = book.of_broker(BrokerId(holder.node_id)) if is_broker and holder is not None else book.current
+    return Manner(node_id, inter_broker_listener, settings)
 
 
 class NullChannels:

@@ -8,7 +8,7 @@ from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.core.policy import Policy
 from controllerd.core.replica_sizes import NO_SIZES, SizesView
-from controllerd.core.settings_book import Resolution
+from controllerd.core.resolved_settings import Resolution
 from controllerd.pace import Turnstile
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot

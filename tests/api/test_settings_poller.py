@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -247,6 +248,61 @@ async def test_an_answer_that_comes_while_zookeeper_is_away_makes_the_pauses_no_
         await asyncio.gather(task, return_exceptions=True)
 
     assert desk.looks == before + 1
+
+
+async def test_an_answer_that_comes_while_the_settings_are_kept_is_taken_at_once() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one, TellingBroker(2) as two:
+        desk.register(one)
+        desk.register(two)
+        two.gate.clear()
+        desk.poller._failures[BrokerId(2), 1] = 3  # more patience than a round has
+
+        async def keep() -> None:
+            two.gate.set()
+            await until_ended(desk)
+
+        desk.poller._keep = keep
+        task = asyncio.create_task(desk.poller.run())
+        async with asyncio.timeout(4):  # the registered brokers are read again after 5 s
+            await desk.poller.has_heard_all.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_many_brokers_that_hang_delay_no_other() -> None:
+    desk = Desk()
+    async with AsyncExitStack() as stack:
+        for number in range(1, 18):
+            desk.register(await stack.enter_async_context(TellingBroker(number, is_silent=True)))
+            desk.poller._failures[BrokerId(number), 1] = 6  # 10 s of patience
+        desk.register(await stack.enter_async_context(TellingBroker(50)))
+        task = asyncio.create_task(desk.poller.run())
+        async with asyncio.timeout(5):
+            await desk.heard.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert [list(event.answers) for event in desk.passed] == [[50]]
+
+
+async def test_a_question_that_is_older_than_a_change_in_zookeeper_is_repeated() -> None:
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        one.gate.clear()
+        desk.poller._failures[BrokerId(1), 1] = 6
+        await desk.poller.round()
+        desk.poller.ask_soon()
+        desk.now += 6
+        await desk.poller.round()
+        one.gate.set()
+        await until_ended(desk)
+        one.settings[REPLICATION_FACTOR] = "3"
+        await desk.poller.round()
+
+    assert len(one.asked) == 2
+    assert desk.book.current.settings[REPLICATION_FACTOR].brokers == {1: "3"}
 
 
 async def until_ended(desk: Desk) -> None:

@@ -20,7 +20,8 @@ from controllerd.core.cluster_settings import (
     understood,
 )
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook, Source
+from controllerd.core.resolved_settings import Source
+from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
 from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 
 ALL = {BrokerId(1): 11, BrokerId(2): 12, BrokerId(3): 13}

@@ -19,7 +19,7 @@ from controllerd.core.cluster_settings import (
     TOKEN_CHECK,
     UNCLEAN,
 )
-from controllerd.core.settings_book import Source
+from controllerd.core.resolved_settings import Source
 
 COMMON: Final = {
     PROTOCOL_VERSION: "3.7-IV4",

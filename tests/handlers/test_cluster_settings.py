@@ -392,6 +392,7 @@ async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new
     assert terms(world) == ["elected"]
     assert json.loads(world.tree.nodes["/feature"].data or b"")["version"] == 2
     assert world.context.features.topic_ids
+    assert any(isinstance(event, AutoPreferredReplicaLeaderElection) for event in put_off(world))
 
     world.put_topic("orders", {0: [1, 2]}, topic_id=None)
     await world.settle()

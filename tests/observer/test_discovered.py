@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN, understood
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.settings_book import Answer, Configured, SettingsBook
 from controllerd.observer.observer import Observer
-from controllerd.observer.stage import Manner
+from controllerd.observer.stage import manner_of
+from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.read_only import ReadOnly
 from replay.observation import ObservationRecord
@@ -29,9 +32,10 @@ class Discovering:
         self.world = World(settings=SettingsBook({name: Configured(text, "file") for name, text in settings.items()}))
         self.clock, self.audit = ManualClock(), RecordingAudit()
         self.book = SettingsBook(configured)
+        self.holder: Holder | None = None
         self.observer = Observer(
             ReadOnly(FakeZooKeeper(self.world.tree, 99)),
-            lambda: Manner(NODE_ID, "PLAINTEXT", self.book.current),
+            lambda: manner_of(NODE_ID, "PLAINTEXT", self.holder, self.book),
             self.clock,
             self.audit,
         )
@@ -47,10 +51,11 @@ class Discovering:
         await self.observer.look()
         return self
 
-    def hear(self) -> None:
-        """Every broker answers."""
+    def hear(self, **others: Mapping[str, str]) -> None:
+        """Every broker answers; ``others`` have settings of their own, as ``b1``."""
         epochs = {BrokerId(b): self.world.tree.nodes[f"/brokers/ids/{b}"].czxid for b in (1, 2)}
-        self.book.take({b: Answer(epoch, understood(self.settings)) for b, epoch in epochs.items()}, epochs)
+        told = {b: understood({**self.settings, **others.get(f"b{b}", {})}) for b in epochs}
+        self.book.take({b: Answer(epoch, told[b]) for b, epoch in epochs.items()}, epochs)
 
     async def lose_the_only_one_in_sync(self) -> dict[tuple[str, str], int]:
         """Broker 1 dies. Returns the partitions by cause and ruling."""
@@ -101,3 +106,40 @@ async def test_a_setting_that_is_configured_wrongly_here_makes_a_difference() ->
     found = await seen.lose_the_only_one_in_sync()
 
     assert found == {("broker died", "different"): 1}
+
+
+BUILT_IN = Holder(2, None, 0)
+
+
+@pytest.mark.parametrize("other", [{UNCLEAN: "false"}, {PROTOCOL_VERSION: "3.9-IV0"}, {PROTOCOL_VERSION: "2.6-IV0"}])
+async def test_the_built_in_controller_is_judged_by_the_settings_of_its_own_broker(other: Mapping[str, str]) -> None:
+    """As in the middle of a rolling change of the settings, in which the other broker has another value."""
+    seen = await Discovering(OLD).begin()
+    seen.holder = BUILT_IN
+    seen.hear(b1=other)
+
+    found = await seen.lose_the_only_one_in_sync()
+
+    assert found == {("broker died", "equal"): 1}
+
+
+async def test_an_instance_of_controllerd_is_judged_by_the_settings_of_all_brokers() -> None:
+    seen = await Discovering({**OLD, UNCLEAN: "false"}).begin()
+    seen.holder = Holder(NODE_ID, "a", 0)
+    seen.hear(b2={UNCLEAN: "true"})
+
+    found = await seen.lose_the_only_one_in_sync()
+
+    assert found == {("broker died", "equal"): 1}
+
+
+async def test_nothing_is_judged_before_the_broker_that_holds_the_role_has_answered_in_its_present_life() -> None:
+    seen = await Discovering(OLD).begin()
+    seen.holder = BUILT_IN
+    seen.hear()
+    epoch = seen.world.tree.nodes["/brokers/ids/1"].czxid
+    seen.book.take({}, {BrokerId(1): epoch, BrokerId(2): epoch + 1_000})
+
+    found = await seen.lose_the_only_one_in_sync()
+
+    assert found == {("broker died", "unclear"): 1}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controllerd.core.cluster_settings import PROTOCOL_VERSION, REPLICATION_FACTOR
 from controllerd.core.protocol_versions import LOWEST, version_told
-from controllerd.core.settings_book import Source
+from controllerd.core.resolved_settings import Source
 from controllerd.daemon.discovering import FIRST_ANSWERS_S
 from tests.sim.instance import SESSION_S, SimInstance
 from tests.sim.loop import VirtualLoop, run

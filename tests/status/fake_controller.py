@@ -18,7 +18,7 @@ from controllerd.core.model import (
     ReplicaAssignment,
     TopicPartition,
 )
-from controllerd.core.settings_book import Resolution
+from controllerd.core.resolved_settings import Resolution
 from controllerd.errors import ControllerdError, NotController
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView

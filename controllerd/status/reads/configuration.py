@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Resolved
+from controllerd.core.resolved_settings import Resolved
 from controllerd.status.answers import answer
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route

@@ -1,0 +1,118 @@
+"""The values that the controller uses for the settings of the cluster, each with its source, at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from controllerd.core.cluster_settings import MIN_ISR, PROTOCOL_VERSION, QUOTA_SAMPLES, QUOTA_SECONDS, Setting, is_same
+from controllerd.core.model import BrokerId, Features
+from controllerd.core.mutation_quota import QuotaWindow
+from controllerd.core.policy import Policy
+from controllerd.core.protocol_versions import version_told
+
+
+class Source(Enum):
+    """The source of the value of a setting."""
+
+    CONFIGURED = "configured"
+    """The configuration of this instance."""
+    BROKERS = "brokers"
+    """All live brokers that have answered agree."""
+    MAJORITY = "majority"
+    """Brokers disagree, and the majority has this value."""
+    SAFER = "safer"
+    """Brokers disagree, and this value does less harm."""
+    CACHE = "cache"
+    """No live broker has answered yet; brokers gave this value last."""
+    ZOOKEEPER = "zookeeper"
+    """No broker has ever given a value; ZooKeeper shows that this one was in use."""
+    DEFAULT = "default"
+    """Neither the configuration, nor a broker, nor ZooKeeper has ever given a value."""
+
+
+class Resolved(NamedTuple):
+    """A setting with the value that is used, and why."""
+
+    setting: Setting
+    value: str
+    source: Source
+    origin: str | None
+    """Where it is configured here; None if it is not."""
+    brokers: Mapping[BrokerId, str]
+    """The value of each live broker, as far as it is known."""
+    decided_by: tuple[BrokerId, ...] = ()
+    """The brokers that are gone and whose last answer holds the value."""
+
+    @property
+    def differing(self) -> dict[BrokerId, str]:
+        """The brokers whose value is not the one in use."""
+        return {broker: text for broker, text in self.brokers.items() if not is_same(self.setting, text, self.value)}
+
+    @property
+    def problem(self) -> str | None:
+        """The problem that an operator must know; None if there is none, or not all brokers have answered yet."""
+        if self.source in {Source.ZOOKEEPER, Source.DEFAULT}:
+            return None
+        differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
+        if not differing:
+            return None
+        return f"{self.setting.name}: {self.value} {self._why}, but {differing}"
+
+    @property
+    def _why(self) -> str:
+        if self.source is Source.CONFIGURED:
+            return f"is configured here ({self.origin}) and used"
+        if self.setting.name == PROTOCOL_VERSION:
+            used = version_told(self.value)
+            is_any_lower = any(version_told(text) < used for text in self.brokers.values())
+            return "never falls by itself and is used" if is_any_lower else "is used as the lowest of all"
+        if self.decided_by:
+            gone = " and ".join(f"broker {broker}" for broker in self.decided_by)
+            return f"is used as the last answer of {gone}, now gone (configure {self.setting.key} to decide it)"
+        return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """All settings at one moment, and what follows from them."""
+
+    settings: Mapping[str, Resolved]
+    refusal: str | None = None
+    """Why this controller must not lead; None if no reason is known."""
+    unclean: bool = False
+    """Whether replicas outside the ISR may be elected, for topics without a value of their own.
+
+    The dynamic default of all brokers is left out of it: the controller reads that znode itself.
+    """
+    policy: Policy = field(default_factory=Policy)
+    features: Features = field(default_factory=Features)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each setting by Kafka's name."""
+        return {name: resolved.value for name, resolved in self.settings.items()}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The problems that an operator must know, by the name of the setting."""
+        found = {name: resolved.problem for name, resolved in self.settings.items()}
+        return {name: problem for name, problem in found.items() if problem is not None}
+
+    def number(self, name: str) -> int:
+        """The value of a setting that is a number."""
+        return int(self.settings[name].value)
+
+    def is_on(self, name: str) -> bool:
+        """The value of a setting that is a switch."""
+        return self.settings[name].value.lower() == "true"
+
+    @property
+    def quota_window(self) -> QuotaWindow:
+        """For how long the rate of a quota of partitions may be saved up."""
+        return QuotaWindow(self.number(QUOTA_SAMPLES), self.number(QUOTA_SECONDS))
+
+    @property
+    def min_isr(self) -> int | None:
+        """The cluster's ``min.insync.replicas``; None while it is not known."""
+        return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
