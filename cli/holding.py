@@ -98,16 +98,19 @@ def broker(
         bool,
         typer.Option(
             "--leaders-only/--leave-isrs",
-            help="Move the leaderships alone: the broker goes on as a follower in sync, and leads nothing for an hour. "
-            "Or take it out of the ISRs as well, as its controlled shutdown does; only if it is stopped next.",
+            help="Move the leaderships only: the broker stays in the ISRs, and the automatic rebalance moves no "
+            "leadership back to it for an hour. Or take it out of the ISRs as well, as its controlled shutdown does; "
+            "only if it is stopped next.",
         ),
     ] = True,
 ) -> None:
     """Move the leaderships of a broker to other brokers, before it is stopped.
 
-    Shows first the next leader and ISR of each partition, and which partitions cannot move and why. These
-    partitions stay where they are, and the exit code is 5. With --leave-isrs the broker gets no leadership back before
-    it is restarted, and while it runs the leaders of its partitions ask in vain to have it in the ISRs again.
+    Shows first the next leader and ISR of each partition. A partition that cannot move is shown with the reason and
+    stays; if there is one, the exit status is 5. For an hour, or until `controllerctl resume drain-ID`, the automatic
+    rebalance moves no leadership back. The broker can still become leader when another leader fails, or by
+    `controllerctl elect preferred`. With --leave-isrs the broker cannot lead before it is restarted, and `resume` does
+    not undo that. A partition whose ISR becomes smaller than min.insync.replicas then refuses acks=all.
 
     Examples: controllerctl drain broker 3 --dry-run · controllerctl drain broker 3 --leave-isrs --reason "new disk"
     """
@@ -115,9 +118,10 @@ def broker(
 
     settings = settings_of(context)
     then = (
-        f"it goes on as a follower, and leads nothing for an hour or until controllerctl resume drain-{broker_id}"
+        "it stays in the ISRs, and the automatic rebalance moves no leadership back to it for an hour "
+        f"or until controllerctl resume drain-{broker_id}"
         if leaders_only
-        else "it is out of every ISR that has another member, and gets nothing back before it is restarted"
+        else "it leaves every ISR that has another member, and cannot lead before it is restarted"
     )
     operation = Operation(
         f"/v1/brokers/{broker_id}/drain",

@@ -119,7 +119,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "Resume": "Nothing of that name is paused: nothing happens. Refused as Pause is.",
     "PauseCheck": "The end cannot be written: the pause goes on, and is looked at again after 10 s.",
     "DrainBroker": "A broker that is not registered: refused. What nobody else can lead stays, with its reason in the "
-    "answer. After a failover a broker that was drained as a whole is in sync again, and gets nothing back.",
+    "answer. After a failover a broker that was drained as a whole is in sync again, and the "
+    "automatic rebalance moves no leadership back to it.",
     "ThrottleReassignments": "Refused, with nothing set: a throttle of somebody else with another value (unless "
     "overridden), an unknown partition, a configuration or a memory that cannot be understood. What was set before a "
     "write failed is taken away again after a minute.",

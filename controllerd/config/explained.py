@@ -44,7 +44,7 @@ _MEANINGS: Final = {
     "their controller up before a controlled shutdown: `auto` (once such a broker is known), `always` or `never`. "
     "An instance in mode `hidden` does not register.",
     "kafka.inter_broker_protocol_version": "The lowest `inter.broker.protocol.version` of the brokers, 2.0 to 3.9. "
-    "It decides about topic ids, AlterPartition and the `/feature` znode.",
+    "Topic ids, AlterPartition and the `/feature` znode depend on it.",
     "kafka.unclean_leader_election_enable": "Default of topics for electing a leader outside the ISR.",
     "kafka.delete_topic_enable": "Whether topics may be deleted; otherwise requests are refused, and markers in "
     "`/admin/delete_topics` dropped.",
@@ -110,9 +110,11 @@ _MEANINGS: Final = {
     "log.kafka_format_dir": "A folder for `state-change.log` and `controller.log` in Kafka's own format and wording, "
     "in UTC, with a file for each hour; nothing ever deletes them. Under systemd below `/var/log/controllerd`.",
 }
+BROKERS_VALUE: Final = "the brokers' value"
+"""The default of the settings of the cluster, which are discovered where they are not configured."""
 _SAID_BY_BROKERS: Final = {setting.key for setting in SETTINGS if setting.key is not None}
 MEANINGS: Final = {
-    key: f"{meaning} If absent, [the brokers' values](operations.md#settings-of-the-cluster) are used."
+    key: f"{meaning} If absent, [the brokers' value](operations.md#settings-of-the-cluster) is used."
     if key in _SAID_BY_BROKERS
     else meaning
     for key, meaning in _MEANINGS.items()
@@ -126,7 +128,9 @@ def keys() -> Iterator[tuple[str, str, str]]:
         if not (isinstance(section.type, type) and issubclass(section.type, Section)):
             continue
         for key in msgspec.structs.fields(section.type):
-            yield f"{section.name}.{key.name}", type_in_words(key.type), default_in_words(key)
+            name = f"{section.name}.{key.name}"
+            default = BROKERS_VALUE if name in _SAID_BY_BROKERS else default_in_words(key)
+            yield name, type_in_words(key.type), default
 
 
 def type_in_words(kind: Any) -> str:

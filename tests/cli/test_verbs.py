@@ -172,7 +172,7 @@ async def test_a_broker_is_drained_and_what_stays_is_named_with_the_reason(opera
     assert re.search(r"t-0 +planned +leader 1 -> 2, ISR stays \[1, 2", planned.out)
     assert re.search(r"t-0 +planned +leader 1 -> 2, ISR \[1, 2.*\] -> \[2", leaving.out)
     assert re.search(r"lone-0 +failed", drained.out)
-    assert "leads nothing for an hour" in drained.err
+    assert "the automatic rebalance moves no leadership back to it for an hour" in drained.err
     assert (resumed.code, "drain-1" in resumed.out) == (0, True)
 
 
@@ -185,9 +185,9 @@ async def test_a_broker_that_leads_nothing_is_drained_all_the_same_and_it_is_sai
 
     assert [planned.code, drained.code, left.code] == [0, 0, 0]
     assert "nothing to do" not in planned.out + drained.out + drained.err
-    assert "broker 2 leads no partition, so nobody else has to; then it goes on as a follower" in planned.out
+    assert "broker 2 leads no partition, so nobody else has to; then it stays in the ISRs" in planned.out
     assert "broker 2 leads no partition, so nobody else has to" in drained.err
-    assert "led nothing, so nobody else had to; it leads nothing for an hour" in drained.out
+    assert "led nothing, so nobody else had to; the automatic rebalance moves no leadership to it" in drained.out
     assert re.search(r"t-0 +done +ISR \[1", left.out)
 
 

@@ -120,8 +120,11 @@ class Draining(Operation):
             await pace.breathe()
         if len(items):
             return ""
-        then = "leads nothing for an hour" if asked.leaders_only else "left every ISR that has another member"
-        return f"broker {self._broker} led nothing, so nobody else had to; it {then}"
+        if asked.leaders_only:
+            then = "the automatic rebalance moves no leadership to it for an hour"
+        else:
+            then = "it left every ISR that has another member"
+        return f"broker {self._broker} led nothing, so nobody else had to; {then}"
 
     def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
         isr = view.leadership.isr if view.leadership is not None else ()
