@@ -65,21 +65,27 @@ TAIL: Final = """\
 
 - kafka-dump-log, kafka-storage and the like work on files and ask no controller. kafka-delegation-tokens needs
   authentication, which is not supported yet.
-- `create.topic.policy.class.name` and `alter.config.policy.class.name` are Java classes, which controllerd cannot run:
-  where a broker has one, or a `server.properties` names one, it does not lead.
-- A topic that a broker creates by itself (a producer's first record, `__consumer_offsets`) with exactly one replica
-  more than there are live brokers is not refused: the broker counts controllerd. Clients get LEADER_NOT_AVAILABLE
-  where the built-in controller's cluster says INVALID_REPLICATION_FACTOR, until another broker comes; then the topic
-  completes by itself. `controllerctl why` and an alarm name the reason. CreateTopics counts brokers only
+- `create.topic.policy.class.name` and `alter.config.policy.class.name` name Java classes, which controllerd cannot run.
+  Where a broker, or the `server.properties` of controllerd, names one, controllerd does not lead.
+- A broker that creates a topic by itself (a producer's first record, `__consumer_offsets`) counts controllerd as a live
+  broker. If the replication factor is exactly one more than the number of live brokers, the broker creates the topic,
+  with controllerd as one of its replicas, and clients get LEADER_NOT_AVAILABLE; the built-in controller's cluster
+  answers INVALID_REPLICATION_FACTOR. The topic waits until a live broker exists that has no replica of it yet;
+  controllerd then gives this broker the replica. If no broker can be started, delete the topic and create it with fewer
+  replicas. `controllerctl why` and an alarm name the reason. CreateTopics through controllerd counts brokers only
   ([ADR 0033](adr/0033-a-topic-that-counts-us-waits.md)).
 - Clients of any release: controllerd serves the APIs that it answers itself in every version that brokers of 2.6 to 3.9
-  serve, each difference with its reason in `tests/api/test_native_versions.py`. While no broker is live it still
-  advertises the APIs that it relays, and closes the connection of a request that only a broker can answer.
-- Brokers with `zookeeper.metadata.migration.enable` pass requests for the controller on to it, in envelopes. Changes of
-  ACLs, configurations, quotas and tokens that arrive so are refused. controllerd does not lead such a cluster once a
-  broker has named that setting.
-- controllerd has no dynamic configuration of its own. A change of it by `--entity-type brokers` and its id is accepted
-  and has no effect, since `kafka-reassign-partitions --verify` takes its throttle off every node.
+  serve, each difference with its reason in `tests/api/test_native_versions.py`. While no broker is live, controllerd
+  still advertises the APIs that it relays to brokers. When a client sends one, controllerd closes the
+  connection.
+- controllerd does not lead a cluster in which a broker has `zookeeper.metadata.migration.enable=true`. Until it has the
+  first answer to DescribeConfigs from such a broker, it may lead. In that time brokers of 3.4 and later forward
+  requests of clients in envelopes: controllerd serves those for topics, partitions, elections, reassignments, features
+  and SCRAM credentials. It refuses the others (ACLs, configurations, quotas, tokens) with INVALID_REQUEST, which the
+  client gets as UNKNOWN_SERVER_ERROR.
+- controllerd has no dynamic configuration of its own. `kafka-configs --entity-type brokers --entity-name` with the id
+  of controllerd is accepted and changes nothing. It must be accepted, because `kafka-reassign-partitions --verify`
+  removes its throttle from every node in the metadata, controllerd included.
 """
 
 
