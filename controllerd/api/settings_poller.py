@@ -51,10 +51,14 @@ Emit = Callable[[BrokerSettingsReceived], None]
 
 
 def _answer_of(broker: Broker, told: Mapping[str, BrokerSetting]) -> Answer:
-    """Return what a broker says, and which of it is the dynamic default. :raises ValueError: a value makes no sense."""
-    from_default = {name for name, each in told.items() if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+    """Return the settings of a broker, and which of them are dynamic. :raises ValueError: a value cannot be parsed."""
+
+    def names(source: ConfigSource) -> frozenset[str]:
+        return frozenset(name for name, setting in told.items() if setting.source is source)
+
     values = understood({name: setting.value for name, setting in told.items()})
-    return Answer(broker.epoch, values, frozenset(from_default))
+    from_default = names(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    return Answer(broker.epoch, values, from_default, names(ConfigSource.DYNAMIC_BROKER_CONFIG))
 
 
 def _doubled(first_s: float, times: int, longest_s: float) -> float:

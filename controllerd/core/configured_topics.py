@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.resolved_settings import Resolution
 
 
@@ -21,10 +20,12 @@ class ConfiguredTopics:
     def unclean_by_default(self) -> bool:
         """``unclean.leader.election.enable`` of the cluster.
 
-        The dynamic default has no effect while a live broker is known to have it turned off by a
-        value of its own. A broker that is gone does not keep an operator from setting the default.
+        The dynamic default overrides what is configured here and in the files of brokers. The dynamic
+        configuration of one broker overrides the dynamic default (``DynamicBrokerConfig``), so that the
+        default has no effect while a live broker has unclean elections turned off by its own. A broker
+        that is gone does not keep an operator from setting the default.
         """
         known = self._settings()
         if self._dynamic is None:
             return known.unclean
-        return self._dynamic and len(set(map(str.lower, known.settings[UNCLEAN].brokers.values()))) <= 1
+        return self._dynamic and not known.clean_by_own

@@ -85,6 +85,8 @@ class Resolution:
 
     The dynamic default of all brokers is left out of it: the controller reads that znode itself.
     """
+    clean_by_own: tuple[BrokerId, ...] = ()
+    """The live brokers whose own dynamic configuration turns unclean elections off, in order."""
     policy: Policy = field(default_factory=Policy)
     features: Features = field(default_factory=Features)
 

@@ -74,6 +74,8 @@ class Answer(NamedTuple):
     values: Texts
     from_default: frozenset[str] = frozenset()
     """The settings whose values are the dynamic default of all brokers, by Kafka's names."""
+    of_broker: frozenset[str] = frozenset()
+    """The settings whose values are dynamic configurations of this broker alone, by Kafka's names."""
 
 
 class Remembered(NamedTuple):
@@ -196,10 +198,10 @@ class SettingsBook:
     def _resolve(self) -> Resolution:
         told = {broker: answer.values for broker, answer in self._answers.items()}
         settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
-        found = Resolution(settings, refusal(told), self._is_unclean(settings[UNCLEAN]))
+        found = Resolution(settings, refusal(told), self._is_unclean(settings[UNCLEAN]), self._clean_by_own())
         policy, features = self._fixed or (_policy(found), _features(found))
         refused = found.refusal if self._fixed is None else None
-        return Resolution(settings, refused, found.unclean, policy, features)
+        return Resolution(settings, refused, found.unclean, found.clean_by_own, policy, features)
 
     def _is_unclean(self, resolved: Resolved) -> bool:
         """A value from the dynamic default says nothing of the time after the default is deleted."""
@@ -207,6 +209,18 @@ class SettingsBook:
         if resolved.source is Source.CONFIGURED:
             return is_on
         return is_on and not any(UNCLEAN in answer.from_default for answer in self._answers.values())
+
+    def _clean_by_own(self) -> tuple[BrokerId, ...]:
+        """Before this process knows who is registered, kept answers count as those of live brokers."""
+        return tuple(
+            sorted(
+                broker
+                for broker, answer in self._answers.items()
+                if broker in (self._registered or self._answers)
+                and UNCLEAN in answer.of_broker
+                and answer.values[UNCLEAN].lower() == "false"
+            )
+        )
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
         texts = {broker: values[setting.name] for broker, values in sorted(told.items())}

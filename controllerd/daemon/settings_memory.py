@@ -43,6 +43,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     broker_epoch: int
     settings: dict[str, str]
     from_default: list[str] = []
+    of_broker: list[str] = []
 
 
 class _KeptSettings(Kept, forbid_unknown_fields=True):
@@ -64,7 +65,9 @@ class SettingsFile:
     async def save(self, cluster_id: str, known: Remembered) -> None:
         """Replace the file as a whole. :raises OSError: it cannot be written."""
         brokers = [
-            _Answer(broker, answer.broker_epoch, dict(answer.values), sorted(answer.from_default))
+            _Answer(
+                broker, answer.broker_epoch, dict(answer.values), sorted(answer.from_default), sorted(answer.of_broker)
+            )
             for broker, answer in sorted(known.answers.items())
         ]
         kept = _KeptSettings(cluster_id, 1, known.protocol_version, brokers)
@@ -80,4 +83,4 @@ def _understood(kept: _KeptSettings) -> Remembered:
 
 def _answer(row: _Answer) -> Answer:
     values = understood({name: row.settings.get(name) for name in NAMES})
-    return Answer(row.broker_epoch, values, frozenset(row.from_default))
+    return Answer(row.broker_epoch, values, frozenset(row.from_default), frozenset(row.of_broker))

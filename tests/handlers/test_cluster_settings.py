@@ -379,6 +379,32 @@ async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unc
     assert world.c.configs.unclean_by_default()
 
 
+@pytest.mark.parametrize("own", [{1}, {1, 2}])
+async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_off_for_itself(own: set[int]) -> None:
+    """``kafka-configs --entity-name 1`` beats ``--entity-default`` (DynamicBrokerConfig)."""
+    world = discovering()
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
+    told = news(world, {broker: {UNCLEAN: str(broker not in own).lower()} for broker in (1, 2)})
+    answers = {
+        broker: answer._replace(of_broker=frozenset({UNCLEAN})) if broker in own else answer
+        for broker, answer in told.answers.items()
+    }
+    world.queue.put(replace(told, answers=answers))
+    await world.start()
+
+    assert not world.c.configs.unclean_by_default()
+
+
+async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() -> None:
+    """An older answer says no more than what was in force before it was set."""
+    world = discovering()
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
+    await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
+    await world.start()
+
+    assert world.c.configs.unclean_by_default()
+
+
 async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new_term() -> None:
     """Brokers and controller that start together would go through a term for each answer."""
     world = World(settings=SettingsBook())
