@@ -185,11 +185,6 @@ def is_safe_off(setting: Setting) -> bool:
     return setting.kind is Kind.SWITCH and setting.merge is Merge.LOWEST
 
 
-def turns_off(texts: Texts) -> bool:
-    """Whether a broker with these settings has one of the switches turned off that do less then."""
-    return any(is_safe_off(setting) and not read(setting, texts[setting.name]) for setting in SETTINGS)
-
-
 def refusal(told: Mapping[BrokerId, Texts]) -> str | None:
     """Return why this controller must not lead a cluster with these settings; None if it may.
 

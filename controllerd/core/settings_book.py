@@ -28,7 +28,8 @@ moment at which the switch decides: it may have been the only ISR member of a pa
 ``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
 answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
 with another value or the setting is configured here. The dynamic default of all brokers is read from
-its znode; a value that brokers have from it ends with it.
+its znode; a value that brokers have from it ends with it. The value that it hid on a broker that is gone
+is not known, and counts as off.
 """
 
 from collections.abc import Mapping
@@ -52,7 +53,6 @@ from controllerd.core.cluster_settings import (
     is_same,
     merged,
     refusal,
-    turns_off,
 )
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
@@ -76,6 +76,15 @@ class Answer(NamedTuple):
     """The settings whose values are the dynamic default of all brokers, by Kafka's names."""
     of_broker: frozenset[str] = frozenset()
     """The settings whose values are dynamic configurations of this broker alone, by Kafka's names."""
+
+    def is_off(self, name: str) -> bool:
+        """Whether a switch is off without the dynamic default; one that the default hides counts as off."""
+        return self.values[name].lower() == "false" or name in self.from_default
+
+    @property
+    def may_hold_off(self) -> bool:
+        """Whether a switch that does less when it is turned off is off on this broker."""
+        return any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
 
 
 class Remembered(NamedTuple):
@@ -184,7 +193,7 @@ class SettingsBook:
 
     def _set_gone_apart(self) -> None:
         gone = self._answers.keys() - self._registered.keys()
-        self._gone |= {broker: self._answers[broker] for broker in gone if turns_off(self._answers[broker].values)}
+        self._gone |= {broker: self._answers[broker] for broker in gone if self._answers[broker].may_hold_off}
         self._answers = {broker: answer for broker, answer in self._answers.items() if broker not in gone}
 
     def note_evidence(self, version: str) -> None:
@@ -242,9 +251,7 @@ class SettingsBook:
         """The brokers that are gone and had this switch turned off."""
         if not is_safe_off(setting):
             return ()
-        return tuple(
-            sorted(each for each, answer in self._gone.items() if answer.values[setting.name].lower() == "false")
-        )
+        return tuple(sorted(each for each, answer in self._gone.items() if answer.is_off(setting.name)))
 
     def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:
         agreeing = sum(is_same(setting, value, text) for text in texts.values())

@@ -70,6 +70,15 @@ async def led() -> World:
     return await world.start()
 
 
+async def set_default(world: World, config: Mapping[str, str]) -> None:
+    """Replace the dynamic default of all brokers."""
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": dict(config)}).encode())
+    change = {"version": 2, "entity_path": "brokers/<default>"}
+    world.tree.put("/config/changes/config_change_0000000001", json.dumps(change).encode())
+    world.queue.put(ConfigChange())
+    await world.settle()
+
+
 def alarms(world: World) -> list[str]:
     """The alarms that operators got."""
     return [f"{each.what}: {each.detail}" for each in world.audit.records if isinstance(each, AlarmRecord)]
@@ -352,11 +361,7 @@ async def test_unclean_elections_end_with_the_dynamic_default_before_any_broker_
     await world.start()
     assert world.c.configs.unclean_by_default()
 
-    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {}}).encode())
-    change = {"version": 2, "entity_path": "brokers/<default>"}
-    world.tree.put("/config/changes/config_change_0000000001", json.dumps(change).encode())
-    world.queue.put(ConfigChange())
-    await world.settle()
+    await set_default(world, {})
 
     assert not world.c.configs.unclean_by_default()
 
@@ -370,11 +375,29 @@ async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unc
     await world.settle()
     await hear(world, b1={UNCLEAN: "true"})
 
+    await set_default(world, {UNCLEAN: "true"})
+
+    assert world.c.configs.unclean_by_default()
+
+
+async def test_what_the_dynamic_default_hid_on_a_broker_that_is_gone_counts_as_off() -> None:
+    """Its file may say false, and nobody can ask it any more."""
+    world = discovering()
     world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
-    change = {"version": 2, "entity_path": "brokers/<default>"}
-    world.tree.put("/config/changes/config_change_0000000001", json.dumps(change).encode())
-    world.queue.put(ConfigChange())
+    told = news(world, {1: {UNCLEAN: "true"}, 2: {UNCLEAN: "true"}})
+    dynamic = {broker: answer._replace(from_default=frozenset({UNCLEAN})) for broker, answer in told.answers.items()}
+    world.queue.put(replace(told, answers=dynamic))
+    await world.start()
+    world.die(2)
     await world.settle()
+    await set_default(world, {})
+
+    await hear(world, b1={UNCLEAN: "true"})
+
+    assert not world.c.configs.unclean_by_default()
+
+    world.register(2)
+    await hear(world, b2={UNCLEAN: "true"})
 
     assert world.c.configs.unclean_by_default()
 

@@ -145,14 +145,12 @@ class SimBroker:
         """Write this protocol version into its file, or its own newest where that is lower."""
         self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=version_told)
 
-    def told_settings(self) -> dict[str, str | None]:
-        """What it says of itself: the file as it was at its start, and what the cluster says over it."""
+    def told_settings(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The file as it was at the start of this life, and the dynamic default, which overrides it."""
         assert self.life is not None
-        settings: dict[str, str | None] = {**self.life.configured}
         node = self.cluster.server.nodes.get("/config/brokers/<default>")
-        if node is not None and node.data:
-            settings |= json.loads(node.data)["config"]
-        return settings
+        default = json.loads(node.data)["config"] if node is not None and node.data else {}
+        return self.life.configured, default
 
     # -- what it is --------------------------------------------------------------------------------------------------
 

@@ -355,8 +355,11 @@ def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, 
     return framed(_I32.pack(correlation_id) + bytes(2) + count + entries + (bytes(5) if flexible else b""))
 
 
-def settings_answer(frame: bytes, settings: Mapping[str, str | None]) -> bytes:
-    """The frame that answers DescribeConfigs 1 about one broker. :raises Malformed: it asks for something else."""
+def settings_answer(frame: bytes, settings: Mapping[str, str], default: Mapping[str, str]) -> bytes:
+    """The frame that answers DescribeConfigs 1 about one broker; ``default`` is the dynamic one of all brokers.
+
+    :raises Malformed: it asks for something else.
+    """
     _, version, correlation_id, at = header(frame)
     resources, kind = Struct(">ib").unpack_from(frame, at)
     broker, at = _short_text(frame, at + 5)
@@ -367,7 +370,9 @@ def settings_answer(frame: bytes, settings: Mapping[str, str | None]) -> bytes:
     rows = []
     for _ in range(count):
         name, at = _short_text(frame, at)
-        if name in settings:
+        if name in default:
+            rows.append(_short(name) + _short(default[name]) + b"\1\3\0" + _I32.pack(0))
+        elif name in settings:
             rows.append(_short(name) + _short(settings[name]) + b"\1\4\0" + _I32.pack(0))
     head = _I32.pack(correlation_id) + _I32.pack(0) + _I32.pack(1) + _I16.pack(0) + _I16.pack(-1) + b"\4"
     return framed(head + _short(broker) + _I32.pack(len(rows)) + b"".join(rows))

@@ -98,7 +98,7 @@ class ControlSocket:
                 link.answer(frames.api_versions_answer(correlation_id, version, self._broker.spoken))
                 return
             if api == DESCRIBE_CONFIGS:
-                link.answer(frames.settings_answer(frame, self._broker.told_settings()))
+                link.answer(frames.settings_answer(frame, *self._broker.told_settings()))
                 return
             request = frames.decode(frame)
         except frames.Malformed as error:

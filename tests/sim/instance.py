@@ -129,8 +129,8 @@ class SimAudit:
 class SimMemory:
     """The part of a data directory that keeps the settings of brokers; it outlives the process."""
 
-    def __init__(self) -> None:
-        self._kept = Remembered()
+    def __init__(self, kept: Remembered | None = None) -> None:
+        self._kept = kept or Remembered()
 
     async def load(self, cluster_id: str) -> Remembered:  # the protocol's signature
         """What was kept."""
@@ -304,18 +304,19 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool, takes: bool, deletes: bool = True, register: str = "auto") -> Config:
-    """The configuration that all instances share but for the node id."""
+def base_config(*, unclean: bool | None, takes: bool, deletes: bool = True, register: str = "auto") -> Config:
+    """The configuration that all instances share but for the node id; ``unclean`` None leaves it to the brokers."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
         "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),
         "node.id": FIRST_NODE_ID,
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "kafka.unclean_leader_election_enable": str(unclean).lower(),
         "kafka.delete_topic_enable": str(deletes).lower(),
         "kafka.register": register,
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }
+    if unclean is not None:
+        given["kafka.unclean_leader_election_enable"] = str(unclean).lower()
     return load_config(None, {}, given)

@@ -22,6 +22,14 @@ SETTINGS: Final = (
         "lowest = max((texts[broker] for broker in self._registered), key=version_told)",
     ),
     bug(
+        "switch-dies-with-its-broker",
+        "unclean elections are on as soon as the broker that has them turned off is dead",
+        "Z-16",
+        "controllerd/core/settings_book.py",
+        "if self._answers[broker].may_hold_off}",
+        "if False}",
+    ),
+    bug(
         "ids-sent-away",
         "metadata of a topic with an id goes out in a version without ids when another topic has none",
         "ZkMetadataCache.updateMetadata",

@@ -109,11 +109,13 @@ class Options:
     registration: RegistrationOptions = field(default_factory=RegistrationOptions)
     protocol: str = "3.9-IV0"
     """``inter.broker.protocol.version`` of all brokers at the beginning."""
+    only_clean: int = 0
+    """The only broker whose file turns unclean elections off, where no instance has them configured; 0: they have."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
-            "takes", "brokers_3_0", "protocol",
+            "takes", "brokers_3_0", "protocol", "only_clean",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -173,11 +175,17 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += [Action(*each) for each in registrations]
         options.protocol, settings = _settings(Random(f"{seed}/settings"))
         actions += settings
+        options.only_clean = _only_clean(Random(f"{seed}/switches"), options)
     return Plan(seed, options, sorted(actions))
 
 
 def _brokers_3_0(rng: Random, brokers: int) -> int:
     return rng.randrange(1, brokers + 1) if rng.random() < 0.3 else 0
+
+
+def _only_clean(rng: Random, options: Options) -> int:
+    """A switch that one broker has turned off holds for the cluster, above all when this broker dies."""
+    return rng.randrange(1, options.brokers + 1) if rng.random() < 0.25 and not options.unclean else 0
 
 
 def _actions(rng: Random) -> list[Action]:

@@ -7,8 +7,10 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
+from controllerd.core.cluster_settings import UNCLEAN, understood
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import Features
+from controllerd.core.model import BrokerId, Features
+from controllerd.core.settings_book import Answer, Remembered
 from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
 from events.admin import ControlledShutdown, ControlledShutdownReply
@@ -62,7 +64,7 @@ class SimWorld:
         self.cluster.on_asked_isr.append(self.oracle.zookeeper.on_alter_partition)
         self.cluster.on_request.append(self._requested)
         self.config = base_config(
-            unclean=options.unclean,
+            unclean=None if options.only_clean else options.unclean,
             takes=options.takes,
             deletes=options.admin.deletes,
             register=options.registration.register,
@@ -98,6 +100,8 @@ class SimWorld:
             settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
             broker = self.cluster.add(number, rack=rack, settings=settings)
             broker.configure_protocol(self.options.protocol)
+            if self.options.only_clean:
+                broker.configured[UNCLEAN] = str(number != self.options.only_clean).lower()
             broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
@@ -125,9 +129,14 @@ class SimWorld:
             run=self._runs,
             config=self.config,
             breaths=self.options.breaths,
-            memory=self.memories.setdefault(number, SimMemory()),
+            memory=self.memories.setdefault(number, SimMemory(self._known())),
             versions=self._settled_versions,
         )
+
+    def _known(self) -> Remembered:
+        """What every instance knows from before the story: who has never asked the one broker cannot heed it."""
+        only = self.options.only_clean
+        return Remembered({BrokerId(only): Answer(0, understood({UNCLEAN: "false"}))} if only else {})
 
     def _features(self) -> Features:
         """The behaviour that the newest controller takes for allowed."""
