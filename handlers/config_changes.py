@@ -79,7 +79,7 @@ async def _read_defaults(c: Controller) -> None:
     await take_out_of_quarantine(c, "/config/brokers/<default>")
     if value is not None and not _is_valid(value):
         c.audit.record(AlarmRecord("invalid configuration", f"default of all brokers: {UNCLEAN_CONFIG}={value}"))
-        return
+        value = None  # brokers leave it out as well (DynamicBrokerConfig.removeInvalidConfigs)
     c.configs.set_unclean_by_default(None if value is None else is_true(value))
 
 

@@ -21,10 +21,14 @@ class NotAuthorized(MalformedMessage):
     """The broker has an authorizer, which does not let us read its settings."""
 
 
-def encode_settings_query(broker: BrokerId, names: Sequence[str]) -> bytes:
-    """The body of a request for these settings; only the broker itself can answer it."""
+def encode_settings_query(broker: BrokerId, names: Sequence[str], *, with_hidden: bool = False) -> bytes:
+    """The body of a request for these settings; only the broker itself can answer it.
+
+    ``with_hidden`` also asks for the values that the dynamic default of all brokers overrides.
+    """
     resource = {"resource_type": _BROKER, "resource_name": str(broker), "configuration_keys": tuple(names)}
-    return encode_entity(fill(request_type(ApiKey.DESCRIBE_CONFIGS, VERSION), {"resources": [resource]}))
+    given = {"resources": [resource], "include_synonyms": with_hidden}
+    return encode_entity(fill(request_type(ApiKey.DESCRIBE_CONFIGS, VERSION), given))
 
 
 def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
@@ -38,8 +42,17 @@ def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
             raise NotAuthorized("a broker does not let us read its settings")
         if result.error_code != KafkaError.NONE:
             raise MalformedMessage(f"a broker does not tell its settings: {result.error_code!r}")
-        return {row.name: BrokerSetting(row.value, _source(row.config_source)) for row in present(result.configs)}
+        return {row.name: _setting(row) for row in present(result.configs)}
     raise MalformedMessage("a broker says nothing of its settings")
+
+
+def _setting(row: Any) -> BrokerSetting:
+    source = _source(row.config_source)
+    if source is not ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG:
+        return BrokerSetting(row.value, source)
+    # The synonyms stand in the order of precedence (ConfigHelper.configSynonyms).
+    hidden = (each.value for each in present(row.synonyms) if _source(each.source) > source)
+    return BrokerSetting(row.value, source, next(hidden, None))
 
 
 def _source(code: int) -> ConfigSource:

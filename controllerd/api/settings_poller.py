@@ -18,7 +18,7 @@ from typing import Final
 import structlog
 
 from controllerd.api.broker_versions import plaintext_endpoint
-from controllerd.core.cluster_settings import AN_AUTHORIZER, NAMES, understood
+from controllerd.core.cluster_settings import AN_AUTHORIZER, BY_NAME, NAMES, understood
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.settings_book import Answer, SettingsBook
 from controllerd.core.topic_defaults import BrokerSetting, ConfigSource
@@ -51,14 +51,15 @@ Emit = Callable[[BrokerSettingsReceived], None]
 
 
 def _answer_of(broker: Broker, told: Mapping[str, BrokerSetting]) -> Answer:
-    """Return the settings of a broker, and which of them are dynamic. :raises ValueError: a value cannot be parsed."""
-
-    def names(source: ConfigSource) -> frozenset[str]:
-        return frozenset(name for name, setting in told.items() if setting.source is source)
-
+    """Return the settings of a broker. :raises ValueError: a value cannot be parsed."""
+    hidden = {
+        name: setting.hidden or BY_NAME[name].default
+        for name, setting in told.items()
+        if setting.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG and name in BY_NAME
+    }
+    own = frozenset(name for name, setting in told.items() if setting.source is ConfigSource.DYNAMIC_BROKER_CONFIG)
     values = understood({name: setting.value for name, setting in told.items()})
-    from_default = names(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
-    return Answer(broker.epoch, values, from_default, names(ConfigSource.DYNAMIC_BROKER_CONFIG))
+    return Answer(broker.epoch, values, hidden, own)
 
 
 def _doubled(first_s: float, times: int, longest_s: float) -> float:
@@ -245,6 +246,8 @@ class SettingsPoller:
     async def _answer(self, broker: BrokerId, endpoint: Endpoint) -> bytes:
         connection = await KafkaConnection.connect(endpoint.host, endpoint.port, _CLIENT_ID, transport=self._transport)
         try:
-            return await connection.request(ApiKey.DESCRIBE_CONFIGS, VERSION, encode_settings_query(broker, NAMES))
+            return await connection.request(
+                ApiKey.DESCRIBE_CONFIGS, VERSION, encode_settings_query(broker, NAMES, with_hidden=True)
+            )
         finally:
             connection.abort()

@@ -18,14 +18,5 @@ class ConfiguredTopics:
         self._dynamic = value
 
     def unclean_by_default(self) -> bool:
-        """``unclean.leader.election.enable`` of the cluster.
-
-        The dynamic default overrides what is configured here and in the files of brokers. The dynamic
-        configuration of one broker overrides the dynamic default (``DynamicBrokerConfig``), so that the
-        default has no effect while a live broker has unclean elections turned off by its own. A broker
-        that is gone does not keep an operator from setting the default.
-        """
-        known = self._settings()
-        if self._dynamic is None:
-            return known.unclean
-        return self._dynamic and not known.clean_by_own
+        """``unclean.leader.election.enable`` of the cluster."""
+        return self._settings().unclean.under(self._dynamic)

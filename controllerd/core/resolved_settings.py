@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controllerd.core.cluster_settings import MIN_ISR, PROTOCOL_VERSION, QUOTA_SAMPLES, QUOTA_SECONDS, Setting, is_same
 from controllerd.core.model import BrokerId, Features
@@ -27,6 +27,8 @@ class Source(Enum):
     """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"
     """No broker has ever given a value; ZooKeeper shows that this one was in use."""
+    DYNAMIC = "dynamic"
+    """Dynamic configurations of brokers, which the controller reads from ZooKeeper, override the value."""
     DEFAULT = "default"
     """Neither the configuration, nor a broker, nor ZooKeeper has ever given a value."""
 
@@ -52,7 +54,7 @@ class Resolved(NamedTuple):
     @property
     def problem(self) -> str | None:
         """The problem that an operator must know; None if there is none, or not all brokers have answered yet."""
-        if self.source in {Source.ZOOKEEPER, Source.DEFAULT}:
+        if self.source in {Source.ZOOKEEPER, Source.DEFAULT, Source.DYNAMIC}:
             return None
         differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
         if not differing:
@@ -73,6 +75,32 @@ class Resolved(NamedTuple):
         return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
 
 
+class Unclean(NamedTuple):
+    """Whether unclean elections are on by default, without and with a dynamic default of all brokers."""
+
+    is_on: bool = False
+    """Without a dynamic default."""
+    is_held_off: bool = False
+    """Whether they are off although the dynamic default turns them on."""
+    is_held_on: bool = False
+    """Whether they are on although the dynamic default turns them off."""
+
+    def under(self, dynamic: bool | None) -> bool:
+        """Return whether they are on with this dynamic default, which the controller reads from its znode.
+
+        It overrides what is configured here and in the files of brokers. The dynamic configuration of
+        one broker overrides the default (``DynamicBrokerConfig``), so that the default has no effect
+        while one broker has unclean elections turned off, or every broker has them turned on, by its
+        own.
+        """
+        if dynamic is None:
+            return self.is_on
+        return self.is_held_on or (dynamic and not self.is_held_off)
+
+
+NEVER_UNCLEAN: Final = Unclean()
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """All settings at one moment, and what follows from them."""
@@ -80,13 +108,8 @@ class Resolution:
     settings: Mapping[str, Resolved]
     refusal: str | None = None
     """Why this controller must not lead; None if no reason is known."""
-    unclean: bool = False
-    """Whether replicas outside the ISR may be elected, for topics without a value of their own.
-
-    The dynamic default of all brokers is left out of it: the controller reads that znode itself.
-    """
-    clean_by_own: tuple[BrokerId, ...] = ()
-    """The live brokers whose own dynamic configuration turns unclean elections off, in order."""
+    unclean: Unclean = NEVER_UNCLEAN
+    """Whether replicas outside the ISR may be elected, for topics without a value of their own."""
     policy: Policy = field(default_factory=Policy)
     features: Features = field(default_factory=Features)
 

@@ -28,11 +28,12 @@ moment at which the switch decides: it may have been the only ISR member of a pa
 ``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
 answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
 with another value or the setting is configured here. The dynamic default of all brokers is read from
-its znode; a value that brokers have from it ends with it. The value that it hid on a broker that is gone
-is not known, and counts as off.
+its znode, and the values that it overrides are kept beside it, because they hold again when it is
+deleted.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controllerd.core.cluster_settings import (
@@ -57,7 +58,7 @@ from controllerd.core.cluster_settings import (
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.protocol_versions import LOWEST, features_at, release_of_protocol, version_told
-from controllerd.core.resolved_settings import Resolution, Resolved, Source
+from controllerd.core.resolved_settings import NEVER_UNCLEAN, Resolution, Resolved, Source, Unclean
 
 
 class Configured(NamedTuple):
@@ -72,14 +73,14 @@ class Answer(NamedTuple):
 
     broker_epoch: int
     values: Texts
-    from_default: frozenset[str] = frozenset()
-    """The settings whose values are the dynamic default of all brokers, by Kafka's names."""
+    hidden: Texts = MappingProxyType({})
+    """The broker's own values of the settings that the dynamic default of all brokers overrides, by Kafka's names."""
     of_broker: frozenset[str] = frozenset()
     """The settings whose values are dynamic configurations of this broker alone, by Kafka's names."""
 
     def is_off(self, name: str) -> bool:
-        """Whether a switch is off without the dynamic default; one that the default hides counts as off."""
-        return self.values[name].lower() == "false" or name in self.from_default
+        """Whether a switch is turned off on this broker when the dynamic default of all brokers is left out."""
+        return self.hidden.get(name, self.values[name]).lower() == "false"
 
     @property
     def may_hold_off(self) -> bool:
@@ -207,28 +208,25 @@ class SettingsBook:
     def _resolve(self) -> Resolution:
         told = {broker: answer.values for broker, answer in self._answers.items()}
         settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
-        found = Resolution(settings, refusal(told), self._is_unclean(settings[UNCLEAN]), self._clean_by_own())
+        found = Resolution(settings, refusal(told), self._unclean())
         policy, features = self._fixed or (_policy(found), _features(found))
         refused = found.refusal if self._fixed is None else None
-        return Resolution(settings, refused, found.unclean, found.clean_by_own, policy, features)
+        return Resolution(settings, refused, found.unclean, policy, features)
 
-    def _is_unclean(self, resolved: Resolved) -> bool:
-        """A value from the dynamic default says nothing of the time after the default is deleted."""
-        is_on = resolved.value.lower() == "true"
-        if resolved.source is Source.CONFIGURED:
-            return is_on
-        return is_on and not any(UNCLEAN in answer.from_default for answer in self._answers.values())
-
-    def _clean_by_own(self) -> tuple[BrokerId, ...]:
-        """Before this process knows who is registered, kept answers count as those of live brokers."""
-        return tuple(
-            sorted(
-                broker
-                for broker, answer in self._answers.items()
-                if broker in (self._registered or self._answers)
-                and UNCLEAN in answer.of_broker
-                and answer.values[UNCLEAN].lower() == "false"
-            )
+    def _unclean(self) -> Unclean:
+        """A live broker that has not answered, and the last answer of one that is gone, count as far as they forbid."""
+        given = self._configured.get(UNCLEAN)
+        if self._fixed is not None:
+            return NEVER_UNCLEAN
+        if given is not None:
+            return Unclean(is_on=given.value.lower() == "true")
+        answers = [*self._answers.values(), *self._gone.values()]
+        own = [answer for answer in answers if UNCLEAN in answer.of_broker]
+        has_all = bool(self._answers) and self._registered.keys() <= self._answers.keys()
+        return Unclean(
+            is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
+            is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
+            is_held_on=has_all and len(own) == len(answers) and not any(answer.is_off(UNCLEAN) for answer in own),
         )
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
@@ -237,7 +235,7 @@ class SettingsBook:
         if given is not None:
             if setting.name == PROTOCOL_VERSION:
                 self._protocol = given.value
-            return Resolved(setting, given.value, Source.CONFIGURED, given.origin, texts)
+            return Resolved(setting, given.value, Source.CONFIGURED, given.origin, self._without_default(setting.name))
         if setting.name == PROTOCOL_VERSION:
             return self._resolved_protocol(setting, texts)
         if not texts:
@@ -247,9 +245,14 @@ class SettingsBook:
             return Resolved(setting, "false", Source.SAFER, None, texts, holding)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
 
+    def _without_default(self, name: str) -> dict[BrokerId, str]:
+        """The dynamic default overrides what is configured here as it does the values of brokers."""
+        answers = sorted(self._answers.items())
+        return {broker: answer.hidden.get(name, answer.values[name]) for broker, answer in answers}
+
     def _turned_off_by(self, setting: Setting) -> tuple[BrokerId, ...]:
-        """The brokers that are gone and had this switch turned off."""
-        if not is_safe_off(setting):
+        """The brokers that are gone and had this switch turned off, unless a dynamic default is in force."""
+        if not is_safe_off(setting) or any(setting.name in answer.hidden for answer in self._answers.values()):
             return ()
         return tuple(sorted(each for each, answer in self._gone.items() if answer.is_off(setting.name)))
 

@@ -34,6 +34,8 @@ class BrokerSetting(NamedTuple):
 
     value: str | None
     source: ConfigSource
+    hidden: str | None = None
+    """The value that the dynamic default of all brokers overrides, where it was asked for."""
 
 
 class EffectiveConfig(NamedTuple):

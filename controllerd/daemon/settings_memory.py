@@ -42,7 +42,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     broker: int
     broker_epoch: int
     settings: dict[str, str]
-    from_default: list[str] = []
+    hidden: dict[str, str] = {}
     of_broker: list[str] = []
 
 
@@ -65,9 +65,7 @@ class SettingsFile:
     async def save(self, cluster_id: str, known: Remembered) -> None:
         """Replace the file as a whole. :raises OSError: it cannot be written."""
         brokers = [
-            _Answer(
-                broker, answer.broker_epoch, dict(answer.values), sorted(answer.from_default), sorted(answer.of_broker)
-            )
+            _Answer(broker, answer.broker_epoch, dict(answer.values), dict(answer.hidden), sorted(answer.of_broker))
             for broker, answer in sorted(known.answers.items())
         ]
         kept = _KeptSettings(cluster_id, 1, known.protocol_version, brokers)
@@ -83,4 +81,5 @@ def _understood(kept: _KeptSettings) -> Remembered:
 
 def _answer(row: _Answer) -> Answer:
     values = understood({name: row.settings.get(name) for name in NAMES})
-    return Answer(row.broker_epoch, values, frozenset(row.from_default), frozenset(row.of_broker))
+    understood(row.hidden)
+    return Answer(row.broker_epoch, values, row.hidden, frozenset(row.of_broker))

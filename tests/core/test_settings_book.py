@@ -114,7 +114,8 @@ def test_while_nobody_has_said_anything_nothing_is_done_that_could_harm() -> Non
 
     assert not book.policy.auto_leader_rebalance_enable
     assert not book.policy.delete_topic_enable
-    assert not book.current.unclean
+    assert not book.current.unclean.under(None)
+    assert not book.current.unclean.under(dynamic=True)
     assert {DELETE_TOPICS, REPLICATION_FACTOR, AUTO_REBALANCE} <= book.policy.unknown
     assert not any(book.features[:4])
     assert not book.is_protocol_known

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -352,18 +352,46 @@ async def test_the_death_of_the_broker_that_forbids_unclean_elections_starts_non
     assert world.c.configs.unclean_by_default()
 
 
+def under_default(world: World, *, hidden: str, brokers: Collection[int] = (1, 2)) -> BrokerSettingsReceived:
+    """Answers of brokers on which the dynamic default turns unclean elections on, with this value below it."""
+    told = news(world, {broker: {UNCLEAN: "true"} for broker in brokers})
+    return replace(told, answers={b: answer._replace(hidden={UNCLEAN: hidden}) for b, answer in told.answers.items()})
+
+
+def with_own(world: World, own: Mapping[int, str], others: Mapping[int, str]) -> BrokerSettingsReceived:
+    """Answers of brokers, of which some have a dynamic configuration of their own (``--entity-name``)."""
+    told = news(world, {broker: {UNCLEAN: value} for broker, value in {**own, **others}.items()})
+    mark = frozenset({UNCLEAN})
+    answers = {b: answer._replace(of_broker=mark) if b in own else answer for b, answer in told.answers.items()}
+    return replace(told, answers=answers)
+
+
+def put_default(world: World, value: str) -> None:
+    """Set the dynamic default of all brokers before the election."""
+    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: value}}).encode())
+
+
 async def test_unclean_elections_end_with_the_dynamic_default_before_any_broker_has_answered_again() -> None:
     world = discovering()
-    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
-    told = news(world, {1: {UNCLEAN: "true"}, 2: {UNCLEAN: "true"}})
-    dynamic = {broker: answer._replace(from_default=frozenset({UNCLEAN})) for broker, answer in told.answers.items()}
-    world.queue.put(replace(told, answers=dynamic))
+    put_default(world, "true")
+    world.queue.put(under_default(world, hidden="false"))
     await world.start()
     assert world.c.configs.unclean_by_default()
 
     await set_default(world, {})
 
     assert not world.c.configs.unclean_by_default()
+
+
+async def test_unclean_elections_that_files_turn_on_outlive_the_dynamic_default() -> None:
+    world = discovering()
+    put_default(world, "true")
+    world.queue.put(under_default(world, hidden="true"))
+    await world.start()
+
+    await set_default(world, {})
+
+    assert world.c.configs.unclean_by_default()
 
 
 async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unclean_elections_off() -> None:
@@ -380,52 +408,95 @@ async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unc
     assert world.c.configs.unclean_by_default()
 
 
-async def test_what_the_dynamic_default_hid_on_a_broker_that_is_gone_counts_as_off() -> None:
-    """Its file may say false, and nobody can ask it any more."""
+async def test_the_file_of_a_broker_that_is_gone_counts_again_when_the_dynamic_default_is_deleted() -> None:
     world = discovering()
-    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
-    told = news(world, {1: {UNCLEAN: "true"}, 2: {UNCLEAN: "true"}})
-    dynamic = {broker: answer._replace(from_default=frozenset({UNCLEAN})) for broker, answer in told.answers.items()}
-    world.queue.put(replace(told, answers=dynamic))
+    put_default(world, "true")
+    world.queue.put(under_default(world, hidden="false", brokers=[2]))
+    world.queue.put(under_default(world, hidden="true", brokers=[1]))
     await world.start()
     world.die(2)
     await world.settle()
-    await set_default(world, {})
+    world.queue.put(under_default(world, hidden="true", brokers=[1]))
+    await world.settle()
+    assert world.c.configs.unclean_by_default()
+    assert world.c.settings.current.problems == {}
 
+    await set_default(world, {})
     await hear(world, b1={UNCLEAN: "true"})
 
     assert not world.c.configs.unclean_by_default()
 
-    world.register(2)
-    await hear(world, b2={UNCLEAN: "true"})
 
-    assert world.c.configs.unclean_by_default()
-
-
-@pytest.mark.parametrize("own", [{1}, {1, 2}])
-async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_off_for_itself(own: set[int]) -> None:
+@pytest.mark.parametrize(("own", "others"), [({1: "false"}, {2: "true"}), ({1: "false", 2: "false"}, {})])
+async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_off_for_itself(
+    own: Mapping[int, str], others: Mapping[int, str]
+) -> None:
     """``kafka-configs --entity-name 1`` beats ``--entity-default`` (DynamicBrokerConfig)."""
     world = discovering()
-    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
-    told = news(world, {broker: {UNCLEAN: str(broker not in own).lower()} for broker in (1, 2)})
-    answers = {
-        broker: answer._replace(of_broker=frozenset({UNCLEAN})) if broker in own else answer
-        for broker, answer in told.answers.items()
-    }
-    world.queue.put(replace(told, answers=answers))
+    put_default(world, "true")
+    world.queue.put(with_own(world, own, others))
     await world.start()
 
     assert not world.c.configs.unclean_by_default()
+
+
+async def test_it_does_not_do_so_either_when_that_broker_dies() -> None:
+    world = discovering()
+    put_default(world, "true")
+    world.queue.put(with_own(world, {2: "false"}, {1: "true"}))
+    await world.start()
+    world.die(2)
+    await world.settle()
+
+    world.queue.put(under_default(world, hidden="false", brokers=[1]))
+    await world.settle()
+
+    assert not world.c.configs.unclean_by_default()
+
+
+async def test_the_dynamic_default_does_not_turn_off_what_every_broker_has_turned_on_for_itself() -> None:
+    world = discovering()
+    put_default(world, "false")
+    world.queue.put(with_own(world, {1: "true", 2: "true"}, {}))
+    await world.start()
+
+    assert world.c.configs.unclean_by_default()
 
 
 async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() -> None:
     """An older answer says no more than what was in force before it was set."""
     world = discovering()
-    world.tree.put(DEFAULTS, json.dumps({"version": 1, "config": {UNCLEAN: "true"}}).encode())
+    put_default(world, "true")
     await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
     await world.start()
 
     assert world.c.configs.unclean_by_default()
+
+
+@pytest.mark.parametrize("dynamic", [None, "true"])
+async def test_no_unclean_leader_is_elected_while_a_live_broker_has_never_answered(dynamic: str | None) -> None:
+    """It may be the one that forbids it, in its file or by a dynamic configuration of its own."""
+    world = discovering()
+    if dynamic is not None:
+        put_default(world, dynamic)
+    await hear(world, b1={UNCLEAN: "true"})
+    await world.start()
+    assert not world.c.configs.unclean_by_default()
+
+    await hear(world, b2={UNCLEAN: "true"})
+
+    assert world.c.configs.unclean_by_default()
+
+
+async def test_the_dynamic_default_overrides_what_is_configured_here_without_an_alarm() -> None:
+    """An alarm would say that the configured value is used."""
+    world = discovering({UNCLEAN: Configured("false", "prod.toml")})
+    put_default(world, "true")
+    world.queue.put(under_default(world, hidden="false"))
+    await world.start()
+
+    assert world.c.configs.unclean_by_default()
+    assert world.c.settings.current.problems == {}
 
 
 async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new_term() -> None:

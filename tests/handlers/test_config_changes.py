@@ -76,6 +76,17 @@ async def test_a_default_that_stays_on_is_no_news() -> None:
     assert enabled(world) == []
 
 
+async def test_a_default_that_is_neither_true_nor_false_counts_as_none() -> None:
+    """Brokers leave it out as well."""
+    world = await cluster(1, 2)
+    await configure(world, "brokers/<default>", ON)
+
+    await configure(world, "brokers/<default>", {UNCLEAN: "perhaps"})
+
+    assert not world.configs.unclean_by_default()
+    assert "invalid configuration" in alarms(world)
+
+
 async def test_a_default_that_is_taken_back_makes_room_for_the_configured_one() -> None:
     world = await cluster(1, 2)
     world.configs.unclean = True

@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
+AS_NEW: Final = {**NO_REBALANCE, "CONTROLLERD__KAFKA__INTER_BROKER_PROTOCOL_VERSION": "3.9"}
 OLD: Final = {"inter.broker.protocol.version": "2.6"}
 AS_OLD: Final = {**NO_REBALANCE, "CONTROLLERD__KAFKA__INTER_BROKER_PROTOCOL_VERSION": "2.6"}
 FEATURE: Final = "/feature"
@@ -36,7 +37,7 @@ async def old(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mixed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     """Brokers of 2.6 under a controller that is configured for 3.9."""
-    async with open_scene(tmp_path_factory.mktemp("mixed"), overrides=OLD, settings=NO_REBALANCE) as scene:
+    async with open_scene(tmp_path_factory.mktemp("mixed"), overrides=OLD, settings=AS_NEW) as scene:
         yield scene
 
 

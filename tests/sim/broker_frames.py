@@ -371,7 +371,8 @@ def settings_answer(frame: bytes, settings: Mapping[str, str], default: Mapping[
     for _ in range(count):
         name, at = _short_text(frame, at)
         if name in default:
-            rows.append(_short(name) + _short(default[name]) + b"\1\3\0" + _I32.pack(0))
+            synonyms = _short(name) + _short(default[name]) + b"\3" + _short(name) + _short(settings.get(name)) + b"\4"
+            rows.append(_short(name) + _short(default[name]) + b"\1\3\0" + _I32.pack(2) + synonyms)
         elif name in settings:
             rows.append(_short(name) + _short(settings[name]) + b"\1\4\0" + _I32.pack(0))
     head = _I32.pack(correlation_id) + _I32.pack(0) + _I32.pack(1) + _I16.pack(0) + _I16.pack(-1) + b"\4"

@@ -21,14 +21,14 @@ def told(*configs: Mapping[str, object], error: int = 0) -> dict[str, object]:
     return {**head, "configs": configs}
 
 
-def config(name: str, value: str | None, source: int) -> dict[str, object]:
+def config(name: str, value: str | None, source: int, *synonyms: tuple[str, int]) -> dict[str, object]:
     return {
         "name": name,
         "value": value,
         "config_source": source,
         "read_only": False,
         "is_sensitive": False,
-        "synonyms": (),
+        "synonyms": [{"name": name, "value": value, "source": source} for value, source in synonyms],
     }
 
 
@@ -49,6 +49,25 @@ def test_settings_are_read_with_their_sources() -> None:
         "a": BrokerSetting("1", ConfigSource.STATIC_BROKER_CONFIG),
         "b": BrokerSetting(None, ConfigSource.DEFAULT_CONFIG),
     }
+
+
+@pytest.mark.parametrize(
+    ("below", "hidden"),
+    [([("false", 4), ("true", 5)], "false"), ([("true", 5)], "true"), ([], None)],
+    ids=["file", "kafka's default", "nothing"],
+)
+def test_the_value_that_the_dynamic_default_overrides_is_read(below: list[tuple[str, int]], hidden: str | None) -> None:
+    body = answer(told(config("a", "on", 3, ("on", 3), *below)))
+
+    assert decode_settings(body) == {"a": BrokerSetting("on", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, hidden)}
+
+
+def test_the_overridden_values_are_asked_for_where_they_are_wanted() -> None:
+    asked: Any = decode_entity(
+        request_type(DESCRIBE_CONFIGS, VERSION), encode_settings_query(BrokerId(3), ["a"], with_hidden=True)
+    )
+
+    assert asked.include_synonyms
 
 
 @pytest.mark.parametrize(

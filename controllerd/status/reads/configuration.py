@@ -6,8 +6,9 @@ from typing import Final
 
 from aiohttp import web
 
+from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
-from controllerd.core.resolved_settings import Resolved
+from controllerd.core.resolved_settings import Resolution, Resolved, Source
 from controllerd.status.answers import answer
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
@@ -45,9 +46,20 @@ class ConfigReads:
     async def settings(self, _request: web.Request) -> web.Response:
         """By name."""
         known = self._reading.sources.cluster_settings()
-        items = [] if known is None else [view_setting(each) for _, each in sorted(known.settings.items())]
+        source = self._reading.sources.settings
+        is_unclean = None if source is None else source.unclean_by_default()
+        items = [] if known is None else [view_setting(each) for each in settings_in_use(known, is_unclean)]
         refusal = None if known is None else known.refusal
         return answer(SettingList(meta=self._reading.meta(), items=items, refusal=refusal))
+
+
+def settings_in_use(known: Resolution, is_unclean: bool | None) -> Iterator[Resolved]:
+    """Return the settings by name; ``is_unclean`` is what dynamic configurations make of unclean elections."""
+    for name, resolved in sorted(known.settings.items()):
+        if name == UNCLEAN and is_unclean not in {None, resolved.value.lower() == "true"}:
+            yield resolved._replace(value=str(is_unclean).lower(), source=Source.DYNAMIC, origin=None)
+        else:
+            yield resolved
 
 
 def view_setting(resolved: Resolved) -> SettingItem:

@@ -2,7 +2,10 @@
 
 import pytest
 
-from controllerd.status.reads.configuration import is_secret
+from controllerd.core.cluster_settings import UNCLEAN
+from controllerd.core.resolved_settings import Source
+from controllerd.core.settings_book import Configured, SettingsBook
+from controllerd.status.reads.configuration import is_secret, settings_in_use
 from controllerd.status.schema.config import ConfigList
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import Client
@@ -30,3 +33,14 @@ async def test_the_effective_configuration_is_shown_without_secrets(client: Clie
 )
 def test_what_is_secret_goes_by_its_name(key: str, expected: bool) -> None:
     assert is_secret(key) is expected
+
+
+def test_unclean_elections_are_shown_as_dynamic_configurations_make_them() -> None:
+    known = SettingsBook({UNCLEAN: Configured("false", "prod.toml")}).current
+
+    def shown(is_unclean: bool | None) -> tuple[str, Source]:
+        (found,) = [each for each in settings_in_use(known, is_unclean) if each.setting.name == UNCLEAN]
+        return found.value, found.source
+
+    assert shown(None) == shown(False) == ("false", Source.CONFIGURED)
+    assert shown(True) == ("true", Source.DYNAMIC)
