@@ -86,7 +86,8 @@ class AdminDesk:
             if allows:
                 ledger.unclean_allowed.add(path.removeprefix(CONFIGS))
             return
-        self._is_unclean_by_default = self.world.options.unclean if allows is None else allows
+        allowed = self.world.options.unclean if allows is None else allows
+        self._is_unclean_by_default = allowed and not self.world.options.is_clean_by_own
         if self._is_unclean_by_default:
             ledger.unclean_allowed.update(self.world.topics)
         self.world.oracle.zookeeper.on_unclean_default(now, allowed=self._is_unclean_by_default)

@@ -99,6 +99,8 @@ class SimBroker:
         self.dirs: Final = LogDirs(self)
         self.configured: dict[str, str] = {PROTOCOL: self.newest_protocol}
         """Its ``server.properties``, as far as a controller asks for it; a life begins with what stands here."""
+        self.own: dict[str, str] = {}
+        """Its own dynamic configuration (``kafka-configs --entity-name``)."""
         self._rack = rack
         self._runs = 0
         self._owner = f"broker-{broker}/0"
@@ -145,12 +147,15 @@ class SimBroker:
         """Write this protocol version into its file, or its own newest where that is lower."""
         self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=version_told)
 
-    def told_settings(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The file as it was at the start of this life, and the dynamic default, which overrides it."""
+    def told_settings(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+        """The file as it was at the start of this life, the dynamic default, and its own dynamic configuration.
+
+        Each overrides those before it.
+        """
         assert self.life is not None
         node = self.cluster.server.nodes.get("/config/brokers/<default>")
         default = json.loads(node.data)["config"] if node is not None and node.data else {}
-        return self.life.configured, default
+        return self.life.configured, default, self.own
 
     # -- what it is --------------------------------------------------------------------------------------------------
 

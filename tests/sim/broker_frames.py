@@ -355,8 +355,10 @@ def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, 
     return framed(_I32.pack(correlation_id) + bytes(2) + count + entries + (bytes(5) if flexible else b""))
 
 
-def settings_answer(frame: bytes, settings: Mapping[str, str], default: Mapping[str, str]) -> bytes:
-    """The frame that answers DescribeConfigs 1 about one broker; ``default`` is the dynamic one of all brokers.
+def settings_answer(
+    frame: bytes, settings: Mapping[str, str], default: Mapping[str, str], own: Mapping[str, str]
+) -> bytes:
+    """The frame that answers DescribeConfigs 1 about one broker; ``default`` and ``own`` are dynamic.
 
     :raises Malformed: it asks for something else.
     """
@@ -370,7 +372,9 @@ def settings_answer(frame: bytes, settings: Mapping[str, str], default: Mapping[
     rows = []
     for _ in range(count):
         name, at = _short_text(frame, at)
-        if name in default:
+        if name in own:
+            rows.append(_short(name) + _short(own[name]) + b"\1\2\0" + _I32.pack(0))
+        elif name in default:
             synonyms = _short(name) + _short(default[name]) + b"\3" + _short(name) + _short(settings.get(name)) + b"\4"
             rows.append(_short(name) + _short(default[name]) + b"\1\3\0" + _I32.pack(2) + synonyms)
         elif name in settings:

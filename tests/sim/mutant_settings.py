@@ -30,6 +30,14 @@ SETTINGS: Final = (
         "if False}",
     ),
     bug(
+        "default-overrides-own",
+        "the dynamic default of all brokers turns on what a broker has turned off by its own",
+        "Z-16",
+        "controllerd/core/resolved_settings.py",
+        "(dynamic and not self.is_held_off)",
+        "dynamic",
+    ),
+    bug(
         "ids-sent-away",
         "metadata of a topic with an id goes out in a version without ids when another topic has none",
         "ZkMetadataCache.updateMetadata",

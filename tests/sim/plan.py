@@ -110,12 +110,14 @@ class Options:
     protocol: str = "3.9-IV0"
     """``inter.broker.protocol.version`` of all brokers at the beginning."""
     only_clean: int = 0
-    """The only broker whose file turns unclean elections off, where no instance has them configured; 0: they have."""
+    """The only broker that turns unclean elections off, where no instance has them configured; 0: they have."""
+    is_clean_by_own: bool = False
+    """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
-            "takes", "brokers_3_0", "protocol", "only_clean",
+            "takes", "brokers_3_0", "protocol", "only_clean", "is_clean_by_own",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -175,7 +177,9 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += [Action(*each) for each in registrations]
         options.protocol, settings = _settings(Random(f"{seed}/settings"))
         actions += settings
-        options.only_clean = _only_clean(Random(f"{seed}/switches"), options)
+        switches = Random(f"{seed}/switches")
+        options.only_clean = _only_clean(switches, options)
+        options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
     return Plan(seed, options, sorted(actions))
 
 

@@ -101,7 +101,9 @@ class SimWorld:
             broker = self.cluster.add(number, rack=rack, settings=settings)
             broker.configure_protocol(self.options.protocol)
             if self.options.only_clean:
-                broker.configured[UNCLEAN] = str(number != self.options.only_clean).lower()
+                broker.configured[UNCLEAN] = "true"
+            if number == self.options.only_clean:
+                (broker.own if self.options.is_clean_by_own else broker.configured)[UNCLEAN] = "false"
             broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
@@ -136,7 +138,8 @@ class SimWorld:
     def _known(self) -> Remembered:
         """What every instance knows from before the story: who has never asked the one broker cannot heed it."""
         only = self.options.only_clean
-        return Remembered({BrokerId(only): Answer(0, understood({UNCLEAN: "false"}))} if only else {})
+        own = frozenset({UNCLEAN} if self.options.is_clean_by_own else ())
+        return Remembered({BrokerId(only): Answer(0, understood({UNCLEAN: "false"}), {}, own)} if only else {})
 
     def _features(self) -> Features:
         """The behaviour that the newest controller takes for allowed."""
