@@ -58,13 +58,13 @@ check: $(READY) ## Format, lint, types, import law, tidy rules.
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_tidy.py
 
-# First what needs nothing but the processor, on both cores; then, one after the other, what has a server beside it and
-# a clock to keep. With ARGS all in one. Each session has a limit of its own, with a report at its end; CI allows
-# 25 minutes for both.
+# First what needs nothing but the processor; then what has a server beside it and a clock to keep, which waits for most
+# of its time, so that two at a time still have a processor each. With ARGS all in one. Each session has a limit of its
+# own, with a report at its end; CI allows 25 minutes for both.
 test: $(READY) ## The tier that CI runs: everything but real, releases and chaos.
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -m "$(FAST) and not zookeeper and not kafka" -n 2 --dist loadfile --session-timeout=900
-	$(BIN)/pytest -m "$(FAST) and (zookeeper or kafka)" --session-timeout=1080
+	$(BIN)/pytest -m "$(FAST) and (zookeeper or kafka)" -n 2 --dist loadfile --session-timeout=1080
 else
 	$(BIN)/pytest -m "$(FAST)" --session-timeout=1320 $(ARGS)
 endif

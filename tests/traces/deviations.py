@@ -44,6 +44,12 @@ def judge(scenario: str, found: Sequence[Difference], *, unseen: Sequence[str] =
     ]
 
 
+def missing(scenario: str) -> frozenset[int]:
+    """The lines of a trace that are declared to be missing, requests and writes: nobody needs to wait for them."""
+    groups = [each.lines.get(scenario, ()) for each in declared() if each.kind in {"missing request", "missing write"}]
+    return frozenset(number for group in groups for lines in group for number in lines)
+
+
 def table() -> str:
     """The deviations as the page shows them."""
     rows = ["| Deviation | Where | What differs | Why that is right |", "|---|---|---|---|"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.traces.compare import differences
-from tests.traces.deviations import judge
+from tests.traces.deviations import judge, missing
 from tests.traces.real_rig import RealRun, Server
 from tests.traces.scenarios import SERVED, served
 
@@ -12,6 +12,6 @@ from tests.traces.scenarios import SERVED, served
 @pytest.mark.parametrize("scenario", SERVED)
 async def test_controller_writes_and_sends_for_real_what_was_recorded(scenario: str, server: Server) -> None:
     trace = served(scenario)
-    observed = await RealRun(trace, server, f"/{scenario}").play()
+    observed = await RealRun(trace, server, f"/{scenario}", missing(scenario)).play()
     wrong = judge(scenario, differences(trace, observed), unseen=["compares the version"])
     assert not wrong, f"{scenario}, {trace.description}:\n" + "\n".join(wrong)

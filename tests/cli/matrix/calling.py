@@ -32,28 +32,31 @@ class Call:
         """The words of a command, its files filled in."""
         return [word.format(out=self.folder, **self.files._asdict()) for word in text.split()]
 
-    def __call__(self, text: str, *more: str, row: Row, on: str | None = None) -> Outcome:
-        """How a command ends. One that changes something has a cluster of its own; ``@name`` in front says which."""
+    def __call__(self, text: str, *more: str, row: Row, on: str | None = None, until: str = "\n") -> Outcome:
+        """How a command ends. One that changes something has a cluster of its own; ``@name`` in front says which.
+
+        What would never end is interrupted once it has printed ``until``.
+        """
         named, words = text[1:].split(" ", 1) if text.startswith("@") else (None, text)
         cluster = on or named or row.on
         if cluster == NO_DAEMON:
-            return self.at(NOBODY, words, *more, row=row)
+            return self.at(NOBODY, words, *more, row=row, until=until)
         if not row.changes:
-            return self.at(self.shown[cluster].url, words, *more, row=row)
+            return self.at(self.shown[cluster].url, words, *more, row=row, until=until)
         with fresh(cluster) as own:
-            return self.at(own.url, words, *more, row=row)
+            return self.at(own.url, words, *more, row=row, until=until)
 
-    def at(self, url: str, text: str, *more: str, row: Row) -> Outcome:
-        """The same at an address; what would never end is interrupted once it has printed something."""
+    def at(self, url: str, text: str, *more: str, row: Row, until: str = "\n") -> Outcome:
+        """The same at an address."""
         consent = ["--yes"] if row.changes else []
         arguments = [*self.words(text), *more, *consent, "--api", url]
-        return interrupted_when_it_prints(arguments) if row.is_endless else run(*arguments)
+        return interrupted_when_it_prints(arguments, until) if row.is_endless else run(*arguments)
 
 
-def interrupted_when_it_prints(arguments: list[str]) -> Outcome:
-    """Ctrl-C after the first line, or after none if it ends before."""
+def interrupted_when_it_prints(arguments: list[str], text: str) -> Outcome:
+    """Ctrl-C once the text is there, or never if the command ends before."""
     out = io.StringIO()
-    return _interrupted(arguments, out, lambda: "\n" in out.getvalue())
+    return _interrupted(arguments, out, lambda: text in out.getvalue())
 
 
 def interrupted_when(arguments: list[str], is_time: Callable[[], bool]) -> Outcome:

@@ -89,7 +89,7 @@ def test_what_is_only_begun_does_not_wait_for_the_event_task(call: Call, command
 def test_a_deposed_instance_shows_what_it_knows_and_says_who_leads(call: Call, command: str) -> None:
     code, says = ROWS[command].deposed
 
-    outcome = call(ROWS[command].words, row=ROWS[command], on="deposed")
+    outcome = call(ROWS[command].words, row=ROWS[command], on="deposed", until=says)
 
     assert outcome.code == code, outcome.err
     assert says in outcome.out + outcome.err
