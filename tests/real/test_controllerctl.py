@@ -22,6 +22,8 @@ from tests.zk.world import until
 pytestmark = [pytest.mark.kafka, pytest.mark.real, pytest.mark.timeout(300)]
 
 T: Final = TopicPartition("t", 0)
+AS_CONFIGURED: Final = {"auto.leader.rebalance.enable": "false"}
+"""What the controller is configured for, so that no broker differs from it."""
 OURS: Final = {"min.insync.replicas": "1"}
 
 
@@ -100,7 +102,7 @@ async def seen_by_diff(terminal: Terminal, operator: Operator) -> None:
 
 
 async def test_what_an_operator_types_happens(tmp_path: Path) -> None:
-    overrides = dict.fromkeys((1, 2, 3), SMALL_FETCHES)
+    overrides = dict.fromkeys((1, 2, 3), SMALL_FETCHES | AS_CONFIGURED)
     async with (
         open_cluster("kafka", tmp_path, print, instances=0, overrides=overrides) as cluster,
         leading(cluster, tmp_path / "controllerd") as node,
