@@ -22,6 +22,10 @@ class Registrar(Protocol):
         """Delete the registration of our session, if there is one, with or without a term."""
         ...
 
+    async def is_registered(self) -> bool:
+        """Whether the registration of our session exists. :raises StoreUnavailable: the session is lost."""
+        ...
+
     async def remove_left_over(self) -> None:
         """Delete the registrations of controllerd that are not of our session, behind the fence."""
         ...

@@ -43,13 +43,15 @@ async def keep_registered(c: Controller) -> None:
 async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
     """Compare the registrations of controllerd that were read with ours; delete what a controller left behind.
 
-    If ours was deleted, the next ``keep_registered`` creates it again.
+    If ours was deleted, the next ``keep_registered`` creates it again. A znode at its path is ours only
+    if our session owns it: a registration that an election missed may have taken its place since.
     """
-    ours = {BrokerId(c.node_id)} if c.registered is not None else set()
-    if ours - registered:
+    own_id = BrokerId(c.node_id)
+    has_own = c.registered is not None and own_id in registered and await c.registrar.is_registered()
+    if c.registered is not None and not has_own:
         log.warning("registration of controllerd disappeared")
         forget_registration(c)
-    if registered - ours:
+    if registered - ({own_id} if has_own else set()):
         await c.registrar.remove_left_over()
 
 

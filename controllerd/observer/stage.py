@@ -151,6 +151,10 @@ class NoRegistrar:
         """:raises IllegalState: always."""
         raise IllegalState("a dry run deletes a registration")
 
+    async def is_registered(self) -> bool:
+        """Return False: a dry run never registers."""
+        return False
+
     async def remove_left_over(self) -> None:
         """Do nothing: snapshots contain no registrations of controllerd."""
 

@@ -141,6 +141,10 @@ class ZooKeeperRegistrar:
         (node,) = await self._zk.read([self._path])
         return Registration(self._path, node) if self._owns(node) and node is not None else None
 
+    async def is_registered(self) -> bool:
+        """Whether the registration of our session exists. :raises StoreUnavailable: the session is lost."""
+        return await self.find_own() is not None
+
     async def remove_left_over(self) -> None:
         """Delete every registration of controllerd that is not of our session, behind the fence.
 

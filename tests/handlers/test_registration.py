@@ -10,7 +10,7 @@ from controllerd.core.policy import RegistrationMode
 from controllerd.core.releases import Release
 from controllerd.snapshot import Role
 from controllerd.zk import codecs
-from controllerd.zk.access import Create, SetData
+from controllerd.zk.access import Create, Delete, SetData
 from events.cluster import ControllerChange, Resign, Resync, ShutdownEventThread, Takeover
 from events.responses import ApiVersionsReceived
 from replay.records import AlarmRecord
@@ -234,6 +234,20 @@ async def test_a_registration_that_a_controller_left_behind_is_deleted_when_brok
     await world.settle()
 
     assert left not in world.tree.nodes
+
+
+async def test_a_registration_of_another_session_under_our_id_does_not_pass_for_ours(world: World) -> None:
+    """Seed 13976: it takes the place of ours, which somebody deleted, before the deletion is noticed."""
+    await registered(world)
+    entry = world.c.our_entry()
+    assert entry is not None
+
+    world.tree.outsider(Delete(OURS, -1))
+    world.tree.put(OURS, codecs.encode_controller_registration(entry, "of an earlier term", timestamp_ms=1))
+    await world.settle()
+
+    assert world.tree.nodes[OURS].ephemeral_owner == world.zk.session_id
+    assert world.snapshot.registered
 
 
 async def test_a_broker_with_an_id_of_our_range_is_kept_out_with_an_alarm(world: World) -> None:
