@@ -192,12 +192,7 @@ async def test_a_broker_that_hangs_does_not_delay_what_the_others_say() -> None:
 async def test_a_late_answer_is_passed_on_by_a_later_round() -> None:
     desk = Desk()
     async with TellingBroker(1) as one:
-        desk.register(one)
-        one.gate.clear()
-        await desk.poller.round()
-        await until_ended(desk)
-        desk.now += 40
-        await desk.poller.round()
+        await question_under_way(desk, one)
         assert [event.answers for event in desk.passed] == [{}]
         one.gate.set()
         await until_ended(desk)
@@ -231,12 +226,7 @@ async def test_zookeeper_and_a_broker_may_be_away_for_any_time() -> None:
 async def test_an_answer_that_comes_while_zookeeper_is_away_makes_the_pauses_no_shorter() -> None:
     desk = Desk()
     async with TellingBroker(1) as one:
-        desk.register(one)
-        one.gate.clear()
-        await desk.poller.round()
-        await until_ended(desk)
-        desk.now += 40
-        await desk.poller.round()
+        await question_under_way(desk, one)
         one.gate.set()
         await until_ended(desk)
         desk.is_gone = True
@@ -303,6 +293,16 @@ async def test_a_question_that_is_older_than_a_change_in_zookeeper_is_repeated()
 
     assert len(one.asked) == 2
     assert desk.book.current.settings[REPLICATION_FACTOR].brokers == {1: "3"}
+
+
+async def question_under_way(desk: Desk, broker: TellingBroker) -> None:
+    """The broker did not answer its first question in time, and holds the second one back."""
+    desk.register(broker)
+    broker.gate.clear()
+    await desk.poller.round()
+    await until_ended(desk)
+    desk.now += 40
+    await desk.poller.round()
 
 
 async def until_ended(desk: Desk) -> None:
