@@ -91,7 +91,8 @@ class Unclean(NamedTuple):
         It overrides what is configured here and in the files of brokers. The dynamic configuration of
         one broker overrides the default (``DynamicBrokerConfig``), so that the default has no effect
         while one broker has unclean elections turned off, or every broker has them turned on, by its
-        own.
+        own. It does not turn them on either while a registered broker has never answered, because that
+        broker may have them turned off by its own.
         """
         if dynamic is None:
             return self.is_on
