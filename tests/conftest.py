@@ -3,9 +3,12 @@
 import logging
 import os
 import signal
+from typing import Final
 
 import pytest
 import structlog
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from controllerd.dev.kafka_jars import kafka_available
 
@@ -14,6 +17,22 @@ def pytest_configure() -> None:
     """Ctrl-C works in the tests and in what they start, even where a shell began them in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+JOB: Final = "tests/job/"
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """A file to a process, and to one process all files of the job: Spark starts once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return JOB if nodeid.startswith(JOB) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """The scheduler of a run of more than one process."""
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True)

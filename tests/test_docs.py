@@ -85,7 +85,8 @@ def test_every_kind_of_audit_record_is_explained(operations: str) -> None:
 
 def alarms() -> set[str]:
     """The text of every alarm; of one that is put together, its beginning."""
-    trees = [ast.parse(path.read_text("utf-8")) for package in SHIPPED for path in (ROOT / package).rglob("*.py")]
+    texts = [path.read_text("utf-8") for package in SHIPPED for path in (ROOT / package).rglob("*.py")]
+    trees = [ast.parse(text) for text in texts if any(alarm in text for alarm in ALARMS)]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     firsts = [call.args[0] for call in calls if ast.unparse(call.func).rpartition(".")[2] in ALARMS]
     parts = [first.values[0] if isinstance(first, ast.JoinedStr) else first for first in firsts]
@@ -93,8 +94,9 @@ def alarms() -> set[str]:
 
 
 def test_every_alarm_is_explained(operations: str) -> None:
-    assert len(alarms()) > len(ALARMS)
-    assert [alarm for alarm in sorted(alarms()) if f"`{alarm}" not in operations] == []
+    found = sorted(alarms())
+    assert len(found) > len(ALARMS)
+    assert [alarm for alarm in found if f"`{alarm}" not in operations] == []
 
 
 def test_every_decision_is_in_the_index() -> None:

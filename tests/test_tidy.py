@@ -90,21 +90,31 @@ def shipped_modules() -> dict[str, Path]:
 
 
 SHIPPED: Final = shipped_modules()
-TREES: Final = {relative(path): ast.parse(path.read_text()) for path in SHIPPED.values()}
 TESTS: Final = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")]
-TEST_TREES: Final = {relative(path): ast.parse(path.read_text()) for path in TESTS}
 LAW: Final = configparser.ConfigParser()
 LAW.read(ROOT / ".importlinter")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, ast.Module]:
+    """The syntax trees of the shipped modules by path; parsing takes too long for a collection of tests."""
+    return {relative(path): ast.parse(path.read_text()) for path in SHIPPED.values()}
+
+
+@pytest.fixture(scope="module")
+def tests() -> dict[str, ast.Module]:
+    """The syntax trees of the tests by path."""
+    return {relative(path): ast.parse(path.read_text()) for path in TESTS}
 
 
 def test_the_tree_was_found() -> None:
     assert {name.partition(".")[0] for name in SHIPPED} == set(TOP_LEVEL)
 
 
-def test_every_function_is_short() -> None:
+def test_every_function_is_short(shipped: dict[str, ast.Module]) -> None:
     long = [
         f"{name}:{node.lineno} {node.name} has {length} lines"
-        for name, tree in TREES.items()
+        for name, tree in shipped.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
@@ -119,8 +129,8 @@ def test_every_module_is_short() -> None:
     assert {name: size for name, size in sizes.items() if size > MAX_MODULE_LINES} == {}
 
 
-def test_every_module_says_why_it_exists() -> None:
-    silent = [name for name, tree in TREES.items() if tree.body and ast.get_docstring(tree) is None]
+def test_every_module_says_why_it_exists(shipped: dict[str, ast.Module]) -> None:
+    silent = [name for name, tree in shipped.items() if tree.body and ast.get_docstring(tree) is None]
 
     assert silent == []
 
@@ -136,10 +146,10 @@ def catches_all(handler: ast.expr | None) -> bool:
     return handler is None or (isinstance(handler, ast.Name) and handler.id in {"Exception", "BaseException"})
 
 
-def test_only_the_supervisors_catch_every_exception() -> None:
+def test_only_the_supervisors_catch_every_exception(shipped: dict[str, ast.Module]) -> None:
     broad = [
         f"{name}:{node.lineno}"
-        for name, tree in TREES.items()
+        for name, tree in shipped.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler) and catches_all(node.type) and name not in MAY_CATCH_ALL
     ]
@@ -147,10 +157,10 @@ def test_only_the_supervisors_catch_every_exception() -> None:
     assert broad == []
 
 
-def test_nothing_is_suppressed_wholesale() -> None:
+def test_nothing_is_suppressed_wholesale(shipped: dict[str, ast.Module], tests: dict[str, ast.Module]) -> None:
     suppressed = [
         f"{name}:{node.lineno}"
-        for name, tree in (TREES | TEST_TREES).items()
+        for name, tree in (shipped | tests).items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and "suppress" in names_of(node.func) and any(map(catches_all, node.args))
     ]
@@ -158,11 +168,11 @@ def test_nothing_is_suppressed_wholesale() -> None:
     assert suppressed == []
 
 
-def test_no_test_replaces_code_by_a_mock() -> None:
+def test_no_test_replaces_code_by_a_mock(tests: dict[str, ast.Module]) -> None:
     forbidden = {"Mock", "MagicMock", "AsyncMock", "NonCallableMock", "patch", "mocker"}
     mocked = {
         name: sorted(found)
-        for name, tree in TEST_TREES.items()
+        for name, tree in tests.items()
         if (found := forbidden & {used for node in ast.walk(tree) for used in names_of(node)})
     }
 

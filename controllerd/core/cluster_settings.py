@@ -162,7 +162,7 @@ def read(setting: Setting, text: str) -> Value:
 
 def is_same(setting: Setting, one: str, other: str) -> bool:
     """Whether two texts mean the same value, as 3.9 and 3.9-IV0 do."""
-    return read(setting, one) == read(setting, other)
+    return one == other or read(setting, one) == read(setting, other)
 
 
 def merged(setting: Setting, answers: Mapping[BrokerId, str]) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ _NAME: Final = re.compile(r"test_([a-z]\d+)_")
 _ROW: Final = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \|$", re.MULTILINE)
 
 
+@cache
 def names_by_id() -> dict[str, list[str]]:
     """The names of the test functions by the id that they carry."""
     found: dict[str, list[str]] = {}

@@ -18,6 +18,8 @@ from tests.cli.running import Outcome
 
 NOBODY: Final = "http://127.0.0.1:1"
 _WAITS_S: Final = 20.0
+_PRESSES_AGAIN_S: Final = 2.0
+"""As a person would: a signal that comes just before the command waits for an answer is seen with the answer only."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def _interrupted(arguments: list[str], out: io.StringIO, is_time: Callable[[], b
             if has_ended.wait(0.005):
                 return
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while not has_ended.wait(_PRESSES_AGAIN_S):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     presser = threading.Thread(target=press)
     with redirect_stdout(out), redirect_stderr(err):
