@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 import pytest
@@ -52,10 +53,7 @@ def unclean_logs() -> list[Log]:
 
 def mutated(edit: Edit) -> Log:
     """The first true log in which there is a place for it, with that one thing wrong."""
-    for seed in MORE_SEEDS:
-        if (log := edit(true_log(seed))) is not None:
-            return log
-    for true in unclean_logs():
+    for true in chain(map(true_log, SEEDS), unclean_logs(), map(true_log, MORE_SEEDS)):
         if (log := edit(true)) is not None:
             return log
     raise AssertionError("no true log has a place for this")

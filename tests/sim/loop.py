@@ -326,12 +326,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return result
 
     def _bury(self) -> None:
-        """Drop every task without a word: from here on nothing can be scheduled, and what clean-up does is lost."""
+        """Drop every task without a word: from here on nothing can be scheduled, and what clean-up does is lost.
+
+        It is the event loop of this thread meanwhile: ``asyncio.gather`` of nothing would make another
+        one, which nobody closes.
+        """
         self._is_over = True
+        asyncio.set_event_loop(self)
         for task in self._numbers:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own means
                 _close(task.get_coro())
+        asyncio.set_event_loop(None)
         self._numbers.clear()
         self._ready.clear()
         self._timers.clear()

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -248,6 +248,47 @@ async def story(loop: VirtualLoop) -> str:
     except* LookupError:
         loop.trace("the end")
     return loop.trace_hash()
+
+
+class LoopsMade(asyncio.DefaultEventLoopPolicy):
+    """Keeps the event loops that somebody makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[asyncio.AbstractEventLoop] = []
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        self.made.append(super().new_event_loop())
+        return self.made[-1]
+
+
+@pytest.fixture
+def loops() -> Iterator[LoopsMade]:
+    before, loops = asyncio.get_event_loop_policy(), LoopsMade()
+    asyncio.set_event_loop_policy(loops)
+    yield loops
+    asyncio.set_event_loop_policy(before)
+    for loop in loops.made:
+        loop.close()
+
+
+def test_a_task_that_gathers_no_others_in_its_clean_up_leaves_no_event_loop_behind(loops: LoopsMade) -> None:
+    """``asyncio.gather`` of nothing makes an event loop where there is none, and nobody would ever close it."""
+
+    async def last() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.gather(return_exceptions=True)
+
+    async def main(_loop: VirtualLoop) -> asyncio.Task[None]:
+        task = asyncio.create_task(last())
+        await asyncio.sleep(1)
+        return task
+
+    run(main, 1)
+
+    assert loops.made == []
 
 
 STORY = "from tests.sim.loop import run; from tests.sim.test_loop import story; print(run(story, 7))"
