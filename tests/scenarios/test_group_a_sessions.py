@@ -11,15 +11,16 @@ import pytest
 from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import KeeperState
 
+from controllerd.core.model import BrokerId
 from controllerd.daemon.node import Node
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import NotController, StoreUnavailable
 from controllerd.zk import paths
 from controllerd.zk.session import ConnectionBroken, SessionState
+from events.admin import AllocateProducerIds
 from events.cluster import ShutdownEventThread
-from events.reassignments import ListPartitionReassignments
-from tests.scenarios.nodes import Overheard, Rig, expire, kazoo_of, rig_of, session_of
+from tests.scenarios.nodes import NODE, Overheard, Rig, expire, kazoo_of, rig_of, session_of
 from tests.zk.proxy import MULTI, ZooKeeperProxy
 from tests.zk.world import until
 
@@ -38,7 +39,7 @@ async def test_a13_an_expired_controller_clears_its_queue_and_contends_in_a_new_
         rig.proxy.requests.clear()
         await rig.peer.add_topic("t", [[1, 2], [2, 1]])
         await until(lambda: MULTI in rig.proxy.requests)
-        waiting = node.instance.queue.call(ListPartitionReassignments(None))
+        waiting = node.instance.queue.call(AllocateProducerIds(BrokerId(NODE), -1))  # which needs ZooKeeper
         seen = {broker: len(stub.got) for broker, stub in stubs.items()}
         await expire(session_of(node), rig.server)
         ended_at = rig.written()[-1].zxid
