@@ -69,6 +69,8 @@ class Controller:
     """Too many failures of one cause: no contending until an operator asks for a takeover."""
     registered: Broker | None = None
     """Our registration under ``/brokers/ids`` in this term."""
+    needs_registration: bool = False
+    """Whether we registered in this term: the registration then stays for the term, and is created again if it goes."""
 
     @property
     def policy(self) -> Policy:

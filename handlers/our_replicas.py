@@ -29,9 +29,12 @@ log = structlog.get_logger(__name__)
 
 async def replace_our_replicas(c: Controller) -> None:
     """Give our replicas to live brokers, as far as there are enough of them; the rest goes on waiting, visibly."""
-    ours = _partitions_naming_us(c)
-    if not ours:
-        return
+    if ours := _partitions_naming_us(c):
+        await _give_away(ours, c)
+    _alarm(_naming_us(c), c)
+
+
+async def _give_away(ours: set[TopicPartition], c: Controller) -> None:
     names = {tp.topic for tp in ours}
     read = await c.store.read_topics(names)
     others = {tp for name in names for tp in c.context.partitions_of(name)} - ours
@@ -44,7 +47,6 @@ async def replace_our_replicas(c: Controller) -> None:
     await start_partitions(fresh, c)
     await _join({tp: brokers for tp, brokers in gained.items() if tp not in set(fresh)}, c)
     await on_new_partition_creation([tp for tp in added if c.context.find(tp) is not None], c)
-    _alarm(_partitions_naming_us(c), c)
 
 
 def _adopt(
@@ -64,19 +66,36 @@ def _adopt(
 async def _join(gained: Mapping[TopicPartition, tuple[BrokerId, ...]], c: Controller) -> None:
     """Replicas of running partitions start as new; an election with its new leader epoch tells the others."""
     replicas = [Replica(tp, broker) for tp, brokers in gained.items() for broker in brokers]
+    were_ours = {tp for tp in gained if _isr_names_us(tp, c)}
     await c.replicas.handle(replicas, ReplicaState.NEW)
-    await c.partitions.handle(list(gained), PartitionState.ONLINE, Offline())
+    await c.partitions.handle([tp for tp in gained if tp not in were_ours], PartitionState.ONLINE, Offline())
+    await c.partitions.handle(sorted(were_ours), PartitionState.ONLINE, Offline(allow_unclean=True))
     await c.replicas.handle(replicas, ReplicaState.ONLINE)
 
 
 def _partitions_naming_us(c: Controller) -> set[TopicPartition]:
-    """Partitions with a replica on us that we may give away: we are in no ISR, so nothing is lost with it.
+    """Return the partitions with a replica on us that we may give away without losing a record.
+
+    A partition whose ISR does not name us is one of them. So is one all of whose replicas are on us: a
+    broker's own controller started it while it counted us as a broker, and we hold no records, so that
+    any broker may lead it from the beginning. A partition whose ISR names us beside replicas on brokers
+    is left to the operator, because these replicas may hold records.
+    """
+    return {tp for tp in _naming_us(c) if not _isr_names_us(tp, c) or _is_ours_alone(tp, c)}
+
+
+def _naming_us(c: Controller) -> set[TopicPartition]:
+    """Return the partitions with a replica on us.
 
     Topics that are being deleted are left alone: whoever got the replica would only have one more to delete.
     """
     queued = c.context.queued_for_deletion
     named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number)) if tp.topic not in queued}
-    return {tp for tp in named if names_us(c.context.assignment(tp)) and not _isr_names_us(tp, c)}
+    return {tp for tp in named if names_us(c.context.assignment(tp))}
+
+
+def _is_ours_alone(tp: TopicPartition, c: Controller) -> bool:
+    return all(broker in OUR_IDS for broker in c.context.assignment(tp).replicas)
 
 
 def _isr_names_us(tp: TopicPartition, c: Controller) -> bool:

@@ -37,7 +37,7 @@ async def keep_registered(c: Controller) -> None:
         c.audit.record(AlarmRecord("controllerd cannot be registered", reason))
         return
     log.info("registered controllerd among the brokers", rack=entry.rack, oldest=str(c.context.releases.oldest))
-    c.registered, c.snapshot.registered = entry, True
+    c.registered, c.snapshot.registered, c.needs_registration = entry, True, True
 
 
 async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
@@ -68,4 +68,4 @@ def _is_wanted(c: Controller) -> bool:
         case "never":
             return False
         case _:
-            return c.registered is not None or (oldest is not None and oldest < FINDS_US_IN_METADATA)
+            return c.needs_registration or (oldest is not None and oldest < FINDS_US_IN_METADATA)

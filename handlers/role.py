@@ -56,8 +56,7 @@ async def on_controller_change(_event: Event, c: Controller) -> None:
 async def on_reelect(_event: Event, c: Controller) -> None:
     """``/controller`` is gone, or a new session may contend: resign if it was ours, then contend."""
     await _resign_if_replaced(c)
-    await elect(c)
-    await _unregister_unless_active(c)
+    await _elect_or_unregister(c)
 
 
 async def on_expire(_event: Expire, c: Controller) -> None:
@@ -101,8 +100,7 @@ async def on_resync(_event: Event, c: Controller) -> None:
     """Connected again within the session. Every watch was lost, so everything that a watch covers is read anew."""
     await _resign_if_replaced(c)
     if not c.is_active:
-        await elect(c)
-        await _unregister_unless_active(c)
+        await _elect_or_unregister(c)
         return
     await on_broker_change(_event, c)
     for broker in sorted(c.context.brokers):
@@ -193,6 +191,14 @@ async def _resign_if_replaced(c: Controller) -> None:
         end_term(c, "fenced", "another controller holds /controller")
 
 
+async def _elect_or_unregister(c: Controller) -> None:
+    """Contend for the role; without it no registration of ours is left, even if the election failed."""
+    try:
+        await elect(c)
+    finally:
+        await _unregister_unless_active(c)
+
+
 async def _unregister_unless_active(c: Controller) -> None:
     """Delete our registration where the role is lost, so that no controller counts us as a broker."""
     if not c.is_active:
@@ -221,6 +227,7 @@ def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False
         log.info("term ended", change=change, epoch=context.epoch, reason=reason)
     c.context.reset()
     forget_registration(c)
+    c.needs_registration = False
     # Until /controller is read again nobody is known to hold it, least of all ourselves (KAFKA-16509).
     c.snapshot.holder = None
     c.snapshot.uncovered = MappingProxyType({})

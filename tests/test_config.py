@@ -212,6 +212,11 @@ def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
         ("[kafka]\nlisteners = ['PLAINTEXT://a']", "not host:port"),
         ("[kafka]\nlisteners = ['PLAINTEXT://a:70000']", "not between 0 and 65535"),
         ("[kafka]\nlisteners = ['a:1']", "not NAME://host:port"),
+        (
+            "[kafka]\nlisteners = ['PLAINTEXT://b\u00fccher.example:1']",
+            "brokers cannot read the host 'b\u00fccher.example'",
+        ),
+        ("[kafka]\nadvertised_listeners = ['PLAINTEXT://ho$t:1']", "brokers cannot read the host 'ho$t'"),
         ("[kafka]\nlisteners = ['SSL://a:1']", "not supported"),
         ("[kafka]\nlisteners = ['PLAINTEXT://0.0.0.0:1']", "must be an address or name they can reach"),
         ("[kafka]\nlisteners = ['PLAINTEXT://[::]:1']", "or name one in kafka.advertised_listeners"),

@@ -13,6 +13,8 @@ from controllerd.core.protocol_versions import parse_version
 
 _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\],]+)):([0-9]{1,5})")
 _LISTENER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)://(\S+)")
+_HOST_FOR_BROKERS: Final = re.compile(r"[0-9A-Za-z%._:-]+")
+"""The hosts that brokers can read in a registration (``EndPoint.uriParseExp``)."""
 _MAX_PORT: Final = 65_535
 SHORTEST_SECRET: Final = 16
 """Characters of a token."""
@@ -29,13 +31,20 @@ def parse_address(text: str) -> Address:
 
 
 def parse_listener(text: str) -> Endpoint:
-    """Parse ``NAME://host:port``. :raises ValueError: it is not of that form, or not plaintext."""
+    """Parse ``NAME://host:port``.
+
+    :raises ValueError: it is not of that form, not plaintext, or has a host that brokers cannot read.
+    """
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not NAME://host:port")
     name, address = match[1].upper(), parse_address(match[2])
     if name in SecurityProtocol.__members__ and name != SecurityProtocol.PLAINTEXT.name:
         raise ValueError(f"{text!r}: {name} is not supported, only plaintext listeners are")
+    if _HOST_FOR_BROKERS.fullmatch(address.host) is None:
+        raise ValueError(
+            f"{text!r}: brokers cannot read the host {address.host!r}; use letters, digits, '-', '.', '_' and '%' only"
+        )
     return Endpoint(name, address.host, address.port, SecurityProtocol.PLAINTEXT)
 
 

@@ -239,14 +239,17 @@ class ZooKeeperElector:
     async def _delete(self, node: Node, registration: Registration | None, term: int) -> bool:
         """Try to delete ``/controller`` and our registration; return whether this is settled.
 
-        After a lost answer, or a registration that changed meanwhile, another try is needed.
+        After a lost answer, or a registration that changed meanwhile, another try is needed. Where
+        ZooKeeper refuses to delete the registration, the role is given up without it.
         """
         delete: list[Operation] = [Check(paths.CONTROLLER_EPOCH, term), Delete(paths.CONTROLLER, node.version)]
         of_role = len(delete)
         delete += [registration.deletion] if registration is not None else []
         (outcome,) = await self._journal.commit([delete], fence=term)
+        if isinstance(outcome, Aborted) and outcome.failed >= of_role:
+            return outcome.code not in CONFLICT_CODES and await self._delete(node, None, term)
         if not isinstance(outcome, ReplyLost):
-            return not (isinstance(outcome, Aborted) and outcome.failed >= of_role)
+            return True
         with self._journal.settling([delete], fence=term):
             await self._zk.sync()
             (left,) = await self._zk.read([paths.CONTROLLER])

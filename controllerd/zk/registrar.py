@@ -23,7 +23,8 @@ broker, which may then be given replicas. Therefore it must exist only while its
    have needed an epoch of its own to create it.
 5. An instance that finds ``/controller`` in other hands deletes its registration at once. This is the
    one write without a term. It needs none: the znode belongs to our own session, so nobody else
-   can have created it, and nobody else needs it.
+   can have created it, and nobody else needs it. An instance that cannot do so, because it was killed,
+   frozen or cut off just before an operator deleted ``/controller``, stays registered until its session ends.
 
 Only znodes with an id of our range and the field ``instance`` count as registrations of controllerd.
 A real broker that was given such an id is never overwritten and never deleted.
@@ -54,6 +55,7 @@ from controllerd.zk.access import (
 )
 from controllerd.zk.journal import UNFENCED, Journal
 from controllerd.zk.writer import FencedWriter
+from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 
@@ -100,6 +102,7 @@ class ZooKeeperRegistrar:
         self._writer = writer
         self._id = BrokerId(node_id)
         self._instance = instance
+        self._audit = audit
         self._journal = Journal(zk, audit, clock)
         self._clock = clock
         self._path = paths.broker(self._id)
@@ -128,9 +131,9 @@ class ZooKeeperRegistrar:
         while (own := await self.find_own()) is not None:
             outcome = await self._commit([own.deletion], UNFENCED)
             if isinstance(outcome, Aborted) and outcome.code not in CONFLICT_CODES:
-                log.error(
-                    "registration of controllerd cannot be deleted", path=own.path, reason=code_name(outcome.code)
-                )
+                reason = f"{own.path}: {code_name(outcome.code)}"
+                log.error("registration of controllerd cannot be deleted", reason=reason)
+                self._audit.record(AlarmRecord("registration of controllerd cannot be deleted", reason))
                 return
         self._registered_in = None
 

@@ -129,6 +129,18 @@ async def test_a_registration_that_somebody_deleted_is_created_again(world: Worl
     assert world.tree.nodes[OURS].ephemeral_owner == world.zk.session_id
 
 
+async def test_a_registration_that_somebody_deleted_is_created_again_when_the_old_broker_is_gone(world: World) -> None:
+    """It stays for the term, whatever happens to it: the old broker may come back and be stopped at once."""
+    await registered(world)
+    world.die(1)
+    await world.settle()
+
+    world.tree.remove(OURS)
+    await world.settle()
+
+    assert world.tree.nodes[OURS].ephemeral_owner == world.zk.session_id
+
+
 async def test_resigning_deletes_the_registration_with_the_role(world: World) -> None:
     await registered(world)
 

@@ -294,6 +294,39 @@ async def test_without_enough_brokers_it_is_alarmed_and_replaced_when_one_comes(
     assert world.context.assignment(tp("t")).replicas == ids(1, 3, 2)
 
 
+async def started_for_us(replicas: list[int]) -> World:
+    """A broker's own controller started t-0 while it counted us among the brokers, with us as the leader."""
+    world = World()
+    for broker in (1, 2, 3):
+        world.register(broker)
+    world.put_topic("t", {0: replicas})
+    world.tree.put("/controller_epoch", b"3")
+    state = f'{{"controller_epoch":3,"leader":-1,"version":1,"leader_epoch":1,"isr":[{NODE_ID}]}}'
+    world.tree.put("/brokers/topics/t/partitions/0/state", state.encode())
+    return await world.start()
+
+
+async def test_a_partition_that_was_started_on_controllerd_alone_is_led_by_a_live_broker() -> None:
+    """Nobody holds a record of it, so that nothing is lost by a leader from outside its ISR."""
+    world = await started_for_us([NODE_ID])
+
+    (replica,) = world.context.assignment(tp("t")).replicas
+    assert replica in ids(1, 2, 3)
+    leader, _, isr, _ = world.state("t")
+    assert (leader, isr) == (replica, [replica])
+    assert [alarm for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"] == []
+
+
+async def test_a_partition_whose_isr_names_controllerd_beside_brokers_is_alarmed_and_left_alone() -> None:
+    world = await started_for_us([1, NODE_ID, 2])
+
+    alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"]
+    assert alarms == ["t-0"]
+    assert world.context.assignment(tp("t")).replicas == ids(1, NODE_ID, 2)
+    leader, _, isr, _ = world.state("t")
+    assert (leader, isr) == (-1, [NODE_ID])
+
+
 async def test_a_topic_recreated_between_two_looks_is_started_as_new(world: World) -> None:
     """Its name is there whenever TopicChange looks, and its znode was missing when its own watch was answered."""
     world.put_topic("t", {0: [1, 2, 3]})

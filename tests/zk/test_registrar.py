@@ -12,6 +12,7 @@ from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from events.cluster import BrokerChange
+from replay.records import AlarmRecord
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.zk.world import OURS, THEIRS, MonotonicClock, Peer, World, in_memory
 
@@ -230,6 +231,23 @@ async def test_a_registration_that_goes_during_the_resignation_does_not_keep_the
 
     assert await world.ours.node(paths.CONTROLLER) is None
     assert await world.ours.node(OUR_PATH) is None
+
+
+async def test_a_registration_that_zookeeper_refuses_to_delete_does_not_keep_the_role() -> None:
+    """As when an operator secures ``/brokers`` while we lead; the registration goes with the session."""
+    world = in_memory()
+    await world.ours.lead()
+    await register(world.ours, OURS)
+    zk = world.ours.zk
+    assert isinstance(zk, FakeZooKeeper)
+    zk.read_only.add(OUR_PATH)
+
+    await world.ours.elector.resign()
+
+    assert await world.ours.node(paths.CONTROLLER) is None
+    assert await world.ours.node(OUR_PATH) is not None
+    (alarm,) = world.ours.audit.of(AlarmRecord)
+    assert (alarm.what, alarm.detail) == ("registration of controllerd cannot be deleted", f"{OUR_PATH}: NoAuth")
 
 
 async def test_a_renewed_term_begins_without_a_registration(world: World) -> None:
