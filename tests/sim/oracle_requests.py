@@ -213,7 +213,7 @@ class RequestOracle:
         what = f"{_brief(request)} deletes {row.topic}-{row.partition}"
         if replicas is None:
             return
-        if row.topic in self._history.asked.markers:
+        if row.topic in self._history.asked.markers or self._waited_since_before(request, row.topic):
             return
         # A request that waited is fine if the order to begin anew waits behind it, with a newer leader epoch.
         told = self._told.get((LEADER_AND_ISR, (broker, request.broker_epoch)), {}).get((row.topic, row.partition))

@@ -297,9 +297,17 @@ def test_a_topic_created_anew_must_not_be_told_to_be_gone(wrong: Step) -> None:
     assert {found.id for found in tale.oracle.violations} == {"R-14"}, tale.oracle.violations
 
 
+def test_a_replica_must_not_be_deleted_once_the_broker_heard_of_the_topic_created_anew() -> None:
+    tale = Tale()
+    told(hears_late, tells_the_third(ROW), stops(3))(tale)
+    assert {found.id for found in tale.oracle.violations} == {"R-12"}, tale.oracle.violations
+
+
 TRUE: Final[list[Step]] = [
     whole_move,
     whole_deletion,
+    # What moved away of the earlier topic is deleted late; the order to begin anew waits behind that.
+    told(created_anew, long_after, stops(3)),
     told(hears_late, tells_the_third(ROW)),
     # What it hears before the end looks the same as the state of the topic that came later.
     told(created_anew, long_after, tells_the_third(), tells_the_third(ROW), tells_the_third(LATE)),
