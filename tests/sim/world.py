@@ -147,14 +147,17 @@ class SimWorld:
         return Features() if newest.instance is None else newest.instance.context.features
 
     def _settled_versions(self) -> dict[int, str]:
-        """Return the protocol versions of the brokers that every instance has had time to ask."""
-        now = self.loop.time()
+        """Return the protocol versions of the brokers that every instance has had time to ask.
+
+        A broker that was frozen lives on, but no instance knows of it again before it is registered anew.
+        """
+        now, history = self.loop.time(), self.oracle.zookeeper.history
         return {
             broker.id: broker.life.configured["inter.broker.protocol.version"]
             for broker in self.cluster.brokers.values()
             if broker.life is not None
             and broker.is_serving
-            and broker.has_session
+            and history.is_surely_live(broker.id, now)
             and now - broker.life.since > WINDOW_S
         }
 
