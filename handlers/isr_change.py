@@ -17,7 +17,8 @@ is the only refusal after which it returns to the committed ISR. After any other
 larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member, and
 it can take no other member out of the ISR. Leaders propose any follower that UpdateMetadata names as
 live, and this broker has to be named for its clients. So a broker leaves ISRs only to be stopped
-(``handlers/draining.py``).
+(``handlers/draining.py``). A leader older than 3.0 returns to the committed ISR only by a newer
+partition epoch, so that for it each such refusal is a write, which is sent to all brokers.
 """
 
 import re
@@ -29,11 +30,12 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
-from controllerd.core.alter_partition_answers import release_of_leader, understood
+from controllerd.core.alter_partition_answers import needs_newer_partition_epoch, release_of_leader, understood
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
+from controllerd.core.releases import Release
 from controllerd.errors import NotController
 from controllerd.results import Conflict, WriteResult, Written
 from events.base import Event
@@ -100,7 +102,7 @@ def _understood_by(
     event: AlterPartitionReceived, outcomes: Mapping[TopicPartition, Outcome], c: Controller
 ) -> dict[TopicPartition, Outcome]:
     """Return outcomes that the leader's release understands; a partition to ask for again is left out."""
-    release = release_of_leader(c.context.releases.get(event.broker), event.version)
+    release = _release_of(event, c)
     answers: dict[TopicPartition, Outcome] = {}
     for tp, outcome in outcomes.items():
         if isinstance(outcome, LeaderAndIsr):
@@ -108,6 +110,10 @@ def _understood_by(
         elif (answer := understood(outcome, c.context.leadership(tp), release)) is not None:
             answers[tp] = answer
     return answers
+
+
+def _release_of(event: AlterPartitionReceived, c: Controller) -> Release:
+    return release_of_leader(c.context.releases.get(event.broker), event.version)
 
 
 def _is_for_want_of_news(
@@ -198,6 +204,7 @@ def _judge_all(
     # KIP-841: INELIGIBLE_REPLICA came with version 2.
     ineligible = KafkaError.INELIGIBLE_REPLICA if event.version >= 2 else KafkaError.OPERATION_NOT_ATTEMPTED
     live = c.context.live
+    release = _release_of(event, c)
     for tp, ask in proposed.items():
         if _waits_for_repair(tp, c):
             outcomes[tp] = _ASK_AGAIN
@@ -210,6 +217,8 @@ def _judge_all(
                 outcomes[tp] = state
             case Accepted(wanted=state):
                 wanted[tp] = state
+            case KafkaError() if current is not None and needs_newer_partition_epoch(verdict, release):
+                wanted[tp] = current._replace(controller_epoch=c.context.epoch)  # unchanged, with a newer epoch
             case KafkaError():
                 outcomes[tp] = verdict
                 log.info("rejected an isr change", partition=str(tp), broker=event.broker, error=verdict.name)

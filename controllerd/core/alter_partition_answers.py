@@ -14,8 +14,9 @@ code that they do not know:
 - 3.1 (``Partition.handleAlterIsrError``) has the same queue, and takes its refusal for
   OPERATION_NOT_ATTEMPTED: the leader goes back to the committed ISR. This is unsafe where the change
   may have been written after all.
-- 3.2 clears the queue first (``AlterIsrManager.handleAlterPartitionResponse``), so that it asks again
-  at once.
+- 3.2.0 is like 3.1. Since 3.2.1 the queue is cleared first (``AlterIsrManager.handleAlterPartitionResponse``),
+  so that the leader asks again at once. ApiVersions does not tell patch releases apart, so every 3.2 gets
+  answers that 3.2.0 understands.
 
 Two answers mean the same to every release, and replace the codes that a release does not know. A
 partition that is left out of an answer without top-level error stays in the leader's queue, and the
@@ -24,6 +25,11 @@ committed one: a leader takes the ISR of the answer, not its own (``leaderAndIsr
 success is safe for the same reason as INELIGIBLE_REPLICA (KIP-841): it is given only when the leader
 epoch and the partition epoch of the proposal are the present ones, and no other controller can have
 written the proposal, since each of them is fenced by its epoch.
+
+Leaders of 2.7.0, 2.7.1 and 2.8.0 ignore a success whose partition epoch is not newer than their own
+(``leaderAndIsr.zkVersion <= zkVersion``), and keep the change pending. 2.7.2 and 2.8.1 read an equal one, and cannot
+be told from them. So the present state is written once more for every leader older than 3.0, which raises its partition
+epoch, and the answer carries the state with the new epoch.
 
 Errors at the top need no table: every release keeps all of its changes and sends them again (2.7 with its next round
 of 50 ms, later ones 50 ms after the answer), and on NOT_CONTROLLER, at the top or of a partition, the whole request
@@ -80,11 +86,7 @@ _EVER_FINAL: Final = (
 REACTIONS: Final[Mapping[Release, _Reactions]] = MappingProxyType({
     Release(2, 7): _reactions(otherwise=LeaderReaction.STALLS),
     Release(3, 1): _reactions(otherwise=LeaderReaction.REVERTS),
-    Release(3, 2): _reactions(
-        otherwise=LeaderReaction.RETRIES,
-        reverts=(KafkaError.OPERATION_NOT_ATTEMPTED,),
-        awaits=(KafkaError.INVALID_REQUEST,),
-    ),
+    Release(3, 2): _reactions(otherwise=LeaderReaction.REVERTS, awaits=(KafkaError.INVALID_REQUEST,)),
     Release(3, 3): _reactions(
         otherwise=LeaderReaction.RETRIES,
         reverts=(KafkaError.OPERATION_NOT_ATTEMPTED, KafkaError.INELIGIBLE_REPLICA),
@@ -93,6 +95,8 @@ REACTIONS: Final[Mapping[Release, _Reactions]] = MappingProxyType({
 })  # fmt: skip
 """Reactions by the first release that has them; 2.7 is the first that sends AlterPartition (as AlterIsr, KIP-497)."""
 
+_READS_EQUAL_EPOCHS: Final = Release(3, 0)
+"""The first release all of whose patch releases read a success whose partition epoch equals the leader's."""
 _FIRST_BY_VERSION: Final = (Release(2, 7), Release(3, 2), Release(3, 3), Release(3, 5))
 """The oldest release that sends each version of AlterPartition to a controller that serves all of them."""
 
@@ -106,6 +110,12 @@ def release_of_leader(known: Release | None, version: int) -> Release:
 def reaction(release: Release, code: KafkaError) -> LeaderReaction:
     """Return the reaction of a leader of this release to this error of a partition."""
     return REACTIONS[max(first for first in REACTIONS if first <= max(release, Release(2, 7)))].to(code)
+
+
+def needs_newer_partition_epoch(error: KafkaError, release: Release) -> bool:
+    """Whether a leader of this release is to go back to the committed ISR and needs a newer partition epoch for it."""
+    is_to_revert = reaction(NEWEST, error) is LeaderReaction.REVERTS
+    return is_to_revert and reaction(release, error) is not LeaderReaction.REVERTS and release < _READS_EQUAL_EPOCHS
 
 
 def understood(error: KafkaError, current: LeaderAndIsr | None, release: Release) -> KafkaError | LeaderAndIsr | None:

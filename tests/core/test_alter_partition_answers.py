@@ -4,7 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from controllerd.core.alter_partition_answers import LeaderReaction, reaction, release_of_leader, understood
+from controllerd.core.alter_partition_answers import (
+    LeaderReaction,
+    needs_newer_partition_epoch,
+    reaction,
+    release_of_leader,
+    understood,
+)
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.releases import FIRST_SEEN, Release
@@ -29,7 +35,7 @@ TABLE = {
     Release(2, 8): (AWAITS, AWAITS, AWAITS, RETRIES, STALLS, STALLS, STALLS, STALLS, STALLS),
     Release(3, 0): (AWAITS, AWAITS, AWAITS, RETRIES, STALLS, STALLS, STALLS, STALLS, STALLS),
     Release(3, 1): (AWAITS, AWAITS, AWAITS, RETRIES, REVERTS, REVERTS, REVERTS, REVERTS, REVERTS),
-    Release(3, 2): (AWAITS, AWAITS, AWAITS, RETRIES, REVERTS, AWAITS, RETRIES, RETRIES, RETRIES),
+    Release(3, 2): (AWAITS, AWAITS, AWAITS, RETRIES, REVERTS, AWAITS, REVERTS, REVERTS, REVERTS),  # as 3.2.0
     **{release: SINCE_3_3 for release in FIRST_SEEN if release >= Release(3, 3)},
 }
 RELEASES = tuple(TABLE)
@@ -71,6 +77,16 @@ def test_an_old_leader_gets_an_answer_that_it_knows_instead(
 ) -> None:
     assert understood(code, CURRENT, Release(2, 8)) == answer
     assert understood(code, CURRENT, Release(3, 9)) is code
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_leaders_older_than_3_0_go_back_by_a_newer_partition_epoch_alone(release: Release) -> None:
+    """2.7.0, 2.7.1 and 2.8.0 ignore an equal one, and ApiVersions does not tell 2.7.2 and 2.8.1 from them."""
+    needing = [code for code in CODES if needs_newer_partition_epoch(code, release)]
+
+    assert needing == (
+        [KafkaError.OPERATION_NOT_ATTEMPTED, KafkaError.INELIGIBLE_REPLICA] if release < Release(3, 0) else []
+    )
 
 
 def test_a_leader_of_unknown_release_is_taken_for_the_oldest_that_sends_its_version() -> None:
