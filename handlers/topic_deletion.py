@@ -7,6 +7,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS
+from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 FIRST_RETRY_S: Final = 30.0
 LAST_RETRY_S: Final = 600.0
 _DOUBLINGS: Final = 10
+_BEGINS_AFTER_S: Final = 1.0
+"""Not at once: an event that fails because ZooKeeper is away would be followed by itself without a pause."""
 
 
 async def initialise_deletions(c: Controller) -> None:
@@ -157,15 +160,27 @@ async def repeat_deletions(broker: BrokerId, c: Controller) -> None:
 def follow_up(c: Controller) -> None:
     """Called after every event: while somebody refuses to delete something, ask again from time to time.
 
-    And have the requests for reassignments looked through when a topic went that was being reassigned.
+    Have the requests for reassignments looked through when a topic went that was being reassigned. And
+    begin a deletion that waits for nothing any more: whatever ended the wait, a topic that is no longer
+    served must not stay so without its deletion.
     """
     book = c.context.deletions
+    if len(book.queued) > len(book.started) and any(_is_due(topic, c) for topic in book.queued):
+        c.timers.put_later(_BEGINS_AFTER_S, TopicDeletion())
     if book.has_cut_reassignments:
         book.has_cut_reassignments = False
         c.queue.put(ZkPartitionReassignment())
     if book.refused and book.paused is None:
         pause_s = FIRST_RETRY_S * 2 ** min(book.fewest_refusals() - 1, _DOUBLINGS)
         c.timers.put_later(min(pause_s, LAST_RETRY_S), TopicDeletionRetry())
+
+
+def _is_due(topic: str, c: Controller) -> bool:
+    """Whether the deletion of a topic that is no longer served has not begun."""
+    book = c.context.deletions
+    if not c.policy.delete_topic_enable or topic in book.started | book.begun_before | book.refused.keys():
+        return False
+    return topic in c.context.topics and not is_in_quarantine(c.context, topic) and is_hidden(c.context, topic)
 
 
 # -- brokers that never return -----------------------------------------------------------------------------------------

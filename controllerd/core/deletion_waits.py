@@ -9,7 +9,8 @@ which would not be elected. The built-in controller asks in all these places whe
 queued for deletion. There it seldom matters, because it mostly starts to delete in the middle of the
 reassignment.
 
-A topic ceases to be served in the same event in which its deletion begins. For this reason a leader
+A topic ceases to be served in the same event in which its deletion begins, or in the event that
+follows where nobody looked (``handlers.topic_deletion.follow_up``). For this reason a leader
 that is gone does not end the wait by itself: the election that follows in the event may replace it.
 """
 
@@ -28,16 +29,18 @@ def is_hidden(context: "ControllerContext", topic: str) -> bool:
 
     A topic is not hidden while its deletion waits for a reassignment: a leader answers no fetch of
     a topic that is gone, so a new replica would never catch up, and both would wait for ever. Nor
-    is it while deletions are paused before its own began. A new controller does not know which
-    deletions had begun; a deletion that waits for nothing had, or begins before the controller is
-    ready.
+    is it while deletions are paused before its own began, or while its znode is in quarantine,
+    because no deletion begins then. A new controller does not know which deletions had begun; a
+    deletion that waits for nothing had, or begins before the controller is ready.
     """
     book = context.deletions
     if topic not in book.queued:
         return False
     if topic in book.started or topic in book.begun_before or topic not in context.topics:
         return True
-    return book.paused is None and not any(_to_wait_for(context, topic))
+    if book.paused is not None or f"/brokers/topics/{topic}" in context.quarantine:
+        return False
+    return not any(_to_wait_for(context, topic))
 
 
 def hidden_topics(context: "ControllerContext") -> set[str]:

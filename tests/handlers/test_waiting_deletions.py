@@ -9,9 +9,13 @@ from controllerd.core.model import BrokerId, TopicPartition
 from events.admin import ControlledShutdown
 from events.elections import AutoPreferredReplicaLeaderElection, ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.operator import DrainBroker
+from events.reassignments import ApiPartitionReassignment
+from events.topics import TopicDeletion
 from tests.fakes.disks import Disks, successor
 from tests.fakes.reassigning import change_isr
+from tests.fakes.requester import ALICE
 from tests.fakes.world import World, topic_id_of, tp
+from tests.scenarios.acts import fire
 
 MOVING, OTHER = tp("t", 0), tp("t", 1)
 
@@ -165,6 +169,48 @@ async def test_the_deletion_begins_when_nobody_is_left_to_lead_the_partition_tha
     await waiting.settle()
 
     assert waiting.world.context.deletions.started == {"t"}
+
+
+async def test_another_leader_is_elected_while_the_znode_of_the_topic_is_in_quarantine(waiting: Disks) -> None:
+    """No deletion begins then, so that the topic is served even when the reassignment cannot end any more."""
+    waiting.world.tree.put("/brokers/topics/t", b"not JSON")
+    waiting.world.die(4)
+    await waiting.settle()
+
+    waiting.world.die(3)
+    await waiting.settle()
+
+    assert leader(waiting, OTHER) == 1
+    assert waiting.metadata[2][OTHER] == 1
+
+
+async def test_the_topic_is_deleted_when_somebody_makes_the_reassignment_unsound(waiting: Disks) -> None:
+    """Nothing else looks at the topic then, and brokers would be sent its deletion with the next change of its ISR."""
+    body = json.loads(waiting.world.tree.nodes["/brokers/topics/t"].data or b"")
+    waiting.world.tree.put("/brokers/topics/t", json.dumps(body | {"adding_replicas": {"0": [9]}}).encode())
+    await waiting.settle()
+    await fire(waiting.world, TopicDeletion())
+    await waiting.settle()
+
+    assert "/brokers/topics/t" not in waiting.world.tree.nodes
+
+
+async def test_the_topic_is_deleted_when_the_reassignment_is_cancelled_that_cannot_be_ended(waiting: Disks) -> None:
+    """Its state cannot be read, so that it completes nothing that would begin the deletion."""
+    state, znode = "/brokers/topics/t/partitions/0/state", "/brokers/topics/t"
+    body = json.loads(waiting.world.tree.nodes[znode].data or b"")
+    body |= {"partitions": body["partitions"] | {"0": [2, 1]}, "adding_replicas": {}}
+    waiting.world.tree.put(state, b"not JSON")
+    waiting.world.context.put_in_quarantine(state, "not JSON")
+    waiting.world.tree.put(znode, json.dumps(body).encode())
+    await waiting.settle()
+
+    assert await waiting.world.call(ApiPartitionReassignment(ALICE, {MOVING: None})) == {MOVING: KafkaError.NONE}
+    await waiting.settle()
+    await fire(waiting.world, TopicDeletion())
+    await waiting.settle()
+
+    assert znode not in waiting.world.tree.nodes
 
 
 async def test_the_next_controller_elects_for_it_too(waiting: Disks) -> None:
