@@ -178,7 +178,8 @@ def follow_up(c: Controller) -> None:
 def _is_due(topic: str, c: Controller) -> bool:
     """Whether the deletion of a topic that is no longer served has not begun."""
     book = c.context.deletions
-    if not c.policy.delete_topic_enable or topic in book.started | book.begun_before | book.refused.keys():
+    has_begun = topic in book.started or topic in book.begun_before or topic in book.refused
+    if has_begun or not c.policy.delete_topic_enable:
         return False
     return topic in c.context.topics and not is_in_quarantine(c.context, topic) and is_hidden(c.context, topic)
 

@@ -14,9 +14,9 @@ code that they do not know:
 - 3.1 (``Partition.handleAlterIsrError``) has the same queue, and takes its refusal for
   OPERATION_NOT_ATTEMPTED: the leader goes back to the committed ISR. This is unsafe where the change
   may have been written after all.
-- 3.2.0 is like 3.1. Since 3.2.1 the queue is cleared first (``AlterIsrManager.handleAlterPartitionResponse``),
-  so that the leader asks again at once. ApiVersions does not tell patch releases apart, so every 3.2 gets
-  answers that 3.2.0 understands.
+- 3.2.0 has that queue, too. Since 3.2.1 the queue is cleared first
+  (``AlterIsrManager.handleAlterPartitionResponse``), so that the leader asks again at once.
+  ApiVersions does not tell patch releases apart: every 3.2 gets answers that 3.2.0 understands.
 
 Two answers mean the same to every release, and replace the codes that a release does not know. A
 partition that is left out of an answer without top-level error stays in the leader's queue, and the
@@ -27,9 +27,9 @@ epoch and the partition epoch of the proposal are the present ones, and no other
 written the proposal, since each of them is fenced by its epoch.
 
 Leaders of 2.7.0, 2.7.1 and 2.8.0 ignore a success whose partition epoch is not newer than their own
-(``leaderAndIsr.zkVersion <= zkVersion``), and keep the change pending. 2.7.2 and 2.8.1 read an equal one, and cannot
-be told from them. So the present state is written once more for every leader older than 3.0, which raises its partition
-epoch, and the answer carries the state with the new epoch.
+(``leaderAndIsr.zkVersion <= zkVersion``), and keep the change pending. 2.7.2 and 2.8.1 read an equal
+one, and cannot be told from them. So the present state is written once more for every leader older
+than 3.0, which raises its partition epoch, and the answer carries the state with the new epoch.
 
 Errors at the top need no table: every release keeps all of its changes and sends them again (2.7 with its next round
 of 50 ms, later ones 50 ms after the answer), and on NOT_CONTROLLER, at the top or of a partition, the whole request

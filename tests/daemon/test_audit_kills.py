@@ -11,7 +11,7 @@ pytestmark = pytest.mark.zookeeper
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.chaos)])
 async def test_a_daemon_killed_at_random_moments_leaves_a_log_that_folds_to_zookeeper(
     connect: str, peer: Peer, tmp_path: Path, kills: int
 ) -> None:
