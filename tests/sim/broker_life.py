@@ -297,7 +297,7 @@ class BrokerLife:
 
     def _settle(self, replica: SimReplica, change: IsrChange, outcome: LeaderAndIsr | KafkaError) -> None:
         was_pending = replica.pending is change
-        replica.answered(change, outcome, freezes=self._broker.freezes)
+        replica.answered(change, outcome, self._broker.settings.release)
         if not was_pending or replica.pending is not None:
             return
         self._advance(replica)

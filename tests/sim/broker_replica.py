@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import LeaderAndIsr
-from tests.sim.broker_frames import Key, Told
+from tests.sim.broker_frames import RELEASE_3_0, Key, ReleaseNumber, Told
 from tests.sim.broker_log import Record, ReplicaLog
 
 _REFUSED_FOR_GOOD: Final = frozenset({
@@ -215,21 +215,23 @@ class SimReplica:
         """Want this ISR."""
         self.pending = IsrChange(isr, self.leader_epoch, self.partition_epoch)
 
-    def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError, *, freezes: bool = False) -> None:
+    def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError, release: ReleaseNumber) -> None:
         """The controller's answer to a change; a late one changes nothing, an unknown error means to ask again.
 
-        A leader of a release before 3.1 (``freezes``) means to ask again on whatever it does not
-        know, and cannot: the change waits for good.
+        A leader of a release before 3.1 means to ask again on whatever it does not know, and cannot:
+        the change waits for good. So it does where one of 2.8.0 is answered with the partition epoch
+        that it has.
         """
         if change is not self.pending:
             return
         if isinstance(outcome, LeaderAndIsr):
-            if outcome.leader_epoch != self.leader_epoch or outcome.partition_epoch < self.partition_epoch:
+            oldest = self.partition_epoch + (release < RELEASE_3_0)
+            if outcome.leader_epoch != self.leader_epoch or outcome.partition_epoch < oldest:
                 change.stuck = True
                 return
             self.isr, self.partition_epoch = outcome.isr, outcome.partition_epoch
             self.pending = None
-        elif freezes or outcome in _REFUSED_FOR_GOOD:
+        elif release <= RELEASE_3_0 or outcome in _REFUSED_FOR_GOOD:
             change.stuck = True
         elif outcome in _NOT_DONE:
             self.pending = None

@@ -133,6 +133,14 @@ DECISIONS: Final = (
         "release_of_leader(c.context.releases.get(event.broker), 3)",
     ),
     bug(
+        "equal-epoch-for-old-leaders",
+        "a leader of 2.8 gets its ISR back with the partition epoch that it knows",
+        "KIP-497",
+        "handlers/isr_change.py",
+        "if current is not None and needs_newer_partition_epoch(verdict, release):",
+        "if False:",
+    ),
+    bug(
         "return-elects-nobody",
         "a broker comes back and leaderless partitions stay so",
         "D5, I-34",

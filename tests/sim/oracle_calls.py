@@ -104,8 +104,6 @@ class CallJudge:
         """What is configured for users besides credentials, by the path of the znode."""
         self._born: dict[str, int] = {}
         """The zxid at which an instance last created a topic."""
-        self.releases: dict[int, tuple[int, int]] = {}
-        """Of the brokers; without one a broker understands everything."""
         self.created = 0
         """Topics that instances created."""
         self.grown = 0
@@ -205,7 +203,7 @@ class CallJudge:
 
     def _judge_understood(self, topic: str, config: Mapping[str, str], now: float) -> None:
         since = max((UNDERSTOOD_SINCE.get(item, (0, 0)) for item in config.items()), default=(0, 0))
-        older = [broker for broker, release in sorted(self.releases.items()) if release < since]
+        older = [broker for broker, release in sorted(self._history.releases.items()) if release < since]
         ended = [broker for broker in older if self._history.is_surely_live(broker, now)]
         if ended:
             self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")

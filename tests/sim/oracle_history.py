@@ -149,6 +149,8 @@ class History:
         """Topic znodes by name, parsed; None for one that cannot be understood."""
         self.partitions: dict[Key, PartitionHistory] = {}
         self.brokers: dict[int, BrokerHistory] = {}
+        self.releases: dict[int, tuple[int, int]] = {}
+        """Of the brokers; without one a broker understands everything."""
         self.unreadable: set[str] = set()
         """State znodes whose content cannot be understood."""
         self.controller: dict[str, Any] = {}

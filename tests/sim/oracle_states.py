@@ -13,7 +13,7 @@ RULES: Final = {
     "Z-09": "a leader epoch begins at 0, rises by one with an election or a shrink, and stays in an AlterPartition",
     "Z-10": "a state names the epoch of the term that wrote it",
     "Z-11": "topic and state znodes are written on the condition of their version",
-    "Z-12": "an ISR grows only as its leader asked",
+    "Z-12": "an ISR grows only as its leader asked, and stays as it is where a leader before 3.0 asked in vain",
     "Z-13": "who comes into an ISR is live",
     "Z-14": "an election takes the first eligible in-sync replica in the order of the assignment",
     "Z-15": "who is elected is live",
@@ -28,6 +28,8 @@ RULES: Final = {
 }
 
 
+_ALWAYS_ANSWERED: Final = (3, 0)
+"""The first release whose leaders take an answer with the partition epoch that they know."""
 _KNOWN_SHARE: Final = 0.25
 """Of the window: so long before a reassignment its brokers must have been as they are."""
 
@@ -145,12 +147,25 @@ class StateJudge:
             place.topic, place.number, after.leader, after.leader_epoch, before.version, after.recovery_state,
             frozenset(after.isr),
         )  # fmt: skip
-        if asked not in self._asked:
+        if asked not in self._asked and not self._is_given_back(write, before):
             self._say("Z-12", write, "the leader never asked for it")
         dead = [b for b in after.isr if b not in before.isr and not self._history.was_live(b, write.now)]
         if dead:
             self._say("Z-13", write, f"{dead} are not live")
         self._judge_leaving([broker for broker in after.isr if broker not in before.isr], write)
+
+    def _is_given_back(self, write: _Write, before: State) -> bool:
+        """Whether a leader before 3.0, which ignores the partition epoch that it knows, asked for who is not eligible.
+
+        Such a leader goes back to the ISR of ZooKeeper only when that comes with a newer partition epoch.
+        """
+        history, place, after = self._history, write.place, write.after
+        if after._replace(version=before.version, controller_epoch=before.controller_epoch) != before:
+            return False
+        leads = (place.topic, place.number, after.leader, after.leader_epoch, before.version)
+        wanted = {broker for asked in self._asked if asked[:5] == leads for broker in asked[6]}
+        is_in_vain = any(not self._is_surely_known(broker, write) for broker in wanted)
+        return is_in_vain and history.releases.get(after.leader, _ALWAYS_ANSWERED) < _ALWAYS_ANSWERED
 
     def _judge_decision(self, write: _Write, before: State) -> None:
         after = write.after

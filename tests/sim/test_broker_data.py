@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import TopicPartition
+from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from events.replicas import AlterPartitionReceived
 from tests.sim.broker_log import ReplicaLog
 from tests.sim.broker_replica import Role, SimReplica
@@ -276,21 +276,39 @@ def test_a_deleted_topic_promises_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("freezes", "code", "waits"),
+    ("release", "code", "waits"),
     [
-        (True, KafkaError.UNKNOWN_SERVER_ERROR, True),
-        (True, KafkaError.OPERATION_NOT_ATTEMPTED, True),
-        (True, KafkaError.INVALID_REQUEST, True),
-        (True, KafkaError.INVALID_UPDATE_VERSION, True),
-        (False, KafkaError.UNKNOWN_SERVER_ERROR, False),
-        (False, KafkaError.OPERATION_NOT_ATTEMPTED, False),
+        ((3, 0), KafkaError.UNKNOWN_SERVER_ERROR, True),
+        ((3, 0), KafkaError.OPERATION_NOT_ATTEMPTED, True),
+        ((3, 0), KafkaError.INVALID_REQUEST, True),
+        ((3, 0), KafkaError.INVALID_UPDATE_VERSION, True),
+        ((3, 3), KafkaError.UNKNOWN_SERVER_ERROR, False),
+        ((3, 3), KafkaError.OPERATION_NOT_ATTEMPTED, False),
     ],
 )
-def test_a_leader_of_3_0_waits_in_vain_after_every_refusal(freezes: bool, code: KafkaError, waits: bool) -> None:
+def test_a_leader_of_3_0_waits_in_vain_after_every_refusal(
+    release: tuple[int, int], code: KafkaError, waits: bool
+) -> None:
     replica = SimReplica(("t", 0), 1, ReplicaLog(None), role=Role.LEADER, isr=(1, 2))
     replica.propose((1,))
     assert replica.pending is not None
 
-    replica.answered(replica.pending, code, freezes=freezes)
+    replica.answered(replica.pending, code, release)
+
+    assert replica.waits_in_vain is waits
+
+
+@pytest.mark.parametrize(
+    ("release", "partition_epoch", "waits"),
+    [((2, 8), 4, True), ((2, 8), 5, False), ((3, 0), 4, False), ((3, 0), 3, True)],
+)
+def test_a_leader_of_2_8_waits_in_vain_after_a_success_with_the_partition_epoch_that_it_has(
+    release: tuple[int, int], partition_epoch: int, waits: bool
+) -> None:
+    replica = SimReplica(("t", 0), 1, ReplicaLog(None), role=Role.LEADER, isr=(1, 2), partition_epoch=4)
+    replica.propose((1,))
+    assert replica.pending is not None
+
+    replica.answered(replica.pending, LeaderAndIsr(BrokerId(1), -1, (BrokerId(1),), 1, partition_epoch), release)
 
     assert replica.waits_in_vain is waits

@@ -199,6 +199,16 @@ def released(broker: int, then: Step) -> Step:
     return wrong
 
 
+def of_release_2_8(then: Step) -> Step:
+    """The leader is of release 2.8."""
+
+    def steps(tale: Tale) -> None:
+        tale.zookeeper.history.releases[1] = (2, 8)
+        then(tale)
+
+    return steps
+
+
 WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-01", lambda tale: tale.write(A_SESSION, set_(STATE, state(1, 1, [1, 2, 3]), 0))),
     ("Z-01", lambda tale: tale.write(A_SESSION, fence(0), set_(STATE, state(1, 1, [1, 2, 3]), 0))),
@@ -224,6 +234,9 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-12", step(state(1, 0, [1, 2]))),
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2])), broker=2)),
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2])), partition_epoch=1)),
+    ("Z-12", asked([1, 2], step(state(1, 0, [1, 2, 3])))),
+    ("Z-12", of_release_2_8(step(state(1, 0, [1, 2, 3])))),
+    ("Z-12", of_release_2_8(asked([1, 2], step(state(1, 0, [1, 2, 3]))))),
     ("Z-12", after_deaths(3, then=both(step(state(1, 1, [1, 2])), step(state(1, 2, [1, 2, 3]), 1)))),
     (
         "Z-13",
@@ -316,6 +329,11 @@ TRUE: Final[list[Step]] = [
     lambda tale: tale.fenced(delete("/controller", 0)),
     lambda tale: tale.write(A_SESSION, *election(A_NODE, "uuid-a", 2, 1, replaces=True)),
     asked([1, 2], step(state(1, 0, [1, 2]))),
+    # The leader, before 3.0, wants a dead broker beside it, and gets the ISR of ZooKeeper with a newer partition epoch.
+    both(
+        leads_anew,
+        of_release_2_8(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+    ),
     # Who has just died may still be elected, and who has just come may be passed over.
     both(lambda tale: tale.die(2), both(lambda tale: tale.die(1), step(state(2, 1, [2, 3])))),
     both(after_deaths(1, 2, then=lambda tale: tale.register(2)), step(state(3, 1, [3]))),

@@ -94,7 +94,7 @@ def of_release(*release: int) -> Step:
 
     def begun(tale: Tale) -> None:
         tale.time += LONG
-        tale.zookeeper.calls.releases.update(dict.fromkeys((1, 2, 3), (release[0], release[1])))
+        tale.zookeeper.history.releases.update(dict.fromkeys((1, 2, 3), (release[0], release[1])))
 
     return begun
 

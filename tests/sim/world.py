@@ -96,7 +96,7 @@ class SimWorld:
         for number in range(1, self.options.brokers + 1):
             rack = f"rack {number % 2}" if self.options.racks else None
             release = self._release(number, rng, is_mixed=is_mixed)
-            self.oracle.zookeeper.calls.releases[number] = release
+            self.oracle.zookeeper.history.releases[number] = release
             settings = BrokerSettings(producer_ids_s=Range(5.0, 40.0), release=release)
             broker = self.cluster.add(number, rack=rack, settings=settings)
             broker.configure_protocol(self.options.protocol)
