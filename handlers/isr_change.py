@@ -30,7 +30,12 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.alter_partition import Accepted, AlreadySo, Proposal, judge
-from controllerd.core.alter_partition_answers import needs_newer_partition_epoch, release_of_leader, understood
+from controllerd.core.alter_partition_answers import (
+    needs_newer_partition_epoch,
+    reads_newer_epochs_only,
+    release_of_leader,
+    understood,
+)
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
@@ -219,10 +224,26 @@ def _judge_all(
                 wanted[tp] = state
             case KafkaError() if current is not None and needs_newer_partition_epoch(verdict, release):
                 wanted[tp] = current._replace(controller_epoch=c.context.epoch)  # unchanged, with a newer epoch
+            case KafkaError() if current is not None and _has_missed_newer_epoch(verdict, current, event, c):
+                outcomes[tp] = current
             case KafkaError():
                 outcomes[tp] = verdict
                 log.info("rejected an isr change", partition=str(tp), broker=event.broker, error=verdict.name)
     return outcomes, wanted
+
+
+def _has_missed_newer_epoch(
+    verdict: KafkaError, current: LeaderAndIsr, event: AlterPartitionReceived, c: Controller
+) -> bool:
+    """Whether a leader older than 3.0 repeats what this term answered with its ISR and a newer partition epoch.
+
+    It has not got that answer. In one leader epoch and one term only its own requests raise the
+    partition epoch, and the repetition of one that was granted asks for the present ISR. So the
+    ISR is the one that the leader had, and the leader may go back to it.
+    """
+    is_of_this_term = current.controller_epoch == c.context.epoch and current.leader == event.broker
+    is_repeated = verdict is KafkaError.INVALID_UPDATE_VERSION and is_of_this_term
+    return is_repeated and reads_newer_epochs_only(_release_of(event, c))
 
 
 def _fold(

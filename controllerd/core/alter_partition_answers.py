@@ -115,7 +115,13 @@ def reaction(release: Release, code: KafkaError) -> LeaderReaction:
 def needs_newer_partition_epoch(error: KafkaError, release: Release) -> bool:
     """Whether a leader of this release is to go back to the committed ISR and needs a newer partition epoch for it."""
     is_to_revert = reaction(NEWEST, error) is LeaderReaction.REVERTS
-    return is_to_revert and reaction(release, error) is not LeaderReaction.REVERTS and release < _READS_EQUAL_EPOCHS
+    does_not = reaction(release, error) is not LeaderReaction.REVERTS
+    return is_to_revert and does_not and reads_newer_epochs_only(release)
+
+
+def reads_newer_epochs_only(release: Release) -> bool:
+    """Whether a leader of this release may ignore a success whose partition epoch equals its own."""
+    return release < _READS_EQUAL_EPOCHS
 
 
 def understood(error: KafkaError, current: LeaderAndIsr | None, release: Release) -> KafkaError | LeaderAndIsr | None:

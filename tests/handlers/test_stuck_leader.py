@@ -211,6 +211,26 @@ async def test_a_leader_older_than_3_0_gets_the_committed_isr_back_with_a_newer_
     assert world.state("t") == (leader, leader_epoch, isr, partition_epoch + 1)
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_a_leader_older_than_3_0_that_missed_the_newer_partition_epoch_gets_it_when_it_asks_again(
+    world: World, is_back: bool
+) -> None:
+    """An answer is lost. The leader repeats what it asked for, and no newer leader epoch is on its way."""
+    await with_isr_of_two(world)
+    world.context.releases[BrokerId(2)] = Release(2, 8)
+    world.die(1)
+    await world.settle()
+    wish = ask(world, (2, 3, 1), version=0)
+    answered = await world.call(wish)
+    if is_back:
+        world.register(1)
+        await world.settle()
+
+    again = await world.call(wish)
+
+    assert again.partitions == answered.partitions
+
+
 async def test_an_old_leader_that_asks_for_nonsense_gets_a_code_that_it_knows(world: World) -> None:
     await with_isr_of_two(world)
 
