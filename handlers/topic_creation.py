@@ -12,11 +12,12 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import REPLICATION_FACTOR
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicImage
+from controllerd.core.model import OUR_IDS, BrokerId, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, MutationQuota
 from controllerd.core.partition_growth import GrowthWish, PlannedGrowth, plan_growth
 from controllerd.core.placement import MAX_AT_ONCE, TOO_MANY_AT_ONCE
 from controllerd.core.quarantine import is_in_quarantine
+from controllerd.core.releases import Release
 from controllerd.core.topic_creation import CreationPicture, PlannedTopic, plan_topic
 from controllerd.core.topic_names import TakenNames, name_problem
 from controllerd.errors import NotController
@@ -80,8 +81,15 @@ async def _picture(c: Controller) -> CreationPicture:
         default_replication_factor=_default_replication_factor(c),
         tiered_storage=c.policy.tiered_storage,
         releases=c.context.releases,
+        absent=_absent(c),
         protocol_release=c.policy.protocol_release,
     )
+
+
+def _absent(c: Controller) -> dict[BrokerId, Release | None]:
+    """Return the brokers that hold replicas and are not live, with their last known releases."""
+    absent = c.context.replica_holders() - c.context.brokers.keys()
+    return {broker: c.context.releases.last_known.get(broker) for broker in absent if broker not in OUR_IDS}
 
 
 def _default_replication_factor(c: Controller) -> int | None:

@@ -113,7 +113,7 @@ class ControllerContext:
         if self.brokers.pop(broker, None) is None:
             return
         self.shutting_down.discard(broker)
-        self.releases.pop(broker, None)
+        self.releases.remove(broker)
         self.offline_dirs.pop(broker, None)
         self.debts.end_life(broker)
         self._touch_broker(broker)
@@ -217,8 +217,7 @@ class ControllerContext:
 
     def topic_id(self, topic: str) -> str | None:
         """The id of a known topic, or None."""
-        record = self.topics.get(topic)
-        return record.topic_id if record is not None else None
+        return self.topics[topic].topic_id if topic in self.topics else None
 
     # -- partitions --------------------------------------------------------------------------------------------------
 
@@ -245,8 +244,7 @@ class ControllerContext:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The partitions of one topic; none if it is unknown."""
-        known = self.topics.get(topic)
-        return [record.tp for record in known.partitions.values()] if known is not None else []
+        return [record.tp for record in self.topics[topic].partitions.values()] if topic in self.topics else []
 
     def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """The assignment of a partition; empty when it is unknown."""
@@ -293,6 +291,10 @@ class ControllerContext:
     def partitions_on(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
         """The partitions with a replica on this broker."""
         return self._indexes.on(broker).keys()
+
+    def replica_holders(self) -> set[BrokerId]:
+        """Return the brokers that partitions are assigned to, live or not, at the price of the brokers."""
+        return self._indexes.holders()
 
     def partitions_led_by(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
         """The partitions whose cached leader is this broker (-1: those without leader)."""
@@ -391,8 +393,7 @@ class ControllerContext:
 
     def offline_replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
         """The assigned replicas that are not online, in assignment order."""
-        record = self.find(tp)
-        return self.liveness.offline(record) if record is not None else ()
+        return self.liveness.offline(self.record(tp)) if tp in self else ()
 
     def epochs(self) -> Mapping[BrokerId, int]:
         """Broker epochs of every registered broker."""

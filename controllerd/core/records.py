@@ -68,6 +68,10 @@ class Indexes:
         """The partitions with a replica on this broker."""
         return self._on_broker.get(broker, _NOTHING)
 
+    def holders(self) -> set[BrokerId]:
+        """The brokers that host a partition."""
+        return {broker for broker, hosted in self._on_broker.items() if hosted}
+
     def led_by(self, leader: BrokerId) -> Records:
         """The partitions whose cached leader this is (-1: nobody)."""
         return self._led_by.get(leader, _NOTHING)

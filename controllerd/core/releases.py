@@ -63,6 +63,21 @@ def _serves(api_versions: Mapping[int, tuple[int, int]], api_key: int, version: 
 class Releases(dict[BrokerId, Release]):
     """The releases of the live brokers that have answered ApiVersions."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_known: dict[BrokerId, Release] = {}
+        """The releases of brokers that were live in this term and are not any more, when they were last known."""
+
+    def remove(self, broker: BrokerId) -> None:
+        """Move the release of a broker that is no longer live to ``last_known``.
+
+        Nothing is kept of a broker that has not answered in its last life: it may have come back with
+        another release than before.
+        """
+        self.last_known.pop(broker, None)
+        if (release := self.pop(broker, None)) is not None:
+            self.last_known[broker] = release
+
     @property
     def oldest(self) -> Release | None:
         """The oldest release among them; None before any broker has answered."""

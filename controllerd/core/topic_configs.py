@@ -208,8 +208,9 @@ def check_topic_configs(
 ) -> dict[str, Value]:
     """Return the parsed values of the configs of a new topic, as brokers of ``release`` read them.
 
-    A config that is not given counts as Kafka's own default. ``tiered_storage`` is whether the
-    brokers have ``remote.log.storage.system.enable`` (KIP-405).
+    A config that is not given counts as Kafka's own default, but a retention that brokers from 3.0
+    to 3.5 compare a local one with has to be given. ``tiered_storage`` is whether the brokers have
+    ``remote.log.storage.system.enable`` (KIP-405).
 
     :raises InvalidTopicConfig: brokers of this release would refuse the configs, or could not load the topic.
     """
@@ -353,12 +354,27 @@ def _check_local_retention_always(values: Mapping[str, Value], release: Release)
     """Check the rules that brokers from 3.0 to 3.5 apply whenever they load a topic, even without remote storage.
 
     Unlike later releases they take a retention of -1 (no limit) for less than any local one
-    (``LogConfig``).
+    (``LogConfig``). Where the topic has no retention of its own, each broker compares with its own
+    log.retention.ms, .minutes, .hours or .bytes, which can differ from broker to broker and change
+    before the next start. No local retention fits all of them (not even 0, where one is without
+    limit), and one that does not fit ends the start. So the topic has to name its retention, too.
     """
-    for whole, default in _RETENTION_DEFAULTS.items():
-        total, local = _number(values.get(whole, default)), _number(values.get(f"local.{whole}", -2))
+    for whole in _RETENTION_DEFAULTS:
+        local = _number(values.get(f"local.{whole}", -2))
+        if local == -2:
+            continue
+        if whole not in values:
+            raise _invalid(f"local.{whole}", str(local), _unknown_retention(whole, release))
+        total = _number(values[whole])
         if local == -1 and total != -1:
             stop = "." if release <= _LAST_OF_SCALA else ""
             raise _invalid(f"local.{whole}", "-1", f"Value must not be -1 as {whole} value is set as {total}{stop}")
-        if local != -2 and local > total:
+        if local > total:
             raise _invalid(f"local.{whole}", str(local), f"Value must not be more than property: {whole} value.")
+
+
+def _unknown_retention(whole: str, release: Release) -> str:
+    return (
+        f"Brokers of Kafka {release} compare it with their own log.retention settings, which may differ, "
+        f"where the topic has no {whole}; name {whole}, too."
+    )

@@ -3,13 +3,19 @@
 The rules, their order and their sentences are those of Kafka's own controller, but for what would do harm: a manual
 assignment without replicas, with a negative broker or partition, or with an id of our own range is refused here.
 
-The configs are judged by the releases of the live brokers, not by one release. Every broker that
-hosts the topic, now or after a reassignment, reads the configs at each of its starts, and the start
-ends at a config that its release does not understand. Kafka's own controller judges by the release
-of the broker that it runs in, so that in a rolling upgrade the winner of the election decides which
-configs are accepted. Here each live release has to accept them, the oldest first. A broker whose
-release is not known yet may be as old as the protocol version allows. The oldest alone would not be
+The configs are judged by the releases of all brokers, not by one release. Every broker, whatever it
+hosts, reads the configs of all topics at each of its starts (``LogManager.fetchTopicConfigOverrides``),
+and the start ends at a config that its release does not understand. Kafka's own controller judges by
+the release of the broker that it runs in, so that in a rolling upgrade the winner of the election
+decides which configs are accepted. Here each release has to accept them, the oldest first. A broker
+whose release is not known may be as old as the protocol version allows. The oldest alone would not be
 enough while releases are mixed: from 3.3 on brokers refuse ``flush.messages=0``, which 2.8 accepts.
+
+The live brokers alone would not be enough either: a broker that restarts is absent for a moment, and
+a topic that is created in that moment would end its start. So a broker that is not live is judged by,
+too, for as long as partitions are assigned to it. Its release is the last known one of this term; the
+controller that is elected next knows none, and the protocol version stands for it. Without replicas
+an absent broker is left out, because it may have been taken out of the cluster for good.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +32,7 @@ from controllerd.core.topic_names import TakenNames, name_problem
 
 DEFAULT_COUNT: Final = -1
 """For partitions and replication factor: what the cluster is configured for (KIP-464)."""
+_PROTOCOL: Final = "inter.broker.protocol.version"
 Draw = Callable[[int], int]
 """A random number from 0 to below its argument."""
 
@@ -54,17 +61,31 @@ class CreationPicture:
     tiered_storage: bool = False
     releases: Mapping[BrokerId, Release] = field(default_factory=dict)
     """The releases of the live brokers, as far as they are known."""
+    absent: Mapping[BrokerId, Release | None] = field(default_factory=dict)
+    """The brokers that hold replicas and are not live, each with its last known release; None: it is not known."""
     protocol_release: Release = NEWEST
-    """The release of ``inter.broker.protocol.version``; it stands for each live broker whose release is not known."""
+    """The release of ``inter.broker.protocol.version``; it stands for each broker whose release is not known."""
 
     @property
     def judges(self) -> dict[Release, str]:
-        """Return the releases that have to accept configs, the oldest first, each with its name in a refusal."""
-        lowest = {release: broker for broker, release in sorted(self.releases.items(), reverse=True)}
-        judges = {release: f"broker {broker} (Kafka {release})" for release, broker in lowest.items()}
-        if not judges or self.racks.keys() - self.releases.keys():
-            judges.setdefault(self.protocol_release, f"Kafka {self.protocol_release} (inter.broker.protocol.version)")
+        """Return the releases that have to accept configs, the oldest first, each with its name in a refusal.
+
+        Of several brokers of one release the name is that of the lowest live one, if any is live.
+        """
+        absent = sorted(self.absent.items(), reverse=True)
+        judges = {release: f"broker {broker} (Kafka {release}, not live)" for broker, release in absent if release}
+        live = sorted(self.releases.items(), reverse=True)
+        judges |= {release: f"broker {broker} (Kafka {release})" for broker, release in live}
+        if reason := self._protocol_reason(is_needed=not judges):
+            judges.setdefault(self.protocol_release, f"Kafka {self.protocol_release} ({reason})")
         return dict(sorted(judges.items()))
+
+    def _protocol_reason(self, *, is_needed: bool) -> str | None:
+        """Why the protocol version is judged by, or None where the releases of all brokers are known."""
+        if is_needed or self.racks.keys() - self.releases.keys():
+            return _PROTOCOL
+        unknown = [broker for broker, release in self.absent.items() if release is None]
+        return f"{_PROTOCOL}, which stands for broker {min(unknown)}, not live" if unknown else None
 
 
 _NO_DEFAULT: Final = "No broker has said its default.replication.factor yet; name a replication factor, or try again."

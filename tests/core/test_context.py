@@ -292,6 +292,7 @@ class ContextMachine(RuleBasedStateMachine):
         for broker in BROKERS:
             assert set(self.context.partitions_on(broker)) == scanned[broker]
             assert {record.tp for record in self.context.records_on(broker)} == scanned[broker]
+        assert self.context.replica_holders() == {broker for broker, hosted in scanned.items() if hosted}
 
     @invariant()
     def partitions_by_leader_agree_with_a_scan(self) -> None:

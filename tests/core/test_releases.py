@@ -28,5 +28,24 @@ def test_the_oldest_of_no_release_is_none() -> None:
     assert releases.oldest == Release(2, 8)
 
 
+def test_the_release_of_a_broker_that_is_removed_is_the_last_known_one() -> None:
+    releases = Releases()
+    releases[BrokerId(1)] = Release(2, 8)
+
+    releases.remove(BrokerId(1))
+
+    assert (releases, releases.last_known) == ({}, {1: Release(2, 8)})
+
+
+def test_nothing_is_known_of_a_broker_that_came_back_and_was_removed_before_it_answered() -> None:
+    releases = Releases()
+    releases[BrokerId(1)] = Release(2, 8)
+    releases.remove(BrokerId(1))
+
+    releases.remove(BrokerId(1))
+
+    assert releases.last_known == {}
+
+
 def test_a_release_is_written_with_a_dot() -> None:
     assert str(Release(2, 8)) == "2.8"

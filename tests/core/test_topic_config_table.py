@@ -9,6 +9,7 @@ import pytest
 
 from controllerd.core.releases import NEWEST, OLDEST, Release
 from controllerd.core.topic_configs import InvalidTopicConfig, check_topic_configs, topic_configs
+from tests.releases.topic_configs import STRICTER, depends_on_broker_settings
 
 ANSWERS = Path(__file__).parents[1] / "releases/topic_configs.json"
 RELEASES = [*(Release(2, minor) for minor in range(6, 9)), *(Release(3, minor) for minor in range(10))]
@@ -48,8 +49,39 @@ def test_every_release_is_judged_as_it_judges_itself(release: Release) -> None:
 
     assert len(asked) > 600
     ours = [refusal(each.configs, release, tiered_storage=each.tiered_storage) for each in asked]
-    differing = [(each, own) for each, own in zip(asked, ours, strict=True) if not is_same(own, each)]
+    differing = [
+        (each, own)
+        for each, own in zip(asked, ours, strict=True)
+        if not is_same(own, each)
+        and not (STRICTER in (own or "") and depends_on_broker_settings(each.configs, release))
+    ]
     assert differing == []
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_what_depends_on_the_settings_of_brokers_is_refused_though_it_fits_kafkas_defaults(release: Release) -> None:
+    dependent = [each for each in asked_of(release) if depends_on_broker_settings(each.configs, release)]
+
+    assert all(refusal(each.configs, release, tiered_storage=each.tiered_storage) for each in dependent)
+    assert any(each.answer is None for each in dependent) == (Release(3, 0) <= release < Release(3, 6))
+
+
+@pytest.mark.parametrize("release", [Release(3, 0), Release(3, 5)], ids=str)
+@pytest.mark.parametrize("local", ["600000000", "0", "-1"])
+def test_a_local_retention_is_accepted_by_30_to_35_only_beside_the_topics_own_retention(
+    local: str, release: Release
+) -> None:
+    assert refusal({"local.retention.ms": local}, release) == (
+        f"Invalid value {local} for configuration local.retention.ms: Brokers of Kafka {release} compare it with their "
+        "own log.retention settings, which may differ, where the topic has no retention.ms; name retention.ms, too."
+    )
+    named = {"local.retention.ms": local, "retention.ms": "-1" if local == "-1" else "600000000"}
+    assert refusal(named, release) is None
+
+
+@pytest.mark.parametrize("release", [Release(3, 0), Release(3, 5)], ids=str)
+def test_a_local_retention_that_is_the_same_as_the_whole_needs_no_retention(release: Release) -> None:
+    assert refusal({"local.retention.ms": "-2", "local.retention.bytes": "-2"}, release) is None
 
 
 def test_a_format_of_39_is_not_accepted_for_28() -> None:

@@ -1,6 +1,7 @@
 """One wanted topic against the picture: the first broken rule in Kafka's words, or where everything goes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -216,6 +217,11 @@ def on_releases(*releases: tuple[int, int], protocol: tuple[int, int] = (3, 9), 
     return CreationPicture(TakenNames(()), racks, releases=known, protocol_release=Release(*protocol))
 
 
+def with_absent(seen: CreationPicture, absent: Mapping[int, tuple[int, int] | None]) -> CreationPicture:
+    """The same with brokers that hold replicas and are not live, and their last known releases."""
+    return replace(seen, absent={BrokerId(id_): known and Release(*known) for id_, known in absent.items()})
+
+
 def config_refusal(name: str, value: str, seen: CreationPicture) -> str | None:
     outcome = plan_topic(TopicWish("orders", 1, 1, configs={name: value}), seen, first)
     if isinstance(outcome, PlannedTopic):
@@ -290,6 +296,39 @@ def test_without_any_live_broker_the_protocol_version_is_judged_by() -> None:
     assert "is not understood by Kafka 2.8" in (refusal(wanted, seen).text or "")
 
 
+def test_a_broker_that_is_down_for_a_moment_is_judged_by_as_before() -> None:
+    seen = with_absent(on_releases((3, 9), (3, 9)), {3: (2, 8)})
+
+    assert config_refusal("message.format.version", "3.9-IV0", seen) == (
+        "message.format.version=3.9-IV0 is not understood by broker 3 (Kafka 2.8, not live): "
+        "Invalid value 3.9-IV0 for configuration message.format.version: Version `3.9-IV0` is not a valid version"
+    )
+
+
+def test_of_two_brokers_of_one_release_the_live_one_is_named() -> None:
+    seen = with_absent(on_releases((3, 9), (2, 8)), {0: (2, 8)})
+
+    assert "is not understood by broker 2 (Kafka 2.8): " in (
+        config_refusal("message.format.version", "3.9-IV0", seen) or ""
+    )
+
+
+def test_the_protocol_version_stands_for_a_broker_that_was_not_live_in_this_term() -> None:
+    seen = with_absent(on_releases((3, 9), (3, 9), protocol=(2, 8)), {7: None, 3: None})
+
+    assert config_refusal("message.format.version", "3.9-IV0", seen) == (
+        "message.format.version=3.9-IV0 is not understood by Kafka 2.8 (inter.broker.protocol.version, which stands "
+        "for broker 3, not live): Invalid value 3.9-IV0 for configuration message.format.version: "
+        "Version `3.9-IV0` is not a valid version"
+    )
+
+
+def test_no_new_topic_is_placed_on_a_broker_that_is_not_live() -> None:
+    seen = with_absent(on_releases((3, 9), (3, 9)), {3: (3, 9)})
+
+    assert refusal(TopicWish("orders", 1, 3), seen).error is KafkaError.INVALID_REPLICATION_FACTOR
+
+
 def test_a_known_release_counts_whatever_the_protocol_version_is() -> None:
     assert config_refusal("message.format.version", "3.9-IV0", on_releases((3, 9), protocol=(2, 8))) is None
 
@@ -306,7 +345,8 @@ def test_a_local_retention_that_ends_brokers_of_30_to_35_is_refused_there() -> N
     assert config_refusal("local.retention.bytes", "5", on_releases((3, 9))) is None
     assert config_refusal("local.retention.bytes", "5", on_releases((3, 9), (3, 4))) == (
         "local.retention.bytes=5 is not understood by broker 2 (Kafka 3.4): Invalid value 5 for configuration "
-        "local.retention.bytes: Value must not be more than property: retention.bytes value."
+        "local.retention.bytes: Brokers of Kafka 3.4 compare it with their own log.retention settings, "
+        "which may differ, where the topic has no retention.bytes; name retention.bytes, too."
     )
 
 

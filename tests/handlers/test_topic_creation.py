@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.model import BrokerId, PartitionState
+from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, QuotaEntity
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.placement import MAX_PARTITIONS, TOO_MANY_AT_ONCE
@@ -137,6 +137,70 @@ async def test_configs_are_judged_by_the_oldest_release_among_the_live_brokers(w
     world.context.releases[BrokerId(2)] = Release(3, 9)
 
     assert refusals(await world.call(wanted)) == {"t": None}
+
+
+FORMAT_OF_39 = create(TopicWish("new", 1, 1, configs={"message.format.version": "3.9-IV0"}))
+
+
+async def upgraded_world(*replicas: int, down: bool = False) -> World:
+    """A cluster with one topic on these brokers. Its broker 3 is still of 2.8, or was down at the takeover."""
+    world = World(policy=Policy(protocol_release=Release(2, 8)))
+    releases = {1: Release(3, 9), 2: Release(3, 9)} | ({} if down else {3: Release(2, 8)})
+    for broker in releases:
+        world.register(broker)
+    world.put_topic("t", {0: replicas})
+    await world.start()
+    world.context.releases.update({BrokerId(broker): release for broker, release in releases.items()})
+    return world
+
+
+async def test_a_broker_that_restarts_can_read_the_configs_of_topics_that_were_created_meanwhile() -> None:
+    world = await upgraded_world(3, 1)
+    world.die(3)
+    await world.settle()
+
+    refused = refusals(await world.call(FORMAT_OF_39))["new"]
+
+    assert refused is not None
+    assert "is not understood by broker 3 (Kafka 2.8, not live)" in (refused.text or "")
+
+
+async def test_a_broker_that_comes_back_with_a_newer_release_is_judged_by_as_it_is_now() -> None:
+    world = await upgraded_world(3, 1)
+    world.die(3)
+    await world.settle()
+    world.register(3)
+    await world.settle()
+    world.context.releases[BrokerId(3)] = Release(3, 9)
+
+    assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
+
+
+async def test_after_a_takeover_the_protocol_version_stands_for_a_broker_that_is_down() -> None:
+    world = await upgraded_world(3, 1, down=True)
+
+    refused = refusals(await world.call(FORMAT_OF_39))["new"]
+
+    assert refused is not None
+    assert "(inter.broker.protocol.version, which stands for broker 3, not live)" in (refused.text or "")
+
+
+async def test_a_dead_broker_without_replicas_is_not_judged_by() -> None:
+    world = await upgraded_world(2, 1)
+    world.die(3)
+    await world.settle()
+
+    assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
+
+
+async def test_our_own_ids_are_no_brokers_that_have_to_read_configs() -> None:
+    world = World(policy=Policy(protocol_release=Release(2, 8)))
+    world.register(1)
+    await world.start()
+    world.context.put_topic(TopicImage("t", {0: ReplicaAssignment((BrokerId(1), BrokerId(2_000_000_000)))}, None, 0))
+    world.context.releases[BrokerId(1)] = Release(3, 9)
+
+    assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
 
 
 async def test_configs_are_judged_by_the_protocol_version_while_no_release_is_known() -> None:

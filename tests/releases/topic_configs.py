@@ -191,6 +191,23 @@ _RELATIONS: Final = (
 )
 
 
+STRICTER: Final = "compare it with their own log.retention settings"
+"""In the refusals by which the controller is stricter than a broker with Kafka's defaults."""
+
+
+def depends_on_broker_settings(configs: Mapping[str, str], release: tuple[int, int]) -> bool:
+    """Whether a broker of this release may refuse the configs by a setting of its own, though Kafka's default fits.
+
+    Brokers from 3.0 to 3.5 compare a local retention with their own log.retention settings where the
+    topic has no retention. The controller refuses that (``STRICTER``), whatever the broker that was asked says.
+    """
+    has_local = any(
+        configs.get(f"local.retention.{kind}", "-2") != "-2" and f"retention.{kind}" not in configs
+        for kind in ("ms", "bytes")
+    )
+    return has_local and (3, 0) <= release < (3, 6)
+
+
 def _questions(configs: Iterable[Config]) -> list[Question]:
     """Return the questions to every release, from the configs that any of them defines."""
     texts: dict[str, dict[str, None]] = {}

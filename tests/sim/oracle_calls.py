@@ -19,7 +19,7 @@ RULES: Final = {
     "Z-39": "every topic that is created gets an id that no other one ever had",
     "Z-40": "an answer is true: what is answered without error is done, what is refused was in the way",
     "Z-41": "whoever changes a credential changes nothing else of the user, and tells it",
-    "Z-46": "a topic gets no configuration that a live broker does not understand: that broker could not start again",
+    "Z-46": "a topic gets no configuration that a broker, live or with replicas, cannot read: its next start fails",
 }
 UNDERSTOOD_SINCE: Final[Mapping[tuple[str, str], tuple[int, int]]] = {
     ("compression.zstd.level", "7"): (3, 8),
@@ -204,7 +204,8 @@ class CallJudge:
     def _judge_understood(self, topic: str, config: Mapping[str, str], now: float) -> None:
         since = max((UNDERSTOOD_SINCE.get(item, (0, 0)) for item in config.items()), default=(0, 0))
         older = [broker for broker, release in sorted(self._history.releases.items()) if release < since]
-        ended = [broker for broker in older if self._history.is_surely_live(broker, now)]
+        history = self._history
+        ended = [broker for broker in older if history.is_surely_live(broker, now) or history.surely_hosts(broker, now)]
         if ended:
             self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
 

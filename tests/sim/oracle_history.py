@@ -207,6 +207,13 @@ class History:
         is_live = history is not None and history.czxid > 0 and history.is_usable
         return is_live and self.brokers[broker].changed_at < now - self.window
 
+    def surely_hosts(self, broker: int, now: float) -> bool:
+        """Whether every controller must know by now that the broker has a replica, be it live or not."""
+        return any(
+            broker in (partition.replicas or ()) and partition.moved_at < now - self.window
+            for partition in self.partitions.values()
+        )
+
     def is_surely_eligible(self, broker: int, now: float) -> bool:
         """Whether every controller must know by now that this broker may lead."""
         history = self.brokers.get(broker)

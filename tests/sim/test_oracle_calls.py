@@ -99,6 +99,18 @@ def of_release(*release: int) -> Step:
     return begun
 
 
+def down_for_a_moment(broker: int, *release: int) -> Step:
+    """A broker of this release, which has replicas, restarts; the others are of 3.9."""
+
+    def begun(tale: Tale) -> None:
+        tale.time += LONG
+        tale.zookeeper.history.releases.update({1: (3, 9), 2: (3, 9), 3: (3, 9), broker: (release[0], release[1])})
+        tale.die(broker)
+        tale.time += WINDOW / 2
+
+    return begun
+
+
 def user(**config: str) -> bytes:
     return document(version=1, config=config)
 
@@ -116,7 +128,7 @@ def _wrong() -> list[tuple[str, Step]]:
     grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
     by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
     dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
-    newer, understood = Asked(configs=LEVEL), document(version=1, config=LEVEL)
+    newer, restarts, understood = Asked(configs=LEVEL), Asked(configs=LEVEL), document(version=1, config=LEVEL)
     throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
     return [
         # Nobody asked, not any more, not for this, or was told that it was refused.
@@ -156,6 +168,8 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-40", told(throttled, throttled.answered(89))),
         # A configuration of 3.8 for a broker of 3.7.
         ("Z-46", told(of_release(3, 7), newer, made(ONE, understood))),
+        # The same while that broker restarts.
+        ("Z-46", told(down_for_a_moment(3, 3, 7), restarts, made(ONE, understood))),
         # More than a credential.
         ("Z-41", told(by_tool(create(USER, user(rate="1"))), fenced(set_(USER, user(), 0), create(CHANGE)))),
         ("Z-41", fenced(create(USER, user(**{"SCRAM-SHA-256": "salt"})))),
@@ -212,7 +226,7 @@ def _true() -> list[Step]:
         told(exists, exists.answered(36)),
         # Every broker understands the configuration, or may not have been known yet.
         told(of_release(3, 8), newest, made(ONE, understood)),
-        told(of_release(3, 7), _all_again, newer, made(ONE, understood)),
+        told(of_release(3, 7), _all_new, newer, made(ONE, understood)),
         # What was created a moment ago need not be known yet.
         told(by_tool(create(NEW, topic(ONE))), young, young.answered(3)),
         told(
@@ -227,10 +241,13 @@ def _extended(tale: Tale) -> None:
     by_tool(set_(TOPIC, topic(MORE), 0))(tale)
 
 
-def _all_again(tale: Tale) -> None:
-    """The brokers have just registered anew."""
-    for broker in tale.zookeeper.history.brokers.values():
+def _all_new(tale: Tale) -> None:
+    """The brokers have just registered, and have just got their replicas."""
+    history = tale.zookeeper.history
+    for broker in history.brokers.values():
         broker.changed_at = tale.time
+    for partition in history.partitions.values():
+        partition.moved_at = tale.time
 
 
 def _over_a_stray(tale: Tale) -> None:

@@ -9,10 +9,11 @@ HEAD: Final = """\
 ## Topic configurations by the brokers' release
 
 A new topic is judged by the release of every live broker, the oldest first, because each broker reads the topics'
-configurations at every start and ends at one that it does not understand. A refusal names a broker that does not
-understand a configuration (`message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): ...`). A
-configuration that is wrong on 3.9 as well is refused in the words of the oldest release. A broker whose release is not
-known yet counts as one of the cluster's protocol version. The tables of the releases from 2.6 to 3.9 are generated
+configurations at every start and ends at one that it does not understand. A broker that is not live and has replicas is
+judged by, too: it may be restarting. A refusal names a broker that does not understand a configuration
+(`message.format.version=3.9-IV0 is not understood by broker 2 (Kafka 2.8): ...`). A configuration that is wrong on 3.9
+as well is refused in the words of the oldest release. A broker whose release is not known, yet or since the takeover,
+counts as one of the cluster's protocol version. The tables of the releases from 2.6 to 3.9 are generated
 from their own `LogConfig` (`python -m tests.releases.topic_configs`) and compared with real brokers of each release
 (`tests/releases/test_topic_configs.py`). These configurations are not the same in all of them:
 
@@ -22,7 +23,9 @@ from their own `LogConfig` (`python -m tests.releases.topic_configs`) and compar
 TAIL: Final = """
 `local.retention.ms` and `local.retention.bytes` may not exceed `retention.ms` and `retention.bytes`: from 3.0 to 3.5
 for every topic, where -1 (no limit) counts as less than any number; from 3.6 on only for topics with
-`remote.storage.enable=true`. Up to 3.5 that configuration is accepted without tiered storage and has no effect.
+`remote.storage.enable=true`. While a broker of 3.0 to 3.5 counts, a topic that names one of them, other than -2, has to
+name the retention, too: these brokers would compare it with their own `log.retention.*`. Up to 3.5
+`remote.storage.enable` is accepted without tiered storage and has no effect.
 
 A change of the configuration of a topic (`kafka-configs --alter`) is judged by the broker that receives it, as before:
 during a rolling upgrade send it to a broker of the oldest release.
