@@ -30,8 +30,10 @@ from controllerd.garbage import Collector, Garbage
 from controllerd.pace import favour_the_loop
 from controllerd.ports import AuditLog, Metrics
 from controllerd.snapshot import Publication
+from events.admin import ControlledShutdownReply
 from events.base import ControllerState, Event
 from events.cluster import Reelect, ShutdownEventThread
+from events.operator import DrainReply
 from events.queue import QueuedEvent
 from events.registry import AnyEvent
 from handlers.dispatch import dispatch
@@ -196,7 +198,8 @@ class EventLoop:
     def _answer(self, queued: QueuedEvent, result: object) -> None:
         if queued.reply is not None:
             summary = str(in_full(result))[:_FULL_LENGTH] if self._in_full else summary_of(result)
-            self._c.audit.record(ReplyRecord(queued.number, type(queued.event).__name__, summary))
+            name = type(queued.event).__name__
+            self._c.audit.record(ReplyRecord(queued.number, name, summary, _remaining_of(result)))
             queued.answer(result)
 
     async def _moved(self, queued: QueuedEvent, moved: ControllerMoved) -> tuple[str, str]:
@@ -257,6 +260,15 @@ class EventLoop:
         while self._failures[0][0] < now - FAILURE_WINDOW_S:
             self._failures.popleft()
         return sum(1 for _, earlier in self._failures if earlier == cause) >= FAILURES_UNTIL_GIVING_UP
+
+
+def _remaining_of(reply: object) -> int | None:
+    """How many partitions the broker that asked, or was drained, still leads; None: the reply does not say."""
+    match reply:
+        case ControlledShutdownReply(error=KafkaError.NONE) | DrainReply():
+            return len(reply.remaining)
+        case _:
+            return None
 
 
 def summary_of(reply: object) -> str:

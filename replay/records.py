@@ -117,12 +117,17 @@ class EventEnd(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReplyRecord(Record):
-    """A call was answered."""
+    """A call was answered.
+
+    ``remaining``: how many partitions a broker that is to stop still led, in the answer to its controlled shutdown or
+    drain; None in every other answer, and where the request was refused.
+    """
 
     kind: ClassVar[str] = "reply"
     number: int
     name: str
     summary: str
+    remaining: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

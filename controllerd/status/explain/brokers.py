@@ -1,5 +1,7 @@
 """How a broker is: gone, leaving, with a failed disk, out of reach, slow, or refusing what it is told."""
 
+from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
@@ -9,11 +11,15 @@ from controllerd.status.explain.history import refused_partitions
 from controllerd.status.explain.scene import Scene, cause
 from controllerd.status.explain.words import count, error_name, sentence, span
 from controllerd.status.schema.why import Cause
+from events.admin import ControlledShutdown
 from events.operator import DrainBroker
-from replay.records import BrokersRecord, OfflineDirsRecord, SnapshotBegin
+from replay.records import BrokersRecord, EventBegin, OfflineDirsRecord, ReplyRecord, SnapshotBegin
 
 SLOW_S: Final = 10.0
 """A broker whose oldest request is older than this is slow: it usually answers within a fraction of a second."""
+
+_SHUTDOWNS: Final = frozenset({ControlledShutdown.__name__, DrainBroker.__name__})
+"""The events that take a broker out of service before it stops."""
 
 
 def why_not_online(scene: Scene, view: PartitionView, tp: TopicPartition, broker: BrokerId) -> Cause | None:
@@ -55,14 +61,49 @@ def why_gone(scene: Scene, broker: BrokerId) -> Cause:
 
 
 def _manner(scene: Scene, broker: BrokerId, left: Entry) -> tuple[bool, str]:
-    """Return whether the broker handed everything over before it left, and how it left.
+    """Return whether the broker had handed its leaderships over before it left, and how it left.
 
-    A broker that was drained need not have asked for its shutdown: it may also have been killed.
+    A broker that asks for its controlled shutdown has handed nothing over yet: partitions that no
+    other replica can lead stay with it, and it asks again, or is killed. What counts is the last
+    answer in this life of the broker. A broker that was drained need not have asked for its
+    shutdown: it may also have been killed.
     """
-    leaving = _began_shutdown(scene, broker)
-    if leaving is None or leaving.number > left.number:
+    began = _began_shutdown(scene, broker, left)
+    if began is None:
         return False, "its ZooKeeper session ended"
-    return True, "after it was drained" if leaving.event_name == DrainBroker.__name__ else "after an orderly shutdown"
+    answer = _last_answer(scene, broker, began, left)
+    if answer is not None and not answer.remaining:
+        return True, "after it was drained" if answer.name == DrainBroker.__name__ else "after an orderly shutdown"
+    return False, _unfinished(scene, began, answer)
+
+
+def _unfinished(scene: Scene, began: Entry, answer: ReplyRecord | None) -> str:
+    """How a broker left that had not handed everything over."""
+    at = scene.clock(began.at_ms)
+    if answer is None and scene.history.is_loaded(began):
+        return "it was in controlled shutdown, and what it was answered is not remembered any more"
+    if answer is None:
+        return f"it had begun a controlled shutdown at {at}, and it left without an answer"
+    unmoved = f"{count(answer.remaining or 0, 'partition')} had not been moved"
+    if answer.name == DrainBroker.__name__:
+        return f"it had been drained at {at}, and {unmoved}"
+    return f"it had begun a controlled shutdown at {at}, {unmoved}, and it left without the answer that it may stop"
+
+
+def _last_answer(scene: Scene, broker: BrokerId, began: Entry, left: Entry) -> ReplyRecord | None:
+    """Return what the broker, or the operator who drained it, was answered last between these two records.
+
+    A request of an earlier life of the broker is refused (STALE_BROKER_EPOCH), and its answer has no ``remaining``.
+    """
+    about = {began.event} | {
+        record.number
+        for _, record in scene.history.of(EventBegin)
+        if record.name in _SHUTDOWNS and record.detail.get("broker") == broker
+    }
+    for entry, record in scene.history.of(ReplyRecord):
+        if began.number < entry.number < left.number and record.number in about and record.remaining is not None:
+            return record
+    return None
 
 
 def _took_over(scene: Scene) -> Entry | None:
@@ -121,14 +162,27 @@ def _left(scene: Scene, broker: BrokerId) -> Entry | None:
     return next((entry for entry, record in scene.history.of(BrokersRecord) if broker in record.gone), None)
 
 
-def _began_shutdown(scene: Scene, broker: BrokerId) -> Entry | None:
-    """When its last life went into controlled shutdown."""
+def _began_shutdown(scene: Scene, broker: BrokerId, before: Entry | None = None) -> Entry | None:
+    """Return when the broker went into controlled shutdown, in its life that ended then (None: in its present one).
+
+    A life begins after the end of the one before it. A new term begins without brokers that are
+    shutting down, so that nothing of an earlier one counts. Periodic snapshots repeat the record.
+    """
+    until = before.number if before is not None else inf
+    since = max((number for number in _terms_begun(scene) if number < until), default=0)
+    found = None
     for entry, record in scene.history.of(BrokersRecord):
+        if entry.number >= until:
+            continue
+        if entry.number < since or broker in record.gone:
+            break
         if broker in record.shutting_down:
-            return entry
-        if any(row.id == broker for row in record.live):
-            return None
-    return None
+            found = entry
+    return found
+
+
+def _terms_begun(scene: Scene) -> Iterator[int]:
+    return (entry.number for entry, record in scene.history.of(SnapshotBegin) if not record.periodic)
 
 
 def _failed_dir(scene: Scene, tp: TopicPartition, broker: BrokerId) -> Entry | None:

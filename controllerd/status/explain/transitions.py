@@ -11,6 +11,7 @@ from controllerd.recent import Entry
 from controllerd.status.explain.history import History, Story, look_back, refused_partitions
 from controllerd.status.explain.words import count, error_name, ids
 from controllerd.status.schema.cluster import Transition
+from events.operator import DrainBroker
 from replay.records import (
     BrokersRecord,
     DeletionRecord,
@@ -131,8 +132,10 @@ def _comings(history: History, broker: int) -> Iterator[tuple[int, Transition]]:
     for entry, record in history.of(BrokersRecord):
         if broker in record.gone:
             yield _numbered(entry, "broker", "alive", "gone from /brokers/ids", "")
-        if broker in record.shutting_down:
-            yield _numbered(entry, "broker", "alive", "shutting down", "it asked for a controlled shutdown")
+        if broker in record.shutting_down and not history.is_loaded(entry):
+            is_drained = entry.event_name == DrainBroker.__name__
+            reason = "an operator drained it" if is_drained else "it asked for a controlled shutdown"
+            yield _numbered(entry, "broker", "alive", "shutting down", reason)
         epochs = [row.epoch for row in record.live if row.id == broker]
         if epochs and not history.is_loaded(entry):
             yield _numbered(entry, "broker", "", f"alive (broker epoch {epochs[0]})", "")

@@ -12,7 +12,7 @@ from controllerd.zk.access import SetData
 from events.admin import ControlledShutdown
 from events.cluster import Reelect
 from events.operator import DrainBroker
-from replay.records import ResponseRecord
+from replay.records import BrokerRow, BrokersRecord, ReplyRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from tests.status.explain.seeding import Seeded, codes
 
 
@@ -135,6 +135,117 @@ async def test_a_drained_broker_that_is_gone_is_not_said_to_have_shut_itself_dow
 
     assert codes(why) == ["broker-shut-down"]
     assert "(after it was drained)" in why.causes[0].sentence
+
+
+async def test_a_kill_after_a_controlled_shutdown_that_was_not_finished_is_no_orderly_shutdown() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+    await shut_down(seeded, 5)
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    (gone,) = [cause for cause in why.causes if cause.broker == 5]
+    assert gone.code == "broker-gone"
+    assert gone.sentence == (
+        "broker 5 left /brokers/ids at 10:03:00Z (it had begun a controlled shutdown at 10:02:00Z, "
+        "1 partition had not been moved, and it left without the answer that it may stop)"
+    )
+
+
+async def test_a_later_answer_with_nothing_left_to_move_makes_a_shutdown_orderly() -> None:
+    seeded = await three()
+    await seeded.create("audit", [5, 3])
+    await seeded.isr(5, topic="audit")
+    await shut_down(seeded, 5)
+    seeded.world.tree.put("/admin/delete_topics/audit", b"")
+    await seeded.disks.settle()
+    await shut_down(seeded, 5)
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    assert codes(why)[0] == "broker-shut-down"
+    assert why.causes[0].sentence == "broker 5 left /brokers/ids at 10:04:00Z (after an orderly shutdown)"
+
+
+async def test_a_request_of_an_earlier_life_is_no_answer_to_this_one() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+    await shut_down(seeded, 5)
+    await seeded.world.call(ControlledShutdown(BrokerId(5), 0))
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    (gone,) = [cause for cause in why.causes if cause.broker == 5]
+    assert "1 partition had not been moved" in gone.sentence
+
+
+async def test_the_answer_to_another_broker_does_not_count() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+    await shut_down(seeded, 5)
+    await shut_down(seeded, 6)
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    (gone,) = [cause for cause in why.causes if cause.broker == 5]
+    assert "1 partition had not been moved" in gone.sentence
+
+
+async def test_a_controlled_shutdown_that_was_never_answered_is_no_orderly_one() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    await seeded.kill(6)
+    entries = [entry for entry in seeded.recent.newest_first() if not isinstance(entry.record, ReplyRecord)]
+
+    why = await seeded.why(entries=tuple(entries))
+
+    assert codes(why) == ["broker-gone"]
+    assert "(it had begun a controlled shutdown at 10:01:00Z, and it left without an answer)" in why.causes[0].sentence
+
+
+async def test_answers_that_are_not_remembered_any_more_are_not_said_to_be_missing() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    forgotten = seeded.recent.newest
+    record_snapshot(seeded, 6)
+    await seeded.kill(6)
+    entries = [entry for entry in seeded.recent.newest_first() if entry.number > forgotten]
+
+    why = await seeded.why(entries=tuple(entries))
+
+    assert codes(why) == ["broker-gone"]
+    assert "(it was in controlled shutdown, and what it was answered is not remembered any more)" in (
+        why.causes[0].sentence
+    )
+
+
+async def test_a_shutdown_began_when_it_was_asked_for_and_not_at_a_snapshot_of_later() -> None:
+    seeded = await three()
+    await shut_down(seeded, 6)
+    record_snapshot(seeded, 6)
+
+    why = await seeded.why()
+
+    assert why.causes[0].sentence == "broker 6 is shutting down since 10:01:00Z"
+
+
+async def test_a_broker_killed_after_a_drain_that_left_it_a_partition_was_not_relieved() -> None:
+    seeded = await three()
+    await seeded.isr(5)
+    await seeded.world.call(DrainBroker(BrokerId(5), leaders_only=False, reason="a test", by="User:test"))
+    await seeded.kill(5)
+
+    why = await seeded.why()
+
+    (gone,) = [cause for cause in why.causes if cause.broker == 5]
+    assert gone.code == "broker-gone"
+    assert gone.sentence == (
+        "broker 5 left /brokers/ids at 10:02:00Z (it had been drained at 10:01:00Z, and 1 partition had not been moved)"
+    )
 
 
 async def test_a_broker_is_shutting_down() -> None:
@@ -304,6 +415,13 @@ async def lead_again(seeded: Seeded) -> None:
     seeded.world.queue.put(Reelect())
     await seeded.disks.settle()
     assert seeded.world.snapshot.is_active
+
+
+def record_snapshot(seeded: Seeded, leaving: int) -> None:
+    """A minute later the audit log repeats the brokers, one of which is shutting down."""
+    seeded.clock.now += 60
+    brokers = BrokersRecord([BrokerRow(leaving, 3, [], None)]), BrokersRecord(shutting_down=[leaving])
+    seeded.recent.record(SnapshotBegin(1, periodic=True), *brokers, SnapshotEnd(3, 1, 1))
 
 
 async def shut_down(seeded: Seeded, broker: int) -> None:

@@ -8,7 +8,8 @@ from controllerd.status.explain.transitions import (
 )
 from controllerd.status.schema.cluster import Transition
 from events.admin import ControlledShutdown
-from replay.records import ResponseRecord
+from events.operator import DrainBroker
+from replay.records import BrokersRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import configure
@@ -132,3 +133,13 @@ async def test_a_broker_comes_and_goes_and_refuses() -> None:
         "shutting down",
         "answered LeaderAndIsr with CLUSTER_AUTHORIZATION_FAILED",
     ]
+
+
+async def test_a_drained_broker_did_not_ask_for_its_shutdown_itself_and_a_snapshot_does_not_say_it_again() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.world.call(DrainBroker(BrokerId(3), leaders_only=False, reason="a test", by="User:test"))
+    seeded.recent.record(SnapshotBegin(1, periodic=True), BrokersRecord(shutting_down=[3]), SnapshotEnd(2, 1, 1))
+
+    found = await transitions_of_broker(tuple(seeded.recent.newest_first()), 3)
+
+    assert [(each.now, each.reason) for each in found] == [("shutting down", "an operator drained it")]
