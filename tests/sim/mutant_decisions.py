@@ -149,6 +149,14 @@ DECISIONS: Final = (
         "    await replace_our_replicas(c)\n",
     ),
     bug(
+        "our-replica-left-alone",
+        "a partition that was started on an instance alone stays on it, without a leader",
+        "ADR 0032",
+        "handlers/our_replicas.py",
+        "if not _isr_names_us(tp, c) or _is_ours_alone(tp, c)}",
+        "if not _isr_names_us(tp, c)}",
+    ),
+    bug(
         "failover-keeps-dead",
         "a failover does not take dead brokers out of ISRs",
         "KAFKA-3143",

@@ -20,7 +20,7 @@ from tests.sim.oracle_zookeeper import ZooKeeperOracle
 
 _RULES: Final = {
     "Q-01": "exactly one instance leads, and it is the one that holds /controller",
-    "Q-02": "a partition with a live ISR member has a live leader",
+    "Q-02": "a partition with a live ISR member, or one that only instances were given, has a live leader",
     "Q-03": "a partition that can be placed has a state",
     "Q-04": "the metadata of every live broker equals ZooKeeper",
     "Q-05": "every live broker knows who is live: the registered ones and the active controller",
@@ -93,6 +93,8 @@ class _Judge:
                 if self._can_be_placed(topic, number, replicas):
                     yield "Q-03", f"{name} has no state, assigned to {list(replicas)}, live are {sorted(self._live)}"
                 continue
+            if self._should_leave_instances(topic, replicas):
+                yield "Q-02", f"{name} is on instances alone, {list(replicas)}, live are {sorted(self._live)}"
             able = {broker for broker in state.isr if (broker, (topic, number)) not in self._offline}
             if self._live & able and (state.leader not in self._live or state.leader not in able):
                 yield "Q-02", f"{name} is led by {state.leader}, ISR {list(state.isr)}, live are {sorted(self._live)}"
@@ -104,6 +106,12 @@ class _Judge:
             )
             if isr_is_full and missing and state.leader in self._live:
                 yield "Q-12", f"{name}: {sorted(missing)} are not in the ISR {list(state.isr)}"
+
+    def _should_leave_instances(self, topic: str, replicas: tuple[int, ...]) -> bool:
+        """Whether brokers can have a partition that only instances were given: these hold no record of it."""
+        if f"/brokers/topics/{topic}" in self._history.unreadable:
+            return False
+        return all(broker in OUR_IDS for broker in replicas) and len(self._live) >= len(replicas)
 
     def _can_be_placed(self, topic: str, number: int, replicas: tuple[int, ...]) -> bool:
         path = f"/brokers/topics/{topic}/partitions/{number}/state"

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from tests.sim.oracle_admin import caught_up
 from tests.sim.oracle_history import History, PartitionHistory, Place, State
-from tests.sim.oracle_seen import ANY_VERSION, NO_LEADER, AskedIsr, Operation, Report, Transaction
+from tests.sim.oracle_seen import ANY_VERSION, NO_LEADER, OUR_IDS, AskedIsr, Operation, Report, Transaction
 
 RULES: Final = {
     "Z-06": "an ISR is never empty and names nobody twice",
@@ -266,7 +266,7 @@ class StateJudge:
         better = [broker for broker in before.isr if self._is_surely_known(broker, write)]
         if better:
             self._say("Z-16", write, f"{better} of the ISR are eligible")
-        elif not self._is_unclean_allowed(write):
+        elif not self._is_unclean_allowed(write) and not self._was_on_instances_alone(write, before):
             self._say("Z-16", write, "unclean elections are not allowed")
         if after.isr != (after.leader,):
             self._say("Z-12", write, "after an unclean election the leader alone is in sync")
@@ -275,6 +275,11 @@ class StateJudge:
         if after.recovery_state != expected:
             self._say("Z-17", write, "an unclean election")
         self._judge_elected(write)
+
+    def _was_on_instances_alone(self, write: _Write, before: State) -> bool:
+        """Whether no broker can hold a record: another controller started the partition on instances alone."""
+        never_led = all(broker in OUR_IDS for state in write.partition.committed.values() for broker in state.isr)
+        return never_led and all(broker in OUR_IDS for broker in before.isr)
 
     def _is_unclean_allowed(self, write: _Write) -> bool:
         key = (write.place.topic, write.place.number)

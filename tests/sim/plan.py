@@ -70,6 +70,9 @@ _FIRST_RETURN: Final = 2600
 WAITING: Final = "leader_dies_while_waiting"
 """In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
 _FIRST_WAITING: Final = 2650
+OURS_ALONE: Final = "outsider_starts_on_us"
+"""In one of ten stories, from a stream of its own as well."""
+_FIRST_OURS_ALONE: Final = 2690
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -172,6 +175,8 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += _waiting(Random(f"{seed}/waiting"))
     if is_late and calls_for_topics:
         actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
+    if is_late and calls_for_topics and has_old_brokers:
+        actions += _ours_alone(Random(f"{seed}/ours alone"))
     if is_late and has_old_brokers:
         options.registration, registrations = registration_of(seed, brokers, STORY_S)
         actions += [Action(*each) for each in registrations]
@@ -229,6 +234,12 @@ def _waiting(rng: Random) -> list[Action]:
     if rng.random() > 0.3:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S), WAITING, _FIRST_WAITING)]
+
+
+def _ours_alone(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(1.0, STORY_S), OURS_ALONE, _FIRST_OURS_ALONE)]
 
 
 def _settings(rng: Random) -> tuple[str, list[Action]]:

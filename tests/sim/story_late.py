@@ -14,7 +14,7 @@ from events.cluster import SelfAudit, Takeover
 from tests.fakes.world import topic_id_of
 from tests.sim.admin_desk import MARKERS, TOPICS
 from tests.sim.broker import SimBroker
-from tests.sim.instance import SESSION_S, SimInstance
+from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance
 from tests.sim.world import SAFE_SHARE, SimWorld
 
 _CONTROLLER: Final = "/controller"
@@ -49,6 +49,29 @@ def outsider_wins(world: SimWorld, rng: Random) -> None:
     if not world.options.takes:
         world.outsiders.append(session)
         _later(world, rng.choice((0.2, 3.0, 10.0)), session.fall_silent)
+
+
+def outsider_starts_on_us(world: SimWorld, rng: Random) -> None:
+    """A broker's own controller wins the role while it counts an instance as a broker, and starts a topic on it.
+
+    The instance is the only replica, leads and is the ISR, as far as ZooKeeper says.
+    """
+    outsider_wins(world, rng)
+    if not world.server.is_up or _EPOCH not in world.server.nodes:
+        return
+    name, us = f"t{len(world.topics)}", FIRST_NODE_ID + rng.randrange(world.options.instances)
+    epoch = int(world.server.nodes[_EPOCH].data or b"0")
+    state = {"controller_epoch": epoch, "leader": us, "version": 1, "leader_epoch": 0, "isr": [us]}
+    fields: dict[str, object] = {"topic_id": topic_id_of(name)} if rng.random() < 0.6 else {}
+    numbers = range(rng.choice((1, 2)))
+    world.write_topic(name, [[us] for _ in numbers], **fields)
+    partitions = f"{TOPICS}{name}/partitions"
+    session = world.server.new_session(SESSION_S)
+    session.commit(
+        Create(partitions, b""),
+        *(Create(f"{partitions}/{number}", b"") for number in numbers),
+        *(Create(f"{partitions}/{number}/state", json.dumps(state).encode()) for number in numbers),
+    )
 
 
 def freeze_behind(world: SimWorld, rng: Random) -> None:
@@ -131,6 +154,7 @@ def _unless_quiet(world: SimWorld, act: Callable[..., object], *arguments: objec
 
 LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "outsider_wins": outsider_wins,
+    "outsider_starts_on_us": outsider_starts_on_us,
     "freeze_behind": freeze_behind,
     "self_audit": self_audit,
     "topic_returns": topic_returns,

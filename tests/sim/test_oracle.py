@@ -383,6 +383,20 @@ def test_an_unclean_election_is_fine_where_it_is_allowed() -> None:
     assert tale.oracle.violations == []
 
 
+@pytest.mark.parametrize(("isr", "rules"), [([A_NODE], set()), ([3], {"Z-16"})])
+def test_an_unclean_election_is_fine_where_only_an_instance_was_in_sync(isr: list[int], rules: set[str]) -> None:
+    """Broker 1 leads in place of the instance, which holds no record; in place of another broker it may not."""
+    tale = Tale()
+    path = "/brokers/topics/u"
+    tale.write(TOOL_SESSION, create(path, topic({0: isr})))
+    tale.write(TOOL_SESSION, create(f"{path}/partitions/0/state", state(isr[0], 0, isr)))
+    tale.die(3)
+    tale.time += LONG
+    tale.write(TOOL_SESSION, set_(path, topic({0: [1]}), 0))
+    tale.fenced(set_(f"{path}/partitions/0/state", state(1, 1, [1], recovery=1), 0))
+    assert {found.id for found in tale.oracle.violations} == rules
+
+
 def test_a_topic_may_forbid_what_the_cluster_allows() -> None:
     tale = Tale(unclean=True)
     tale.write(TOOL_SESSION, create(CONFIG, CLEAN_TOPIC))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sim import oracle_admin_rest, oracle_registration
 from tests.sim.oracle import RULES, AtRest, BrokerAtRest, CachedPartition, InstanceAtRest, judge_quiescence
-from tests.sim.oracle_samples import A_NODE, B_NODE, CACHED, STATE, Tale, set_, state
+from tests.sim.oracle_samples import A_NODE, B_NODE, CACHED, STATE, TOOL_SESSION, Tale, create, set_, state
 from tests.sim.test_oracle import WRONG, leads_anew, with_topic
 from tests.sim.test_oracle_admin import WRONG as WRONG_REQUESTS
 from tests.sim.test_oracle_calls import WRONG as WRONG_CALLS
@@ -95,6 +95,13 @@ def test_a_partition_that_names_an_instance_is_found_when_there_is_a_broker_in_i
     tale = Tale()
     with_topic({0: [1, A_NODE]}, lambda _tale: None)(tale)
     assert [found.id for found in judge_quiescence(tale.zookeeper, at_rest(tale))] == ["Q-03"]
+
+
+def test_a_partition_that_was_started_on_an_instance_alone_is_found_while_brokers_live() -> None:
+    tale = Tale()
+    started = create("/brokers/topics/u/partitions/0/state", state(A_NODE, 0, [A_NODE]))
+    with_topic({0: [A_NODE]}, lambda tale: tale.write(TOOL_SESSION, started))(tale)
+    assert "Q-02" in {found.id for found in judge_quiescence(tale.zookeeper, at_rest(tale))}
 
 
 def test_a_partition_without_live_replica_cannot_be_placed() -> None:
