@@ -28,7 +28,7 @@ from controllerd.core.election import (
     elect_reassign,
     next_leadership,
 )
-from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
+from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.errors import BadZnode
 from controllerd.machines.known_states import known_states
@@ -193,9 +193,24 @@ class Electing:
         if not hopeless:
             return
         unclean = await self._unclean_topics(hopeless, strategy, elections.failed)
-        allowed = {tp: state for tp, state in hopeless.items() if tp.topic in unclean and tp not in elections.failed}
+        allowed = {
+            tp: state
+            for tp, state in hopeless.items()
+            if tp not in elections.failed and (tp.topic in unclean or self._is_given_by_us(tp, state))
+        }
         elections.may_be_unclean.update(allowed)
         await self._apply(self._rule(strategy, unclean=True), allowed, elected)
+
+    def _is_given_by_us(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether the ISR is controllerd alone, and the partition has one replica, on a broker.
+
+        ``handlers/our_replicas.py`` writes the assignment first and elects then; a controller that
+        dies between leaves this. Controllerd holds no records, and with one replica there is no
+        other that could hold more, so that its election loses nothing. Where there are several
+        replicas an operator decides.
+        """
+        replicas = self._context.record(tp).assignment.replicas
+        return len(replicas) == 1 and all(member in OUR_IDS for member in state.isr) and replicas[0] not in OUR_IDS
 
     async def _unclean_topics(self, hopeless: States, strategy: Offline, failed: dict[TopicPartition, str]) -> set[str]:
         topics = {tp.topic for tp in hopeless}

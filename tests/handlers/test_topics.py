@@ -317,6 +317,22 @@ async def test_a_partition_that_was_started_on_controllerd_alone_is_led_by_a_liv
     assert [alarm for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"] == []
 
 
+async def test_a_partition_that_was_given_away_before_its_election_is_led_by_its_only_replica() -> None:
+    """A controller that wrote the new assignment died before it elected the broker (simulated seed 386)."""
+    world = await started_for_us([1])
+
+    leader, _, isr, _ = world.state("t")
+    assert (leader, isr) == (1, [1])
+
+
+async def test_one_of_several_replicas_does_not_lead_in_place_of_controllerd() -> None:
+    """Another of them may hold more records."""
+    world = await started_for_us([1, 2])
+
+    leader, _, isr, _ = world.state("t")
+    assert (leader, isr) == (-1, [NODE_ID])
+
+
 async def test_a_partition_whose_isr_names_controllerd_beside_brokers_is_alarmed_and_left_alone() -> None:
     world = await started_for_us([1, NODE_ID, 2])
 
