@@ -154,6 +154,14 @@ class RequestBatch:
             elif record.tp.state_path in self._context.quarantine and self._is_hidden(record.tp.topic):
                 self._add_metadata(record, _unknown(self._context.epoch))
 
+    def add_removals(self, broker: BrokerId, removals: Mapping[TopicPartition, UpdateMetadataPartition]) -> None:
+        """Tell a broker once more that partitions are gone, whatever became of their topics since.
+
+        Use a batch of its own: every broker of a batch is told about every partition of it.
+        """
+        self._metadata_brokers.add(broker)
+        self._metadata.update(removals)
+
     def _add_metadata(self, record: PartitionRecord, state: LeaderAndIsr) -> None:
         if self._context.queued_for_deletion and self._is_hidden(record.tp.topic):
             state = _during_delete(state)

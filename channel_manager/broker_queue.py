@@ -1,15 +1,19 @@
 """What waits for one broker, in order; merged while the broker is behind, dropped when it is hopelessly so."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
+from typing import Final
 
 from channel_manager.coalesce import BodyMerger
+from channel_manager.removals import PendingRemovals, only_removals
 from channel_manager.settings import ChannelSettings, estimated_bytes
-from controllerd.core.model import LEADER_DURING_DELETE
-from controllerd.core.requests import ControlRequest, StopReplicaRequest, UpdateMetadataBody, UpdateMetadataRequest
+from controllerd.core.requests import ControlRequest, StopReplicaRequest, UpdateMetadataRequest
 from wire.stop_replica import only
+
+_since: Final = attrgetter("since")
 
 
 @dataclass(slots=True)
@@ -33,9 +37,14 @@ class BrokerQueue:
         """Estimated size of all that waits."""
         self.coalesced = 0
         """How many requests were absorbed by the one before."""
+        self._age_counts_from = clock()
+        """No request is taken for older than since then, as far as the limit of the age goes."""
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[ControlRequest]:
+        return (item.request for item in self._items)
 
     def first(self, limit: int) -> list[tuple[ControlRequest, float]]:
         """The next ``limit`` requests, each with how long it has waited, in seconds."""
@@ -85,22 +94,50 @@ class BrokerQueue:
     def is_beyond_limits(self) -> bool:
         """Whether the queue is larger or older than a queue may be."""
         settings = self._settings
-        return self.bytes > settings.max_queue_bytes or self.oldest_age_s > settings.max_queue_age_s
+        if self.bytes > settings.max_queue_bytes:
+            return True
+        now = self._clock()
+        return min(self.oldest_age_s, now - self._age_counts_from) > settings.max_queue_age_s
 
     def drop_all_but_deletions(self) -> int:
         """Forget everything that a fresh start of the broker would repeat; says how many requests are gone.
 
         Deletions stay, of replicas and of topics in its metadata: no later request would bring them again.
+        Removals from the metadata become one request, since nothing is left that must stay between them.
         """
         before = self._items
-        self._items, self.bytes = deque(), 0
-        for item in before:
-            owed = owed_deletions(item.request)
-            if owed is not None:
-                kept = Waiting(owed, item.since, estimated_bytes(owed))
-                self._items.append(kept)
-                self.bytes += kept.size
-        return len(before) - len(self._items)
+        kept = [*_removals(before), *_deletions_of_replicas(before)]
+        kept.sort(key=_since)
+        self._items, self.bytes = deque(kept), sum(item.size for item in kept)
+        return len(before) - len(kept)
+
+    def restart_age_limit(self) -> None:
+        """Have ``max_queue_age_s`` count from now for what waits already.
+
+        Deletions that were kept for a silent broker are as old as its silence. If their age counted, the
+        queue would be beyond its limit at once when the broker answers again, and the requests that bring
+        the broker up to date would be dropped.
+        """
+        self._age_counts_from = self._clock()
+
+
+def _deletions_of_replicas(items: Iterable[Waiting]) -> Iterator[Waiting]:
+    for item in items:
+        if isinstance(item.request, StopReplicaRequest) and (deletions := owed_deletions(item.request)) is not None:
+            yield Waiting(deletions, item.since, estimated_bytes(deletions))
+
+
+def _removals(items: Iterable[Waiting]) -> Iterator[Waiting]:
+    """Yield one request with all removals, and with the newest live brokers, if anything is removed."""
+    removals, first, newest = PendingRemovals(), None, None
+    for item in items:
+        if isinstance(item.request, UpdateMetadataRequest):
+            newest = item.request
+            if removals.add(newest) and first is None:
+                first = item
+    if first is not None and newest is not None:
+        request = removals.request_like(newest)
+        yield Waiting(request, first.since, estimated_bytes(request))
 
 
 def owed_deletions(request: ControlRequest) -> StopReplicaRequest | UpdateMetadataRequest | None:
@@ -110,20 +147,6 @@ def owed_deletions(request: ControlRequest) -> StopReplicaRequest | UpdateMetada
             owed = only(request, delete=True)
             return owed if owed.partitions else None
         case UpdateMetadataRequest():
-            return _owed_removals(request)
+            return only_removals(request)
         case _:
             return None
-
-
-def _owed_removals(request: UpdateMetadataRequest) -> UpdateMetadataRequest | None:
-    """Who is live will be told anew, so what this says of it does not matter for long."""
-    body = request.body
-    removed = {
-        tp: partition for tp, partition in body.partitions.items() if partition.state.leader == LEADER_DURING_DELETE
-    }
-    if not removed:
-        return None
-    # These topics alone keep their ids: a request to merge with this one may name others without an id.
-    ids = {tp.topic: body.topic_ids[tp.topic] for tp in removed if tp.topic in body.topic_ids}
-    owed = UpdateMetadataBody(removed, ids, body.live_brokers)
-    return UpdateMetadataRequest(request.controller_id, request.controller_epoch, request.broker_epoch, owed)

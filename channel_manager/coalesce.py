@@ -24,13 +24,21 @@ A partition that only one request names keeps its entry, -2 included. The rules 
 requests as well: a merged request still has each -2 of its parts, so a third request is compared with
 all of them.
 
-For each topic that both requests name, the topic id must be the same, or absent in both. With another
-id the topic was deleted and created anew in between, whatever the partitions say: two states of one
-partition would then belong to two topics, and the one map of ids would give the newer id to
-partitions of the older topic, which a broker may lead. A request without the id makes a broker forget
-the id, so that an id that appears or disappears counts as another id, too.
+For each topic that both requests name, the topic id must be the same, or absent in both, if either of
+them has a state of the topic. With another id the topic was deleted and created anew in between,
+whatever the partitions say: two states of one partition would then belong to two topics, and the one
+map of ids would give the newer id to partitions of the older topic, which a broker may lead. A request
+without the id makes a broker forget the id, so that an id that appears or disappears counts as another
+id, too.
+
+Where both requests have only -2 of a topic, the ids do not matter, and the newer one is sent. A broker
+removes partitions by name: ``updateMetadata`` of every release stores the id first, and forgets it with
+the last partition of the topic (``removePartitionInfo``), and the group coordinator gets names alone.
+Without this exception the queue of a silent broker would grow with each topic that is deleted
+and created anew.
 """
 
+from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -81,9 +89,15 @@ def _returns_after_deletion(older: UpdateMetadataBody, newer: UpdateMetadataBody
 
 
 def _has_other_topic_id(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
-    """Whether a topic that both bodies name has not the same id in both."""
+    """Whether a topic has not the same id in both bodies, and a state in one of them."""
     common = set(map(_topic, older.partitions)) & set(map(_topic, newer.partitions))
-    return any(older.topic_ids.get(topic) != newer.topic_ids.get(topic) for topic in common)
+    changed = {topic for topic in common if older.topic_ids.get(topic) != newer.topic_ids.get(topic)}
+    return bool(changed) and (_has_state_of(changed, older) or _has_state_of(changed, newer))
+
+
+def _has_state_of(topics: AbstractSet[str], body: UpdateMetadataBody) -> bool:
+    entries = body.partitions.items()
+    return any(tp.topic in topics and entry.state.leader != LEADER_DURING_DELETE for tp, entry in entries)
 
 
 def _union(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> UpdateMetadataBody:

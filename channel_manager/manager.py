@@ -1,7 +1,7 @@
 """The channels to all brokers: opens and closes them, and turns what brokers answer into events."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -10,14 +10,16 @@ import structlog
 
 from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, Reactions
+from channel_manager.removals import PendingRemovals
 from channel_manager.sender import BrokerSender, Pending, SenderStats, Surroundings
 from channel_manager.settings import ChannelSettings
-from controllerd.core.model import Broker, BrokerId
+from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.releases import Release
 from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
+    UpdateMetadataPartition,
     UpdateMetadataRequest,
     api_name,
 )
@@ -65,6 +67,8 @@ class ChannelManager:
         """
         self._emit = emit
         self._senders: dict[BrokerId, tuple[BrokerSender, asyncio.Task[None]]] = {}
+        self._removals: dict[BrokerId, PendingRemovals] = {}
+        """Of brokers whose channels were closed, until they are taken; none is kept beyond the term."""
         self._tasks: asyncio.TaskGroup | None = None
         self._shared = Surroundings(
             client_id=str(controller_id),
@@ -120,12 +124,25 @@ class ChannelManager:
         self._senders[broker.id] = (sender, task)
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """Close the channel in this very tick; what waits or is under way is lost. Harmless if unknown."""
+        """Close the channel in this very tick; what waits or is under way is lost. Harmless if unknown.
+
+        Removals from the broker's metadata are kept for ``take_removals``.
+        """
         known = self._senders.pop(broker, None)
         if known is not None:
             sender, task = known
+            if removals := sender.pending_removals():
+                log.info("kept removals for the next channel", broker=broker, partitions=len(removals))
+                self._removals.setdefault(broker, PendingRemovals()).add_all(removals)
             task.cancel()
             sender.stop()
+
+    def take_removals(self, broker: BrokerId) -> Mapping[TopicPartition, UpdateMetadataPartition]:
+        """Return what closed channels were still to remove from the broker's metadata, and keep it no longer.
+
+        The caller sends it before all other metadata (``channel_manager.removals``).
+        """
+        return self._removals.pop(broker, PendingRemovals()).partitions
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
         """Append to the broker's queue; a request for an unknown broker is dropped with a log line."""
@@ -136,9 +153,12 @@ class ChannelManager:
         known[0].send(request)
 
     def shutdown(self) -> None:
-        """Close every channel in this very tick: no byte leaves afterwards."""
-        for broker in list(self._senders):
-            self.remove_broker(broker)
+        """End the term: close every channel in this very tick. No byte leaves afterwards, and no removal is kept."""
+        for sender, task in self._senders.values():
+            task.cancel()
+            sender.stop()
+        self._senders.clear()
+        self._removals.clear()
 
     def disconnect(self) -> None:
         """Close every connection in this very tick, what is buffered is never sent; the requests are repeated."""

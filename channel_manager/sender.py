@@ -14,6 +14,7 @@ import structlog
 from channel_manager.broker_queue import BrokerQueue, owed_deletions
 from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, Reactions
+from channel_manager.removals import PendingRemovals
 from channel_manager.settings import ChannelSettings
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
@@ -105,6 +106,8 @@ class BrokerSender:
 
     def __init__(self, broker: Broker, shared: Surroundings) -> None:
         self.broker = broker
+        self._refused = PendingRemovals()
+        """What the broker refused to remove because its broker epoch is newer: for its next channel."""
         self._shared = shared
         self._settings = shared.settings
         self._queue = BrokerQueue(shared.clock, shared.settings, shared.merger)
@@ -142,6 +145,14 @@ class BrokerSender:
         self._arrived.set()
         if not self._behind and self._under_way and self._queue.is_beyond_limits():
             self._fall_behind()
+
+    def pending_removals(self) -> PendingRemovals:
+        """Return what the broker has not confirmed to have removed from its metadata."""
+        pending = PendingRemovals()
+        pending.add_all(self._refused)
+        for request in (*(delivery.request for delivery in self._under_way), *self._queue):
+            pending.add(request)
+        return pending
 
     def _fall_behind(self) -> None:
         log.error("queue dropped", broker=self.broker.id, bytes=self._queue.bytes, age_s=self._queue.oldest_age_s)
@@ -240,6 +251,7 @@ class BrokerSender:
         self._failing = False
         if self._behind:
             self._behind = False
+            self._queue.restart_age_limit()
             self._shared.reactions.caught_up(self.broker.id)
 
     async def _attempt(self) -> bool:
@@ -346,6 +358,8 @@ class BrokerSender:
             await self._hold()
             return False
         self._sent += 1
+        if response.error is KafkaError.STALE_BROKER_EPOCH:
+            self._refused.add(delivery.request)
         if response.error is KafkaError.STALE_CONTROLLER_EPOCH:
             log.error("broker knows a higher controller epoch", broker=self.broker.id)
             self._shared.reactions.stale_epoch(self.broker.id, delivery.request.controller_epoch)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
-from controllerd.core.requests import ControlRequest
+from controllerd.core.requests import ControlRequest, UpdateMetadataPartition
 from controllerd.errors import BadZnode
 from controllerd.guards import WriteGuard
 from controllerd.intent_ports import IntentStore
@@ -324,7 +324,11 @@ class Channels(Protocol):
         ...
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """Stop the sender, close the connection, drop the queue."""
+        """Stop the sender, close the connection, drop the queue; keep the removals in it until the term ends."""
+        ...
+
+    def take_removals(self, broker: BrokerId) -> Mapping[TopicPartition, UpdateMetadataPartition]:
+        """Return the removals from metadata (leader -2) that ``remove_broker`` kept, and forget them."""
         ...
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
@@ -332,7 +336,7 @@ class Channels(Protocol):
         ...
 
     def shutdown(self) -> None:
-        """Stop every sender in this very tick: no byte leaves afterwards."""
+        """End the term: stop every sender in this very tick. No byte leaves afterwards, and nothing is kept."""
         ...
 
 

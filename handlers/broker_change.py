@@ -77,8 +77,11 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
 async def _bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
     """Everything that has a leader, then all replicas of these brokers at once.
 
-    Topics that go are told as gone: where only the session of a broker ended, its process lives on and shows them.
+    What their closed channels were still to remove from their metadata goes first: a topic of that name may exist
+    again. Topics that go are told as gone: where only the session of a broker ended, its process lives on and
+    shows them.
     """
+    await c.outbox.repeat_removals(brokers)
     await c.outbox.update_metadata_of(brokers, list(c.context.records()))
     await c.replicas.handle_on({broker: c.context.partitions_on(broker) for broker in brokers}, ReplicaState.ONLINE)
 
@@ -96,7 +99,7 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
     unheard_of = additions_to(event.broker, c)
     await _bring_up_to_date([event.broker], c)
     await resume(unheard_of, c)
-    if event.reopen:  # what it was to delete went with the channel
+    if event.reopen:  # the replicas that it was to delete went with the channel
         await repeat_deletions(event.broker, c)
         await let_lead(event.broker, c.context.debts.end_waiver(event.broker, c.context.partitions_on(event.broker)), c)
         await pay_debts([event.broker], c)

@@ -125,6 +125,16 @@ class Outbox:
                 batch.add_metadata(part)
                 await self.pace.breathe()
 
+    async def repeat_removals(self, brokers: Iterable[BrokerId]) -> None:
+        """Send each broker what its closed channels were still to remove from its metadata, as a batch of its own.
+
+        This comes before all other metadata of the new channel (``channel_manager.removals`` says why).
+        """
+        for broker in brokers:
+            if removals := self._channels.take_removals(broker):
+                async with self.batch() as batch:
+                    batch.add_removals(broker, removals)
+
     async def stop_replicas(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
         """Tell a broker to stop many of its replicas, as a batch of its own."""
         async with self.batch() as batch:

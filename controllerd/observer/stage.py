@@ -7,12 +7,13 @@ import base64
 import itertools
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN
-from controllerd.core.model import Broker, BrokerId
-from controllerd.core.requests import ControlRequest, api_name
+from controllerd.core.model import Broker, BrokerId, TopicPartition
+from controllerd.core.requests import ControlRequest, UpdateMetadataPartition, api_name
 from controllerd.core.resolved_settings import Resolution
 from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.errors import IllegalState
@@ -62,6 +63,10 @@ class NullChannels:
 
     def remove_broker(self, broker: BrokerId) -> None:
         """Nothing is closed."""
+
+    def take_removals(self, broker: BrokerId) -> Mapping[TopicPartition, UpdateMetadataPartition]:  # noqa: ARG002
+        """Nothing was kept."""
+        return {}
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:  # noqa: ARG002  # the protocol's signature
         """Count it."""

@@ -141,13 +141,32 @@ def test_partitions_without_topic_ids_are_removed_while_others_are_made_anew() -
 
 
 @pytest.mark.parametrize(("first", "second"), [(T_ID, NEW_ID), (None, T_ID), (T_ID, None)])
-@pytest.mark.parametrize("leaders", [(1, 1), (1, -2), (-2, -2)])
+@pytest.mark.parametrize("leaders", [(1, 1), (1, -2), (-2, 1)])
 def test_two_topics_of_one_name_are_not_merged(first: str | None, second: str | None, leaders: tuple[int, int]) -> None:
     waiting = behind()
     waiting.append(update_metadata(0, leader=leaders[0], topic_id=first))
     waiting.append(update_metadata(1, leader=leaders[1], topic_id=second))
 
     assert leaders_told(waiting) == [{"t-0": leaders[0]}, {"t-1": leaders[1]}]
+
+
+@pytest.mark.parametrize(("first", "second"), [(T_ID, NEW_ID), (None, T_ID), (T_ID, None)])
+def test_removals_of_two_topics_of_one_name_are_merged(first: str | None, second: str | None) -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=-2, topic_id=first))
+    waiting.append(update_metadata(0, 1, leader=-2, topic_id=second))
+
+    assert leaders_told(waiting) == [{"t-0": -2, "t-1": -2}]
+
+
+def test_a_state_is_not_merged_with_the_removal_of_another_topic_of_that_name() -> None:
+    waiting = behind()
+    older, other = update_metadata(0, leader=-2).body, update_metadata(1, topic="u").body
+    mixed = UpdateMetadataBody({**older.partitions, **other.partitions}, {"t": T_ID, "u": T_ID}, ())
+    waiting.append(UpdateMetadataRequest(1, 5, 1, mixed))
+    waiting.append(update_metadata(1, leader=-2, topic="u", topic_id=NEW_ID))
+
+    assert leaders_told(waiting) == [{"t-0": -2, "u-1": 1}, {"u-1": -2}]
 
 
 def test_brokers_that_may_not_merge_the_same_bodies_keep_them_as_they_are() -> None:
@@ -232,6 +251,60 @@ def test_a_dropped_queue_keeps_what_is_removed_from_the_metadata() -> None:
 
     assert waiting.drop_all_but_deletions() == 2
     assert list(only_update(waiting).body.partitions) == [TopicPartition("t", 2)]
+
+
+def test_a_dropped_queue_keeps_all_removals_in_one_request() -> None:
+    waiting = queue()
+    for topic_id in (T_ID, NEW_ID):
+        waiting.append(update_metadata(0, leader=-2, topic_id=topic_id))
+        waiting.append(update_metadata(0, leader=1, topic_id=topic_id))
+        waiting.append(stop_replica(delete=True))
+    waiting.append(update_metadata(3, leader=-2, topic="u", live=2))
+    waiting.append(update_metadata(4, live=3))
+
+    assert waiting.drop_all_but_deletions() == 5
+    kept = content(waiting)
+    assert [type(request) for request in kept] == [UpdateMetadataRequest, StopReplicaRequest, StopReplicaRequest]
+    assert isinstance(kept[0], UpdateMetadataRequest)
+    assert {str(tp): entry.state.leader for tp, entry in kept[0].body.partitions.items()} == {"t-0": -2, "u-3": -2}
+    assert kept[0].body.topic_ids == {"t": NEW_ID, "u": T_ID}
+    assert len(kept[0].body.live_brokers) == 3
+
+
+def test_the_queue_of_a_silent_broker_does_not_grow_with_topics_that_are_deleted_and_made_anew() -> None:
+    waiting = behind()
+    waiting.append(update_metadata(0, leader=-2))
+    waiting.drop_all_but_deletions()
+    for topic_id in (NEW_ID, T_ID) * 50:
+        waiting.append(update_metadata(0, leader=-2, topic_id=topic_id))
+
+    assert len(waiting) == 1
+
+
+def test_what_a_dropped_queue_keeps_is_as_old_as_before_and_in_order() -> None:
+    clock = Hands()
+    waiting = queue(clock=clock)
+    for request in (stop_replica(delete=True), update_metadata(0, leader=-2), stop_replica(delete=True, partition=1)):
+        waiting.append(request)
+        clock.now += 1.0
+    waiting.drop_all_but_deletions()
+
+    assert [age_s for _, age_s in waiting.first(3)] == [3.0, 2.0, 1.0]
+
+
+def test_the_limit_of_the_age_begins_anew_when_a_dropped_queue_may_be_filled_again() -> None:
+    clock = Hands()
+    waiting = queue(ChannelSettings(max_queue_age_s=10.0), clock=clock)
+    waiting.append(stop_replica(delete=True))
+    clock.now = 11.0
+    waiting.drop_all_but_deletions()
+    clock.now = 1000.0
+    before = waiting.is_beyond_limits()
+    waiting.restart_age_limit()
+    after = waiting.is_beyond_limits()
+    clock.now = 1011.0
+
+    assert (before, after, waiting.is_beyond_limits()) == (True, False, True)
 
 
 def test_the_size_follows_what_waits() -> None:

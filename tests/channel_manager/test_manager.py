@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,8 +19,9 @@ from controllerd.errors import IllegalState
 from events.base import Event
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from events.topics import TopicDeletionStopReplicaResponseReceived
-from tests.channel_manager.requests import CONTROLLER, leader_and_isr, stop_replica, update_metadata
+from tests.channel_manager.requests import CONTROLLER, NEW_ID, leader_and_isr, stop_replica, update_metadata
 from tests.channel_manager.stub_broker import Act, StubBroker, eventually, stub_broker
+from tests.channel_manager.test_broker_queue import Hands
 from wire import hot
 from wire.framing import encode_frame, read_frame
 from wire.versions import ApiKey
@@ -66,7 +67,10 @@ class Desk:
 
 @asynccontextmanager
 async def channels(
-    desk: Desk, settings: ChannelSettings = FAST, listener: str = "PLAINTEXT"
+    desk: Desk,
+    settings: ChannelSettings = FAST,
+    listener: str = "PLAINTEXT",
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[ChannelManager]:
     alarms = Alarms(
         stale_epoch=lambda broker, epoch: desk.stale.append((broker, epoch)),
@@ -75,7 +79,7 @@ async def channels(
         may_send=lambda: desk.may_send,
     )
     async with ChannelManager(
-        CONTROLLER, listener, desk.emit, alarms, clock=time.monotonic, settings=settings, observer=desk
+        CONTROLLER, listener, desk.emit, alarms, clock=clock, settings=settings, observer=desk
     ) as manager:
         yield manager
 
@@ -385,6 +389,77 @@ async def test_a_broker_that_bounced_starts_with_an_empty_queue() -> None:
         assert [got.api for got in stub.got] == ["LeaderAndIsr", "UpdateMetadata"]
 
 
+def kept(manager: ChannelManager) -> list[str]:
+    removals = manager.take_removals(B1)
+    assert all(entry.state.leader == -2 for entry in removals.values())
+    return sorted(map(str, removals))
+
+
+async def test_removals_that_wait_or_are_under_way_when_a_channel_is_closed_are_given_out_once() -> None:
+    async with one_broker(gate=False) as (_, manager, stub):
+        manager.send(B1, update_metadata(0, leader=-2))
+        await stub.got_so_many(1)
+        manager.send(B1, update_metadata(0, topic_id=NEW_ID))
+        manager.send(B1, update_metadata(0, 1, leader=-2, topic_id=NEW_ID))
+        manager.send(B1, stop_replica(delete=True, partition=7))
+        manager.send(B1, update_metadata(2, leader=-2, topic="u"))
+
+        before = kept(manager)
+        manager.add_broker(stub.registration(epoch=2))
+
+        assert before == []
+        assert kept(manager) == ["t-0", "t-1", "u-2"]
+        assert kept(manager) == []
+
+
+async def test_a_removal_that_was_refused_for_its_broker_epoch_is_kept() -> None:
+    async with one_broker(Act(error=KafkaError.STALE_BROKER_EPOCH)) as (_, manager, stub):
+        manager.send(B1, update_metadata(0, leader=-2))
+        manager.send(B1, update_metadata(1, topic="u"))
+        assert await manager.drain(10)
+
+        manager.add_broker(stub.registration(epoch=2))
+
+        assert kept(manager) == ["t-0"]
+
+
+@pytest.mark.parametrize("error", [KafkaError.NONE, KafkaError.UNKNOWN_SERVER_ERROR])
+async def test_a_removal_with_any_other_answer_is_not_kept(error: KafkaError) -> None:
+    """A later request of that channel may have told the broker of the topic made anew."""
+    async with one_broker(Act(error=error)) as (_, manager, _stub):
+        manager.send(B1, update_metadata(0, leader=-2))
+        assert await manager.drain(10)
+
+        manager.remove_broker(B1)
+
+        assert kept(manager) == []
+
+
+async def test_removals_wait_for_a_broker_that_is_dead_and_dies_again_before_it_confirms_them() -> None:
+    async with one_broker(gate=False) as (_, manager, stub):
+        manager.send(B1, update_metadata(0, leader=-2))
+        manager.remove_broker(B1)
+        manager.add_broker(stub.registration(epoch=2))
+        manager.send(B1, update_metadata(1, leader=-2))
+        manager.remove_broker(B1)
+        manager.remove_broker(B1)
+
+        assert kept(manager) == ["t-0", "t-1"]
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+async def test_no_removal_is_kept_for_the_next_term(*, is_dead: bool) -> None:
+    async with one_broker(gate=False) as (_, manager, stub):
+        manager.send(B1, update_metadata(0, leader=-2))
+        if is_dead:
+            manager.remove_broker(B1)
+        manager.shutdown()
+
+        manager.add_broker(stub.registration(epoch=2))
+
+        assert kept(manager) == []
+
+
 async def test_an_old_broker_is_spoken_to_in_its_versions() -> None:
     async with one_broker() as (desk, manager, stub):
         stub.versions = {ApiKey.LEADER_AND_ISR: (0, 4), ApiKey.UPDATE_METADATA: (0, 6), ApiKey.STOP_REPLICA: (0, 2)}
@@ -522,6 +597,31 @@ async def test_requests_flow_again_after_the_broker_caught_up() -> None:
         assert await manager.drain(10)
 
         assert stub.got[-1].api == "UpdateMetadata"
+
+
+async def test_what_a_broker_is_told_anew_after_it_caught_up_is_not_dropped_for_the_age_of_deletions() -> None:
+    settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_age_s=30.0)
+    desk, clock = Desk(), Hands()
+    async with stub_broker(1, gate=False) as stub, channels(desk, settings, clock=clock) as manager:
+        manager.add_broker(stub.registration())
+        manager.send(B1, leader_and_isr())
+        await stub.got_so_many(1)
+        manager.send(B1, stop_replica(delete=True))
+        manager.send(B1, stop_replica(delete=True, partition=1))
+        clock.now = 31.0
+        manager.send(B1, update_metadata(0))
+        was_behind = manager.stats()[0].behind
+        clock.now = 3600.0
+        stub.gate.set()
+        stub.gate.clear()  # only what waits now is answered
+        await stub.got_so_many(2)
+        manager.send(B1, update_metadata(1))
+        stub.gate.set()
+        assert await manager.drain(10)
+
+        assert was_behind
+        assert [got.api for got in stub.got] == ["LeaderAndIsr", "StopReplica", "StopReplica", "UpdateMetadata"]
+        assert desk.caught_up == [B1]
 
 
 async def test_a_broker_that_is_behind_gets_one_merged_update_metadata() -> None:

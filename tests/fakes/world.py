@@ -21,6 +21,7 @@ from controllerd.core.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
+    UpdateMetadataPartition,
     UpdateMetadataRequest,
     api_name,
 )
@@ -70,6 +71,8 @@ class RecordedChannels:
     calls: list[tuple[str, int]] = field(default_factory=list)
     sent: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
     dropped: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
+    removals: dict[BrokerId, dict[TopicPartition, UpdateMetadataPartition]] = field(default_factory=dict)
+    """What each broker has not confirmed to have removed from its metadata when its channel is closed."""
 
     def add_broker(self, broker: Broker) -> None:
         """Open a channel."""
@@ -80,6 +83,10 @@ class RecordedChannels:
         """Close it."""
         self.calls.append(("remove", broker))
         self.open.discard(broker)
+
+    def take_removals(self, broker: BrokerId) -> dict[TopicPartition, UpdateMetadataPartition]:
+        """Give them out once."""
+        return self.removals.pop(broker, {})
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
         """Keep a request, if the broker has a channel."""

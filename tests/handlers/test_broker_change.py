@@ -1,8 +1,12 @@
 """Brokers die, bounce, return and change their registration."""
 
 import json
+from collections.abc import Callable
 
-from controllerd.core.model import BrokerId, PartitionState
+import pytest
+
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
+from controllerd.core.requests import UpdateMetadataPartition
 from events.cluster import BrokerRefresh, QuarantineCheck
 from replay.records import AlarmRecord, PartitionStateRecord
 from tests.fakes.reassigning import reassign
@@ -68,6 +72,56 @@ async def test_a_bounced_broker_is_dead_then_new_with_a_fresh_channel(world: Wor
     assert world.state("t") == (2, 1, [2, 3], 1)
     assert world.context.epochs()[1] == epoch  # type: ignore[index]  # a plain id reads better here
     assert all(request.broker_epoch == epoch for request in world.channels.to(1))
+
+
+def owe_removal(world: World, broker: int, *partitions: TopicPartition) -> None:
+    """Have the channel of a broker that is closed keep removals of partitions from its metadata."""
+    gone = LeaderAndIsr(BrokerId(-2), 0, (), 1, 0)
+    entry = UpdateMetadataPartition(gone, (BrokerId(1),), ())
+    world.channels.removals[BrokerId(broker)] = dict.fromkeys(partitions, entry)
+
+
+def bounces(world: World) -> None:
+    world.bounce(3)
+
+
+def is_opened_anew(world: World) -> None:
+    world.queue.put(BrokerRefresh(BrokerId(3), reopen=True))
+
+
+@pytest.mark.parametrize("happens", [bounces, is_opened_anew])
+async def test_removals_that_a_broker_did_not_confirm_are_repeated_before_the_topic_made_anew(
+    world: World, happens: Callable[[World], None]
+) -> None:
+    """Its group coordinator drops the offsets of the earlier topic only when it is told of the removal."""
+    await with_topic(world, 1, 2)
+    owe_removal(world, 3, tp("t"), tp("gone"))
+    world.forget()
+
+    happens(world)
+    await world.settle()
+
+    assert world.brief(3)[:2] == ["UpdateMetadata(gone-0 -2/0 []; t-0 -2/0 [])", "UpdateMetadata(t-0 1/0 [1, 2])"]
+    assert all("-2" not in request for broker in (1, 2) for request in world.brief(broker))
+    assert {request.broker_epoch for request in world.channels.to(3)} == {world.context.epochs()[BrokerId(3)]}
+
+
+async def test_removals_are_repeated_when_a_dead_broker_is_back_and_then_no_more(world: World) -> None:
+    await with_topic(world, 1, 2)
+    world.die(3)
+    await world.settle()
+    owe_removal(world, 3, tp("t"))
+    world.forget()
+
+    world.register(3)
+    await world.settle()
+    returned = world.brief(3)
+    world.forget()
+    world.bounce(3)
+    await world.settle()
+
+    assert returned[:2] == ["UpdateMetadata(t-0 -2/0 [])", "UpdateMetadata(t-0 1/0 [1, 2])"]
+    assert all("-2" not in request for request in world.brief(3))
 
 
 async def test_a_replica_that_is_being_added_is_ordered_again_after_a_bounce_though_its_isr_cannot_be_read(
