@@ -60,6 +60,14 @@ WIRE: Final = (
         "is_allowed = True",
     ),
     bug(
+        "removals-die-with-channel",
+        "the deletion of a topic that a broker has not confirmed is lost when the broker registers anew",
+        "committed offsets of the deleted topic stay",
+        "handlers/broker_change.py",
+        "    await c.outbox.repeat_removals(brokers)\n",
+        "",
+    ),
+    bug(
         "no-retry",
         "a request that fails is given up",
         "M3",

@@ -4,8 +4,13 @@ A group is taken to commit an offset for each partition as soon as its broker re
 A coordinator drops the offsets of a partition only when an UpdateMetadata says that the partition is
 gone (leader -2). Without one the offsets of the deleted topic are left, and groups apply them to the
 topic that is created anew.
+
+A deletion that other brokers received while a broker was registered was sent to that broker, too. If
+it did not arrive before the broker registered anew, whose process may be the same, then it is still
+owed: the controller of that term sends it before it tells the broker of the next topic of that name.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,9 +35,19 @@ class GroupOffsets:
 
     def __init__(self) -> None:
         self._committed: Final[dict[_Life, dict[Key, _Committed]]] = {}
+        self._owed: Final[dict[tuple[int, Key], _Committed]] = {}
+        """What brokers, whatever life they are in, have to drop because others received the deletion."""
+
+    def owe(self, lives: Iterable[_Life], key: Key, epoch: int) -> None:
+        """Note that a broker received the deletion from the controller of this epoch while these were registered."""
+        for life in lives:
+            kept = self._committed.get(life, {}).get(key)
+            if kept is not None and not kept.is_dropped and kept.epoch == epoch:
+                self._owed[life[0], key] = kept
 
     def drop(self, broker: _Life, key: Key) -> None:
         """Note that the broker received the deletion of the partition."""
+        self._owed.pop((broker[0], key), None)
         kept = self._committed.get(broker, {}).get(key)
         if kept is not None:
             kept.is_dropped = True
@@ -48,7 +63,8 @@ class GroupOffsets:
         kept = committed.get(key)
         if kept is None or epoch > kept.epoch:
             committed[key] = _Committed(state.life, epoch)
-            return True
+            owed = self._owed.get((broker[0], key))
+            return owed is None or epoch > owed.epoch or state.life <= owed.topic_life
         if state.life <= kept.topic_life:
             return True
         committed[key] = _Committed(state.life, epoch)

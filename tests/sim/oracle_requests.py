@@ -257,11 +257,16 @@ class RequestOracle:
             state = None if partition is None else partition.committed.get(row.partition_epoch)
             if row.leader == _DURING_DELETE:
                 self._offsets.drop(life, key)
+                if row.topic in self._history.asked.markers or row.topic not in self._history.documents:
+                    self._offsets.owe(self._registrations(), key, request.controller_epoch)
             elif state is None or not _is_same(state, row):
                 continue  # of an earlier life of the topic, or judged above
             elif not self._offsets.commit(life, key, request.controller_epoch, state):
                 what = f"{_brief(request)} tells of {_row(row)}"
                 self._say("R-15", request.time, f"{what}; that the topic before it is gone was never said")
+
+    def _registrations(self) -> list[_Life]:
+        return [(broker, history.czxid) for broker, history in self._history.brokers.items() if history.is_usable]
 
     # -- the order in which they are accepted ------------------------------------------------------------------------
 

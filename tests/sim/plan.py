@@ -67,6 +67,8 @@ _FIRST_AUDIT: Final = 2500
 RETURN: Final = "topic_returns"
 """In few stories, and with a stream of its own."""
 _FIRST_RETURN: Final = 2600
+RETURN_IN_NEW_SESSION: Final = "topic_returns_in_new_session"
+_FIRST_RETURN_IN_NEW_SESSION: Final = 2610
 WAITING: Final = "leader_dies_while_waiting"
 """In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
 _FIRST_WAITING: Final = 2650
@@ -182,6 +184,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += [Action(*each) for each in registrations]
         options.protocol, settings = _settings(Random(f"{seed}/settings"))
         actions += settings
+        actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
@@ -228,6 +231,11 @@ def _audits(rng: Random) -> list[Action]:
 
 def _returns(rng: Random) -> list[Action]:
     return [Action(rng.uniform(1.0, STORY_S / 2), RETURN, _FIRST_RETURN)] if rng.random() < 0.08 else []
+
+
+def _returns_in_new_session(rng: Random) -> list[Action]:
+    at = rng.uniform(1.0, STORY_S / 2)
+    return [Action(at, RETURN_IN_NEW_SESSION, _FIRST_RETURN_IN_NEW_SESSION)] if rng.random() < 0.08 else []
 
 
 def _waiting(rng: Random) -> list[Action]:

@@ -26,6 +26,7 @@ _IS_KNOWN_AFTER_S: Final = 1.0
 _IS_BEHIND_AFTER_S: Final = 1.2
 """Longer than ``ChannelSettings.coalesce_age_s``: from then on requests are merged."""
 _IS_SILENT_S: Final = 6.0
+_REGISTERS_AFTER_S: Final = 0.05
 _FREEZES_S: Final = 2.4
 """After the connection: a ping has just left, so the session lives on for the longest time."""
 
@@ -111,15 +112,26 @@ def self_audit(world: SimWorld, _rng: Random) -> None:
 
 def topic_returns(world: SimWorld, rng: Random) -> None:
     """A topic is deleted and created anew while a broker without replicas of it, a group coordinator, is silent."""
+    _begin_return(world, rng, is_new_session=False)
+
+
+def topic_returns_in_new_session(world: SimWorld, rng: Random) -> None:
+    """The same, and the session of the silent broker ends in between: it registers anew with all of its memory."""
+    _begin_return(world, rng, is_new_session=True)
+
+
+def _begin_return(world: SimWorld, rng: Random, *, is_new_session: bool) -> None:
     serving = [each for each in world.cluster.brokers.values() if each.is_serving]
     if len(serving) > 1 and world.server.is_up:
         coordinator, host = rng.sample(serving, 2)
         name = f"t{len(world.topics)}"
         _new_topic(world, host.id, name)
-        world.do(_delete_and_return(world, name, coordinator, host))
+        world.do(_delete_and_return(world, name, coordinator, host, is_new_session=is_new_session))
 
 
-async def _delete_and_return(world: SimWorld, name: str, coordinator: SimBroker, host: SimBroker) -> None:
+async def _delete_and_return(
+    world: SimWorld, name: str, coordinator: SimBroker, host: SimBroker, *, is_new_session: bool
+) -> None:
     await asyncio.sleep(_IS_KNOWN_AFTER_S)
     coordinator.is_silent = True
     _later(world, _IS_SILENT_S, setattr, coordinator, "is_silent", False)
@@ -132,6 +144,8 @@ async def _delete_and_return(world: SimWorld, name: str, coordinator: SimBroker,
         if world.is_quiet:
             return
         await asyncio.sleep(_LOOKS_EVERY_S)
+    if is_new_session and coordinator.is_running and not coordinator.is_paused:
+        coordinator.lose_session(_REGISTERS_AFTER_S)
     await asyncio.sleep(_IS_BEHIND_AFTER_S)
     # A broker that still has something of the old topic would refuse the new one for its id (KIP-516).
     if _may_write(world) and TOPICS + name not in world.server.nodes and (name, 0) not in host.disk:
@@ -158,5 +172,6 @@ LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "freeze_behind": freeze_behind,
     "self_audit": self_audit,
     "topic_returns": topic_returns,
+    "topic_returns_in_new_session": topic_returns_in_new_session,
 }
 """By the kind of the action."""

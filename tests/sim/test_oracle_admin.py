@@ -164,6 +164,16 @@ def deletion_is_swallowed(tale: Tale) -> None:
     told(tells_the_third(), tells_the_third(ROW), created_anew, long_after, tells_the_third(ROW))(tale)
 
 
+def registers_anew(tale: Tale) -> None:
+    """The session of the third broker ended for a moment."""
+    told(lambda each: each.die(3), lambda each: each.register(3), long_after, tells_the_third())(tale)
+
+
+def deletion_is_lost_with_a_registration(tale: Tale) -> None:
+    """The first broker receives the deletion; the third registers anew before it does, and never receives it."""
+    told(tells_the_third(), tells_the_third(ROW), created_anew, registers_anew, tells_the_third(ROW))(tale)
+
+
 OWES: Final = document(version=1, owed=[{"topic": "u", "topic_id": None, "partitions": [0]}])
 MARKED: Final = by_tool(create(MARKER))
 LATE: Final = Row("t", 0, -2)
@@ -192,6 +202,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-34", told(wants([2, 3]), assigns([2, 3, 1], [], [1]), long_after, leaderless)),
     ("R-14", GONE),
     ("R-15", deletion_is_swallowed),
+    ("R-15", deletion_is_lost_with_a_registration),
     ("Z-42", waits_and_is_left_without_leader),
     ("Z-35", told(moves(), MARKED, long_after, fenced(set_(STATE, state(-1, 1, [3]), 0)))),
 ]  # fmt: skip
@@ -265,6 +276,18 @@ def by_another(*rows: Row) -> Step:
     return tells_the_third(*rows, **fields)
 
 
+def hears_in_its_next_registration(tale: Tale) -> None:
+    """A broker receives the deletion after it registered anew, before the next topic of that name."""
+    told(tells_the_third(), tells_the_third(ROW), created_anew, registers_anew)(tale)
+    told(tells_the_third(LATE), tells_the_third(ROW))(tale)
+
+
+def is_away_while_the_topic_goes(tale: Tale) -> None:
+    """Nobody sends a deletion to a broker that is not registered."""
+    told(tells_the_third(), tells_the_third(ROW), lambda each: each.die(3), created_anew)(tale)
+    told(lambda each: each.register(3), long_after, tells_the_third(), tells_the_third(ROW))(tale)
+
+
 def hears_late(tale: Tale) -> None:
     """A broker that was silent reads what waited for it: the end of the topic."""
     told(created_anew, long_after, tells_the_third(), tells_the_third(LATE))(tale)
@@ -313,6 +336,8 @@ TRUE: Final[list[Step]] = [
     told(created_anew, long_after, tells_the_third(), tells_the_third(ROW), tells_the_third(LATE)),
     # A group coordinator is told each time; by another controller it need not be told of the end.
     told(tells_the_third(), tells_the_third(ROW), hears_late, tells_the_third(ROW)),
+    hears_in_its_next_registration,
+    is_away_while_the_topic_goes,
     told(tells_the_third(), tells_the_third(ROW), created_anew, lambda tale: tale.depose(), by_another(ROW)),
     # What the topic leaves follows it, though there is another one of that name by now.
     told(gone_but_for(MARKER), fenced(delete(MARKER))),
