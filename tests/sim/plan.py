@@ -150,7 +150,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
 
     Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by
     call. Without ``has_old_brokers`` what it did before some brokers were older than 3.0, or
-    configured anew.
+    configured anew, and before a silent broker registered anew while a topic returned.
     """
     rng = Random(f"{seed}/plan")
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
