@@ -13,9 +13,11 @@ their own before any other metadata (``Outbox.repeat_removals``). That place is 
 A removal is kept only while no later UpdateMetadata can have taken effect at the broker: one that
 waited or was under way was followed by nothing in its channel, and one that was refused with
 STALE_BROKER_EPOCH was followed by requests with the same broker epoch, which were refused, too. The
-broker therefore does not know the topic created anew, accepts no offsets for it, and can lose none
-by the removal; and if the removal under way did take effect, then the second has none. A removal with
-any other answer is not kept: later requests may have told the broker of the topic created anew.
+broker therefore does not know the topic created anew. If the removal under way did take effect, then
+the second has none. Offsets that a consumer of the topic created anew committed while the broker still
+knew the deleted one go with the removal, as with one that is only late: that consumer reads records
+again and skips none that it has not read, if it begins at the earliest offset. A removal with any other
+answer is not kept: later requests may have told the broker of the topic created anew.
 
 The request is built anew, with the live brokers, the topic ids and the broker epoch of that moment: a
 broker replaces its list of live brokers with each UpdateMetadata, and refuses an earlier broker epoch.
