@@ -210,7 +210,8 @@ class Electing:
         replicas an operator decides.
         """
         replicas = self._context.record(tp).assignment.replicas
-        return len(replicas) == 1 and all(member in OUR_IDS for member in state.isr) and replicas[0] not in OUR_IDS
+        is_given = len(replicas) == 1 and replicas[0] not in OUR_IDS
+        return is_given and len(state.isr) > 0 and all(member in OUR_IDS for member in state.isr)
 
     async def _unclean_topics(self, hopeless: States, strategy: Offline, failed: dict[TopicPartition, str]) -> set[str]:
         topics = {tp.topic for tp in hopeless}

@@ -269,8 +269,8 @@ def wrong_gap(log: Log) -> Log:
     return [*log[:at], (replace(envelope, kind=gap.kind, seq=envelope.seq + 2), gap), *log[at + 1 :]]
 
 
-def nobody_decided_on(_place: Place, record: DecisionRecord) -> Record:
-    return cells(record, 0, isrs=[], leaders=-1)
+def nobody_decided_on(_place: Place, record: DecisionRecord) -> Record | None:
+    return None if record.unclean[0] else cells(record, 0, isrs=[], leaders=-1)
 
 
 def one_partition_more(_place: Place, record: SnapshotEnd) -> Record:
