@@ -141,6 +141,14 @@ DECISIONS: Final = (
         "if False:",
     ),
     bug(
+        "lost-epoch-for-old-leaders",
+        "a leader of 2.8 that never got its ISR with the newer partition epoch waits for a newer leader epoch",
+        "KIP-497, seed 898",
+        "handlers/isr_change.py",
+        "current is not None and _has_missed_newer_epoch(verdict, current, event, c):",
+        "False:",
+    ),
+    bug(
         "return-elects-nobody",
         "a broker comes back and leaderless partitions stay so",
         "D5, I-34",
@@ -155,6 +163,14 @@ DECISIONS: Final = (
         "handlers/our_replicas.py",
         "if not _isr_names_us(tp, c) or _is_ours_alone(tp, c)}",
         "if not _isr_names_us(tp, c)}",
+    ),
+    bug(
+        "given-replica-left-unled",
+        "a partition that was given to a broker in an earlier term, and not elected then, stays without a leader",
+        "ADR 0032, seed 386",
+        "controllerd/machines/elections.py",
+        "(tp.topic in unclean or self._is_given_by_us(tp, state))",
+        "tp.topic in unclean",
     ),
     bug(
         "failover-keeps-dead",
