@@ -43,9 +43,10 @@ class Restless:
             await asyncio.sleep(_STEP_S)
 
     async def come_to_rest(self) -> None:
-        """Every broker is there."""
-        for _ in BROKERS:
-            await self._return()
+        """Every broker is there, whatever ``run`` was about to do when it was cancelled."""
+        for number, stub in self._stubs.items():
+            if await self._peer.node(paths.broker(BrokerId(number))) is None:
+                await register(self._peer, stub)
 
     async def _create(self) -> None:
         self._created += 1
