@@ -149,12 +149,10 @@ async def stub_broker(broker_id: int = 1, *acts: Act, gate: bool = True, port: i
     stub.port = server.sockets[0].getsockname()[1]
     try:
         yield stub
+    finally:
         stub.gate.set()
         server.close()
         await stub.until(lambda: stub.open_now == 0)
-    finally:  # an error in the block is not followed by one of connections that it left open
-        stub.gate.set()
-        server.close()
         await server.wait_closed()
 
 
