@@ -217,7 +217,8 @@ class ControllerContext:
 
     def topic_id(self, topic: str) -> str | None:
         """The id of a known topic, or None."""
-        return self.topics[topic].topic_id if topic in self.topics else None
+        record = self.topics.get(topic)
+        return record.topic_id if record is not None else None
 
     # -- partitions --------------------------------------------------------------------------------------------------
 
@@ -244,7 +245,8 @@ class ControllerContext:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The partitions of one topic; none if it is unknown."""
-        return [record.tp for record in self.topics[topic].partitions.values()] if topic in self.topics else []
+        known = self.topics.get(topic)
+        return [record.tp for record in known.partitions.values()] if known is not None else []
 
     def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """The assignment of a partition; empty when it is unknown."""
@@ -390,10 +392,6 @@ class ControllerContext:
         """The znode can be understood again, or is gone."""
         if self.quarantine.pop(path, None):
             self._journal.append(changes.Released(path))
-
-    def offline_replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
-        """The assigned replicas that are not online, in assignment order."""
-        return self.liveness.offline(self.record(tp)) if tp in self else ()
 
     def epochs(self) -> Mapping[BrokerId, int]:
         """Broker epochs of every registered broker."""

@@ -365,7 +365,7 @@ class ContextMachine(RuleBasedStateMachine):
                 context.assignment(tp),
                 context.leadership(tp),
                 context.partition_state(tp),
-                context.offline_replicas(tp),
+                context.liveness.offline(context.record(tp)),
             )
             for tp in context.partitions_of(name)
         ]
@@ -434,7 +434,7 @@ def test_a_replica_on_a_broker_that_shuts_down_is_online_only_for_those_who_ask_
 
     assert not context.is_online(BROKERS[0], ORDERS_0)
     assert context.is_online(BROKERS[0], ORDERS_0, include_shutting_down=True)
-    assert context.offline_replicas(ORDERS_0) == BROKERS[:1]
+    assert context.liveness.offline(context.record(ORDERS_0)) == BROKERS[:1]
 
 
 def test_a_leader_whose_log_directory_failed_is_not_online() -> None:

@@ -28,7 +28,7 @@ async def test_a_replica_on_a_failed_directory_loses_its_leadership(world: World
     await world.settle()
 
     assert world.state("t")[:3] == (2, 1, [2, 3])
-    assert world.context.offline_replicas(tp("t")) == (1,)
+    assert world.context.liveness.offline(world.context.record(tp("t"))) == (1,)
 
 
 async def test_a_same_epoch_answer_means_nothing_new(world: World) -> None:
