@@ -165,7 +165,8 @@ def follow_up(c: Controller) -> None:
     served must not stay so without its deletion.
     """
     book = c.context.deletions
-    if len(book.queued) > len(book.started) and any(_is_due(topic, c) for topic in book.queued):
+    waiting = book.queued.difference(book.started, book.begun_before, book.refused)
+    if c.policy.delete_topic_enable and any(_is_due(topic, c) for topic in waiting):
         c.timers.put_later(_BEGINS_AFTER_S, TopicDeletion())
     if book.has_cut_reassignments:
         book.has_cut_reassignments = False
@@ -176,11 +177,7 @@ def follow_up(c: Controller) -> None:
 
 
 def _is_due(topic: str, c: Controller) -> bool:
-    """Whether the deletion of a topic that is no longer served has not begun."""
-    book = c.context.deletions
-    has_begun = topic in book.started or topic in book.begun_before or topic in book.refused
-    if has_begun or not c.policy.delete_topic_enable:
-        return False
+    """Whether the deletion of a topic, which has not begun, waits for nothing any more."""
     return topic in c.context.topics and not is_in_quarantine(c.context, topic) and is_hidden(c.context, topic)
 
 
