@@ -114,9 +114,9 @@ def reaction(release: Release, code: KafkaError) -> LeaderReaction:
 
 def needs_newer_partition_epoch(error: KafkaError, release: Release) -> bool:
     """Whether a leader of this release is to go back to the committed ISR and needs a newer partition epoch for it."""
+    is_understood = reaction(release, error) is LeaderReaction.REVERTS
     is_to_revert = reaction(NEWEST, error) is LeaderReaction.REVERTS
-    does_not = reaction(release, error) is not LeaderReaction.REVERTS
-    return is_to_revert and does_not and reads_newer_epochs_only(release)
+    return is_to_revert and not is_understood and reads_newer_epochs_only(release)
 
 
 def reads_newer_epochs_only(release: Release) -> bool:

@@ -375,6 +375,6 @@ def _check_local_retention_always(values: Mapping[str, Value], release: Release)
 
 def _unknown_retention(whole: str, release: Release) -> str:
     return (
-        f"Brokers of Kafka {release} compare it with their own log.retention settings, which may differ, "
-        f"where the topic has no {whole}; name {whole}, too."
+        f"Where a topic has no {whole}, brokers of Kafka {release} compare this value with their own log.retention "
+        f"settings at every start, and end if it does not fit. Name {whole}, too."
     )

@@ -72,8 +72,9 @@ def test_a_local_retention_is_accepted_by_30_to_35_only_beside_the_topics_own_re
     local: str, release: Release
 ) -> None:
     assert refusal({"local.retention.ms": local}, release) == (
-        f"Invalid value {local} for configuration local.retention.ms: Brokers of Kafka {release} compare it with their "
-        "own log.retention settings, which may differ, where the topic has no retention.ms; name retention.ms, too."
+        f"Invalid value {local} for configuration local.retention.ms: Where a topic has no retention.ms, brokers of "
+        f"Kafka {release} compare this value with their own log.retention settings at every start, and end if it does "
+        "not fit. Name retention.ms, too."
     )
     named = {"local.retention.ms": local, "retention.ms": "-1" if local == "-1" else "600000000"}
     assert refusal(named, release) is None

@@ -345,8 +345,8 @@ def test_a_local_retention_that_ends_brokers_of_30_to_35_is_refused_there() -> N
     assert config_refusal("local.retention.bytes", "5", on_releases((3, 9))) is None
     assert config_refusal("local.retention.bytes", "5", on_releases((3, 9), (3, 4))) == (
         "local.retention.bytes=5 is not understood by broker 2 (Kafka 3.4): Invalid value 5 for configuration "
-        "local.retention.bytes: Brokers of Kafka 3.4 compare it with their own log.retention settings, "
-        "which may differ, where the topic has no retention.bytes; name retention.bytes, too."
+        "local.retention.bytes: Where a topic has no retention.bytes, brokers of Kafka 3.4 compare this value with "
+        "their own log.retention settings at every start, and end if it does not fit. Name retention.bytes, too."
     )
 
 

@@ -191,7 +191,7 @@ _RELATIONS: Final = (
 )
 
 
-STRICTER: Final = "compare it with their own log.retention settings"
+STRICTER: Final = "compare this value with their own log.retention settings"
 """In the refusals by which the controller is stricter than a broker with Kafka's defaults."""
 
 
