@@ -1,0 +1,31 @@
+"""Acts that few plans have, each from a stream of its own, so that seeds keep what they had before."""
+
+import pytest
+
+from tests.sim.plan import OURS_ALONE, RETURN, RETURN_IN_NEW_SESSION, WAITING, plan_of
+from tests.sim.story_late import LATE_ACTS
+from tests.sim.story_waiting import WAITING_ACTS
+
+SEEDS = 400
+SHARES = {WAITING: 0.3, OURS_ALONE: 0.1, RETURN: 0.08, RETURN_IN_NEW_SESSION: 0.08}
+"""Of the stories that have the act."""
+
+
+def test_each_of_them_has_an_act() -> None:
+    assert SHARES.keys() <= LATE_ACTS.keys() | WAITING_ACTS.keys()
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_about_as_many_stories_as_intended_have_it_once(kind: str) -> None:
+    counts = [[action.kind for action in plan_of(seed).actions].count(kind) for seed in range(SEEDS)]
+
+    assert set(counts) == {0, 1}
+    assert 0.5 * SHARES[kind] * SEEDS < sum(counts) < 1.5 * SHARES[kind] * SEEDS
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_it_leaves_the_numbers_of_the_other_actions_alone(kind: str) -> None:
+    for seed in range(50):
+        mine = [action.number for action in plan_of(seed).actions if action.kind == kind]
+        others = [action.number for action in plan_of(seed).actions if action.kind != kind]
+        assert set(mine).isdisjoint(others)
