@@ -20,14 +20,13 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
 from controllerd.core.resolved_settings import Resolution
-from controllerd.ports import AuditLog
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
 from events.topics import TopicDeletion
 from handlers.failover import prepare_features
 from handlers.role import LOOK_AGAIN_S, begin_new_term, give_up_role
-from replay.observation import SettingsRecord
+from handlers.settings_records import write_down
 from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
@@ -91,29 +90,3 @@ async def _give_up(refusal: str, c: Controller) -> None:
 def _follow(before: Resolution, now: Resolution, c: Controller) -> None:
     if now.policy.auto_leader_rebalance_enable and not before.policy.auto_leader_rebalance_enable:
         c.timers.put_later(now.policy.leader_imbalance_check_interval_s, AutoPreferredReplicaLeaderElection())
-
-
-def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
-    """Write one record of all changes, and an alarm for every new disagreement."""
-    changed = [
-        name
-        for name, resolved in now.settings.items()
-        if (resolved.value, resolved.source, resolved.problem)
-        != (before.settings[name].value, before.settings[name].source, before.settings[name].problem)
-    ]
-    if changed:
-        values = {name: f"{now.values[name]} ({now.settings[name].source.value})" for name in changed}
-        log.info("settings of the cluster changed", settings=values)
-        audit.record(
-            SettingsRecord(
-                changed,
-                [before.settings[name].value for name in changed],
-                [now.settings[name].value for name in changed],
-                [now.settings[name].source.value for name in changed],
-                [now.settings[name].problem for name in changed],
-            )
-        )
-    for name, problem in now.problems.items():
-        if before.problems.get(name) != problem:
-            log.warning("settings of brokers differ", setting=name, reason=problem)
-            audit.record(AlarmRecord("settings of brokers differ", problem))

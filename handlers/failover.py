@@ -21,6 +21,7 @@ from handlers.pauses import load_pauses
 from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.reassignments import initialise_reassignments
 from handlers.registration import keep_registered
+from handlers.settings_records import write_down
 from handlers.throttles import load_throttle
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
@@ -60,7 +61,7 @@ async def prepare_features(c: Controller) -> None:
     """Write ``/feature`` as the protocol version demands; leave it as it is while the version is unknown.
 
     An existing ``/feature`` shows that an earlier controller had the version for it. A version that was kept may
-    be older than that, and must not turn ``/feature`` off.
+    be older than that, and one that brokers say may be wrong: neither must turn ``/feature`` off.
     """
     try:
         if c.settings.needs_evidence:
@@ -77,7 +78,9 @@ async def prepare_features(c: Controller) -> None:
 
 
 def _note_evidence(version: str, c: Controller) -> None:
+    before = c.settings.current
     c.settings.note_evidence(version)
+    write_down(before, c.settings.current, c.audit)
     c.context.features = c.settings.features
 
 

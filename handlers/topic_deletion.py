@@ -9,7 +9,7 @@ from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
+from controllerd.core.model import NO_LEADER, BrokerId, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
 from controllerd.errors import CallRefused, NotController
 from controllerd.machines.outbox import SLICE
@@ -36,12 +36,17 @@ async def initialise_deletions(c: Controller) -> None:
 
     A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
     deletion otherwise is lost with a term; its replicas are deleted again.
+
+    Where deletions are turned off by now, or not known to be on, those that have begun go on: brokers have deleted
+    replicas, the topic would be served again with empty ones, and those that come back with records would truncate
+    to them. The built-in controller drops these requests, too; but there one broker does not decide for all.
     """
     await load_debts(c)
     asked = await c.store.read_topic_deletions()
     if not c.policy.delete_topic_enable:
-        await _drop_all(asked, c)
-        return
+        begun = frozenset(topic for topic in asked if _has_begun(topic, c))
+        await _drop_all(asked - begun, c)
+        asked = begun
     c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))
     unknown = asked - c.context.topics.keys()
     if not unknown:
@@ -55,16 +60,32 @@ async def initialise_deletions(c: Controller) -> None:
         c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
 
 
+def _has_begun(topic: str, c: Controller) -> bool:
+    """Whether brokers were told to delete replicas of the topic, as the states of its partitions show.
+
+    A deletion takes every leader away before brokers delete anything. The death of a leader does the same, but then no
+    member of the ISR is live.
+    """
+    found = c.context.topics.get(topic)
+    states = (record.leadership for record in found.partitions.values()) if found is not None else ()
+    return any(
+        state is not None and state.leader == NO_LEADER and not c.context.live_or_shutting_down.isdisjoint(state.isr)
+        for state in states
+    )
+
+
 async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
     """Somebody asked for deletions: queue them, then see what each waits for.
 
-    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet.
+    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet. What is
+    queued goes on when deletions are turned off later: it may have begun.
     """
     if not c.is_active:
         return
     asked = await c.store.read_topic_deletions()
     if not c.policy.delete_topic_enable:
         await _drop_all(asked - c.context.deletions.queued, c)
+        await c.deletions.resume()
         return
     if asked - c.context.topics.keys():
         await on_topic_change(event, c)  # of a topic that was created a moment ago we may not know yet
@@ -166,7 +187,7 @@ def follow_up(c: Controller) -> None:
     """
     book = c.context.deletions
     waiting = book.queued.difference(book.started, book.begun_before, book.refused)
-    if c.policy.delete_topic_enable and any(_is_due(topic, c) for topic in waiting):
+    if any(_is_due(topic, c) for topic in waiting):
         c.timers.put_later(_BEGINS_AFTER_S, TopicDeletion())
     if book.has_cut_reassignments:
         book.has_cut_reassignments = False

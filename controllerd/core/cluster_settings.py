@@ -185,16 +185,27 @@ def is_safe_off(setting: Setting) -> bool:
     return setting.kind is Kind.SWITCH and setting.merge is Merge.LOWEST
 
 
-def refusal(told: Mapping[BrokerId, Texts]) -> str | None:
+def refusal(told: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = MappingProxyType({})) -> str | None:
     """Return why this controller must not lead a cluster with these settings; None if it may.
 
     One broker is enough. The rules that it enforces hold for every client that reaches it, and a
-    client must not be able to do through this controller what it could not do through a broker.
+    client must not be able to do through this controller what it could not do through a broker. The
+    last answers of brokers that are ``gone`` count as well: the ACLs are in force again as soon as
+    such a broker is back, and a broker that restarts must not open the cluster for that time.
     """
-    for broker, texts in sorted(told.items()):
-        for name, value in texts.items():
-            if name in MUST_BE_FALSE and value.lower() not in {"", "false"}:
-                return f"{name} (broker {broker}): {MUST_BE_FALSE[name]}"
-            if name in MUST_BE_ABSENT and value:
-                return f"{name} (broker {broker}): {MUST_BE_ABSENT[name]}"
+    for broker, texts in [*sorted(told.items()), *sorted(gone.items())]:
+        if (found := forbidden(texts)) is not None:
+            name, reason = found
+            state = ", which is gone, by its last answer" if broker in gone else ""
+            return f"{name} (broker {broker}{state}): {reason}"
+    return None
+
+
+def forbidden(texts: Texts) -> tuple[str, str] | None:
+    """Return the first setting of a broker with which this controller must not lead, and the reason."""
+    for name, value in texts.items():
+        if name in MUST_BE_FALSE and value.lower() not in {"", "false"}:
+            return name, MUST_BE_FALSE[name]
+        if name in MUST_BE_ABSENT and value:
+            return name, MUST_BE_ABSENT[name]
     return None

@@ -23,6 +23,8 @@ class Source(Enum):
     """Brokers disagree, and the majority has this value."""
     SAFER = "safer"
     """Brokers disagree, and this value does less harm."""
+    WAITING = "waiting"
+    """A registered broker has never answered, and may have this value, which does less harm."""
     CACHE = "cache"
     """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"
@@ -54,7 +56,7 @@ class Resolved(NamedTuple):
     @property
     def problem(self) -> str | None:
         """The problem that an operator must know; None if there is none, or not all brokers have answered yet."""
-        if self.source in {Source.ZOOKEEPER, Source.DEFAULT, Source.DYNAMIC}:
+        if self.source in {Source.ZOOKEEPER, Source.DEFAULT, Source.DYNAMIC, Source.WAITING}:
             return None
         differing = ", ".join(f"broker {broker} says {text}" for broker, text in sorted(self.differing.items()))
         if not differing:

@@ -17,9 +17,10 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   configuration, or an operator rolls the cluster back, which Kafka does not support. In either case a
   fall would make every other broker forget the topic ids, so that an operator has to decide it (by
   configuring the version here);
-* until all live brokers have named it, ZooKeeper shows its lower bound: a controller that wrote topic
-  ids, or ``/feature``, had the version for it. The bound holds for a kept version, too: an instance that
-  was away for months kept the version of that time. Too low a version for a moment withholds optional
+* ZooKeeper shows its lower bound, unless it is configured here: a controller that wrote topic ids, or
+  ``/feature``, had the version for it. The bound holds for a kept version, because an instance that was
+  away for months kept the version of that time, and for one that all live brokers have named, because
+  one of them may have a wrong configuration. Too low a version for a moment withholds optional
   behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
   brokers requests that they do not understand.
 
@@ -29,7 +30,8 @@ moment at which the switch decides: it may have been the only ISR member of a pa
 answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
 with another value or the setting is configured here. The dynamic default of all brokers is read from
 its znode, and the values that it overrides are kept beside it, because they hold again when it is
-deleted.
+deleted. An authorizer, and everything else with which this controller must not lead, counts beyond the
+death of its broker for the same reason (``refusal``).
 """
 
 from collections.abc import Mapping
@@ -50,6 +52,7 @@ from controllerd.core.cluster_settings import (
     UNCLEAN,
     Setting,
     Texts,
+    forbidden,
     is_safe_off,
     is_same,
     merged,
@@ -83,9 +86,10 @@ class Answer(NamedTuple):
         return self.hidden.get(name, self.values[name]).lower() == "false"
 
     @property
-    def may_hold_off(self) -> bool:
-        """Whether a switch that does less when it is turned off is off on this broker."""
-        return any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
+    def counts_when_gone(self) -> bool:
+        """Whether the answer forbids something: by a switch that is turned off, or by a setting that refuses us."""
+        is_any_off = any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
+        return is_any_off or forbidden(self.values) is not None
 
 
 class Remembered(NamedTuple):
@@ -113,7 +117,7 @@ class SettingsBook:
         self._fixed: Final = fixed
         self._answers: dict[BrokerId, Answer] = {}
         self._gone: dict[BrokerId, Answer] = {}
-        """The last answers of brokers that are gone, which still count for switches that are turned off."""
+        """The last answers of brokers that are gone, which still count as far as they forbid something."""
         self._answered: set[BrokerId] = set()
         """The brokers that have answered this process."""
         self._protocol: str | None = None
@@ -139,9 +143,8 @@ class SettingsBook:
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether the protocol version may be older than ZooKeeper's evidence: no live broker has named it."""
-        is_said = self.current.settings[PROTOCOL_VERSION].source in {Source.CONFIGURED, Source.BROKERS, Source.SAFER}
-        return self._fixed is None and not is_said
+        """Whether the protocol version may be older than ZooKeeper's evidence: it is not configured here."""
+        return self._fixed is None and self.current.settings[PROTOCOL_VERSION].source is not Source.CONFIGURED
 
     @property
     def needs_brokers(self) -> bool:
@@ -182,7 +185,7 @@ class SettingsBook:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
         An answer of a broker that is not registered is ignored. As soon as another broker has
-        answered, the answer of a broker that is gone counts only for the switches that it has turned off.
+        answered, the answer of a broker that is gone counts only as far as it forbids something.
         """
         self._registered = dict(registered)
         self._answered = (self._answered | answers.keys()) & registered.keys()
@@ -194,7 +197,7 @@ class SettingsBook:
 
     def _set_gone_apart(self) -> None:
         gone = self._answers.keys() - self._registered.keys()
-        self._gone |= {broker: self._answers[broker] for broker in gone if self._answers[broker].may_hold_off}
+        self._gone |= {broker: self._answers[broker] for broker in gone if self._answers[broker].counts_when_gone}
         self._answers = {broker: answer for broker, answer in self._answers.items() if broker not in gone}
 
     def note_evidence(self, version: str) -> None:
@@ -207,8 +210,9 @@ class SettingsBook:
 
     def _resolve(self) -> Resolution:
         told = {broker: answer.values for broker, answer in self._answers.items()}
+        gone = {broker: answer.values for broker, answer in self._gone.items()}
         settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
-        found = Resolution(settings, refusal(told), self._unclean())
+        found = Resolution(settings, refusal(told, gone), self._unclean())
         policy, features = self._fixed or (_policy(found), _features(found))
         refused = found.refusal if self._fixed is None else None
         return Resolution(settings, refused, found.unclean, policy, features)
@@ -243,6 +247,8 @@ class SettingsBook:
         value = merged(setting, texts)
         if value.lower() == "true" and (holding := self._turned_off_by(setting)):
             return Resolved(setting, "false", Source.SAFER, None, texts, holding)
+        if setting.name == UNCLEAN and value.lower() == "true" and not self._registered.keys() <= self._answers.keys():
+            return Resolved(setting, "false", Source.WAITING, None, texts)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:

@@ -316,7 +316,7 @@ class Instance:
             channels=channels,
             queue=self.queue,
             outbox=outbox,
-            machines=build_machines(context, store, outbox, audit, configs, self.statistics, self.settings),
+            machines=build_machines(context, store, outbox, audit, configs, self.statistics),
             configs=configs,
             settings=self.settings,
             ask_brokers=self.discovery.ask_soon,

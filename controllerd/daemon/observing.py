@@ -46,7 +46,7 @@ from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.queue import EventQueue
 from events.responses import BrokerSettingsReceived
-from handlers.cluster_settings import write_down
+from handlers.settings_records import write_down
 from replay.records import ConfigRecord
 from wire.transport import PLAINTEXT
 

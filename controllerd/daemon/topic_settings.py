@@ -27,11 +27,13 @@ class KeptSettings:
         read: ReadConfigs,
         settings: SettingsBook,
         unclean_by_default: Callable[[], bool],
+        is_active: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
         """``read`` asks ZooKeeper; ``now`` gives monotonic seconds."""
         self._settings = settings
-        self.unclean_by_default: Final = unclean_by_default
+        self._unclean_by_default = unclean_by_default
+        self._is_active = is_active
         self._read = read
         self._now = now
         self._known: dict[str, Mapping[str, str]] = {}
@@ -41,6 +43,13 @@ class KeptSettings:
     def policy(self) -> Policy:
         """The policy that follows from the settings of the cluster."""
         return self._settings.policy
+
+    def unclean_by_default(self) -> bool | None:
+        """The cluster's ``unclean.leader.election.enable``; None on an instance that does not lead.
+
+        That one has read no dynamic default, or only that of a term that has ended.
+        """
+        return self._unclean_by_default() if self._is_active() else None
 
     @property
     def version(self) -> int:

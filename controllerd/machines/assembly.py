@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.invariants import Invariants
-from controllerd.core.settings_book import SettingsBook
 from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
@@ -31,7 +30,6 @@ def build_machines(
     audit: AuditLog,
     configs: TopicConfigs,
     metrics: Metrics,
-    settings: SettingsBook,
 ) -> Machines:
     """The machines of one controller; they share its context and its outbox.
 
@@ -46,7 +44,7 @@ def build_machines(
     return Machines(
         partitions,
         replicas,
-        TopicDeletionManager(context, store, outbox, partitions, replicas, audit, settings),
+        TopicDeletionManager(context, store, outbox, partitions, replicas, audit),
         Reassigner(context, store, outbox, partitions, replicas, audit, debts),
         debts,
     )

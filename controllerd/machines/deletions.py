@@ -24,7 +24,6 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
-from controllerd.core.settings_book import SettingsBook
 from controllerd.machines.outbox import SLICE, Outbox
 from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.passes import paced
@@ -65,7 +64,6 @@ class TopicDeletionManager:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         audit: AuditLog,
-        settings: SettingsBook,
     ) -> None:
         self._context = context
         self._store = store
@@ -73,18 +71,13 @@ class TopicDeletionManager:
         self._partitions = partitions
         self._replicas = replicas
         self._audit = audit
-        self._settings = settings
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
     def queue(self, topics: Iterable[str]) -> None:
-        """Somebody asked for the deletion of these known topics; ``resume`` begins with it.
-
-        Where ``delete.topic.enable`` is off, nothing is ever queued.
-        """
-        if self._settings.policy.delete_topic_enable:
-            for topic in topics:
-                self._context.deletions.queue(topic)
+        """Somebody asked for the deletion of these known topics; ``resume`` begins with it."""
+        for topic in topics:
+            self._context.deletions.queue(topic)
 
     async def resume(self) -> None:
         """Go on with every deletion that can."""

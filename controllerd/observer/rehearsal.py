@@ -137,7 +137,7 @@ class _Stage:
             channels=self._channels,
             queue=queue,
             outbox=outbox,
-            machines=build_machines(self._context, self._store, outbox, self._notes, configs, NullMetrics(), settings),
+            machines=build_machines(self._context, self._store, outbox, self._notes, configs, NullMetrics()),
             configs=configs,
             settings=settings,
             audit=self._notes,

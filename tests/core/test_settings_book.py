@@ -277,6 +277,35 @@ def test_a_switch_stays_off_when_the_broker_that_turned_it_off_is_gone(name: str
     assert book.current.problems == {}
 
 
+@pytest.mark.parametrize("name", sorted(ALL_REASONS))
+def test_what_we_would_get_round_counts_until_its_broker_has_answered_again(name: str) -> None:
+    value = "true" if name in MUST_BE_FALSE else "org.example.Rules"
+    book = told(says(1), says(2, **{name: value}))
+
+    book.take(says(1), {BrokerId(1): 11})
+    later = SettingsBook()
+    later.recall(book.remembered())
+    later.take(says(1), {BrokerId(1): 11})
+
+    for each in (book, later):
+        assert each.current.refusal is not None
+        assert each.current.refusal.startswith(f"{name} (broker 2, which is gone, by its last answer)")
+        each.take(says(1) | says(2), {BrokerId(1): 11, BrokerId(2): 12})
+        assert each.current.refusal is None
+
+
+def test_unclean_elections_wait_for_a_broker_that_has_never_answered() -> None:
+    book = SettingsBook()
+    book.take(says(1, unclean_leader_election_enable="true"), {BrokerId(1): 11, BrokerId(2): 12})
+    found = book.current.settings[UNCLEAN]
+    assert (found.value, found.source, found.problem) == ("false", Source.WAITING, None)
+
+    both = says(1, unclean_leader_election_enable="true") | says(2, unclean_leader_election_enable="true")
+    book.take(both, {BrokerId(1): 11, BrokerId(2): 12})
+
+    assert book.current.settings[UNCLEAN].value == "true"
+
+
 def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:
     book = told(says(1), says(2), says(3, num_partitions="9"))
 

@@ -15,6 +15,7 @@ class Store:
         self.asked: list[list[str]] = []
         self.is_gone = False
         self.now = 1000.0
+        self.is_active = True
 
     async def read(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
         """As ZooKeeper would."""
@@ -26,7 +27,17 @@ class Store:
 
     def settings(self) -> KeptSettings:
         """Over no broker at all."""
-        return KeptSettings(self.read, SettingsBook(), lambda: False, lambda: self.now)
+        return KeptSettings(self.read, SettingsBook(), lambda: True, lambda: self.is_active, lambda: self.now)
+
+
+async def test_an_instance_that_does_not_lead_knows_of_no_dynamic_default() -> None:
+    store = Store()
+    settings = store.settings()
+    assert settings.unclean_by_default() is True
+
+    store.is_active = False
+
+    assert settings.unclean_by_default() is None
 
 
 async def test_what_is_known_is_not_asked_for_again() -> None:

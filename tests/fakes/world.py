@@ -204,7 +204,7 @@ class World:
             channels=self.channels,
             queue=self.queue,
             outbox=outbox,
-            machines=build_machines(self.context, store, outbox, self.watch, configs, self.metrics, self.settings),
+            machines=build_machines(self.context, store, outbox, self.watch, configs, self.metrics),
             configs=configs,
             settings=self.settings,
             reach=reach,

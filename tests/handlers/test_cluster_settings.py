@@ -16,7 +16,7 @@ from controllerd.core.cluster_settings import (
     UNCLEAN,
     understood,
 )
-from controllerd.core.model import BrokerId
+from controllerd.core.model import NO_LEADER, BrokerId
 from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
 from controllerd.snapshot import Role
@@ -24,6 +24,7 @@ from events.base import Event
 from events.cluster import Takeover
 from events.elections import AutoPreferredReplicaLeaderElection, ConfigChange
 from events.responses import BrokerSettingsReceived
+from handlers.role import begin_new_term
 from replay.observation import SettingsRecord
 from replay.records import AlarmRecord, TermRecord
 from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
@@ -222,6 +223,81 @@ async def test_a_kept_version_that_is_older_than_what_zookeeper_shows_turns_noth
     assert world.context.features.leader_recovery
 
 
+FEATURES = b'{"version":2,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}'
+
+
+def keeps_features(world: World) -> bool:
+    """``/feature`` is as it was, and what it and the ids of topics show to have been in use still is."""
+    features = world.context.features
+    return world.tree.nodes["/feature"].data == FEATURES and features.topic_ids and features.feature_versioning
+
+
+async def test_a_kept_version_turns_nothing_off_when_only_one_of_two_brokers_has_answered() -> None:
+    book = SettingsBook()
+    values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
+    book.recall(Remembered({BrokerId(1): Answer(7, values), BrokerId(2): Answer(8, values)}, "2.6-IV0"))
+    world = discovering(settings=book)
+    world.tree.put("/feature", FEATURES)
+    await hear(world, b2={})
+
+    await world.start()
+
+    assert keeps_features(world)
+
+
+async def test_what_brokers_said_before_they_were_raised_turns_nothing_off() -> None:
+    """A broker's own controller led meanwhile, and wrote what the higher version demands."""
+    world = discovering()
+    await hear(world, b1={PROTOCOL_VERSION: "2.6-IV0"}, b2={PROTOCOL_VERSION: "2.6-IV0"})
+    world.bounce(2)
+    await hear(world, b2={})
+    world.bounce(1)
+    world.tree.put("/feature", FEATURES)
+    await hear(world)
+
+    await world.start()
+
+    assert keeps_features(world)
+
+
+async def test_a_broker_with_a_wrong_version_turns_nothing_off_though_all_have_answered() -> None:
+    world = discovering()
+    world.tree.put("/feature", FEATURES)
+    await hear(world, b1={}, b2={PROTOCOL_VERSION: "2.6-IV0"})
+
+    await world.start()
+
+    assert keeps_features(world)
+    world.bounce(2)
+    await hear(world, b1={}, b2={})
+    assert b'"f"' in (world.tree.nodes["/feature"].data or b"")
+
+
+async def test_a_rise_of_the_protocol_version_by_what_zookeeper_shows_is_written_down() -> None:
+    book = SettingsBook()
+    values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
+    book.recall(Remembered({BrokerId(1): Answer(7, values)}, "2.6-IV0"))
+    world = discovering(settings=book)
+    world.tree.put("/feature", FEATURES)
+
+    await world.start()
+
+    records = [each for each in world.audit.records if isinstance(each, SettingsRecord)]
+    written = [(each.befores, each.values) for each in records if each.settings == [PROTOCOL_VERSION]]
+    assert written[0][0] == ["2.6-IV0"]
+    assert written[-1][1] == [book.current.values[PROTOCOL_VERSION]]
+
+
+async def test_brokers_are_asked_again_at_a_takeover_as_a_standby_hears_of_no_change_of_their_configurations() -> None:
+    world = discovering()
+    asked = list[str]()
+    world.c.ask_brokers = lambda: asked.append("all")
+
+    await world.start()
+
+    assert asked == ["all"]
+
+
 async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_may_be_deleted() -> None:
     world = discovering()
     world.tree.put("/admin/delete_topics")
@@ -252,6 +328,12 @@ async def test_a_deletion_that_has_begun_keeps_its_request_when_a_broker_turns_d
 
     assert "/admin/delete_topics/orders" in world.tree.nodes
     assert "/admin/delete_topics/other" not in world.tree.nodes
+    world.forget()
+    await begin_new_term(world.c, "of a test")
+    await world.settle()
+    assert "/admin/delete_topics/orders" in world.tree.nodes
+    assert world.state("orders")[0] == NO_LEADER
+    assert "LeaderAndIsr(orders-0 1/" not in " ".join(world.brief(1))
 
 
 async def test_the_rebalance_begins_when_brokers_turn_it_on_and_ends_when_one_turns_it_off() -> None:
@@ -295,6 +377,24 @@ async def test_the_role_is_given_up_when_a_broker_comes_with_an_authorizer() -> 
     assert "authorizer.class.name (broker 2)" in world.snapshot.reason
     await hear(world, b2={})
     assert world.snapshot.role is Role.ACTIVE
+
+
+async def test_the_role_is_not_taken_again_while_the_broker_with_the_authorizer_restarts() -> None:
+    """Its ACLs are in force as soon as it is back, and its peers may have them already."""
+    world = await led()
+    await hear(world, b2={"authorizer.class.name": "org.example.Acls"})
+    world.forget()
+
+    world.die(2)
+    await hear(world)
+
+    assert terms(world) == []
+    assert (world.c.settings.current.refusal or "").startswith(
+        "authorizer.class.name (broker 2, which is gone, by its last answer)"
+    )
+    world.register(2)
+    await hear(world, b2={})
+    assert terms(world) == ["elected"]
 
 
 async def test_a_broker_that_bounced_since_it_was_asked_has_said_nothing() -> None:

@@ -1,6 +1,7 @@
 """A topic whose deletion waits for a reassignment of it is served in full until the deletion begins."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +113,23 @@ async def test_a_leader_of_the_partition_that_moves_hands_over_and_the_move_goes
 
     assert leader(waiting, MOVING) == 2
     assert waits(waiting)
+
+
+async def test_the_deletion_begins_when_its_wait_ends_though_deletions_were_turned_off_meanwhile(
+    waiting: Disks,
+) -> None:
+    """Otherwise the topic would not be served any more, and not be deleted either."""
+    world = waiting.world
+    policy = world.settings.policy._replace(delete_topic_enable=False)
+    world.settings.current = replace(world.settings.current, policy=policy)
+    body = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"")
+    world.tree.put("/brokers/topics/t", json.dumps(body | {"adding_replicas": {"0": [9]}}).encode())
+    await waiting.settle()
+
+    await fire(world, TopicDeletion())
+    await waiting.settle()
+
+    assert "t" not in world.context.topics
 
 
 async def test_the_deletion_begins_when_the_broker_that_has_to_catch_up_stops_in_order(waiting: Disks) -> None:

@@ -22,11 +22,19 @@ SETTINGS: Final = (
         "lowest = max((texts[broker] for broker in self._registered), key=version_told)",
     ),
     bug(
+        "evidence-is-not-read",
+        "what brokers say is believed, although topic ids and /feature show that the version was higher",
+        "S-02",
+        "controllerd/core/settings_book.py",
+        "self.current.settings[PROTOCOL_VERSION].source is not Source.CONFIGURED\n",
+        "self.current.settings[PROTOCOL_VERSION].source in {Source.CACHE, Source.ZOOKEEPER, Source.DEFAULT}\n",
+    ),
+    bug(
         "switch-dies-with-its-broker",
         "unclean elections are on as soon as the broker that has them turned off is dead",
         "Z-16",
         "controllerd/core/settings_book.py",
-        "if self._answers[broker].may_hold_off}",
+        "if self._answers[broker].counts_when_gone}",
         "if False}",
     ),
     bug(

@@ -111,7 +111,7 @@ def _controller(
     context, settings = ControllerContext(), fixed_settings(policy)
     outbox = Outbox(context, channels, watch, new_batch)
     configs = FixedConfigs()
-    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics(), settings)
+    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics())
     return Controller(
         node_id=NODE_ID,
         context=context,

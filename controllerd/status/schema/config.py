@@ -37,8 +37,8 @@ class SettingItem(msgspec.Struct, frozen=True, kw_only=True):
     setting: str
     value: str
     source: str
-    """``configured``, ``brokers``, ``majority``, ``safer``, ``cache``, ``dynamic``,
-    ``zookeeper`` or ``default``."""
+    """``configured``, ``brokers``, ``majority``, ``safer``, ``waiting``, ``cache``,
+    ``dynamic``, ``zookeeper`` or ``default``."""
     origin: str | None = None
     """The file, variable or flag that configures it here; null if none does."""
     brokers: list[BrokerValue]

@@ -1,0 +1,36 @@
+"""Changed settings of the cluster are written to the audit log, and disagreements of brokers are alarmed."""
+
+import structlog
+
+from controllerd.core.resolved_settings import Resolution
+from controllerd.ports import AuditLog
+from replay.observation import SettingsRecord
+from replay.records import AlarmRecord
+
+log = structlog.get_logger(__name__)
+
+
+def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
+    """Write one record of all changes, and an alarm for every new disagreement."""
+    changed = [
+        name
+        for name, resolved in now.settings.items()
+        if (resolved.value, resolved.source, resolved.problem)
+        != (before.settings[name].value, before.settings[name].source, before.settings[name].problem)
+    ]
+    if changed:
+        values = {name: f"{now.values[name]} ({now.settings[name].source.value})" for name in changed}
+        log.info("settings of the cluster changed", settings=values)
+        audit.record(
+            SettingsRecord(
+                changed,
+                [before.settings[name].value for name in changed],
+                [now.settings[name].value for name in changed],
+                [now.settings[name].source.value for name in changed],
+                [now.settings[name].problem for name in changed],
+            )
+        )
+    for name, problem in now.problems.items():
+        if before.problems.get(name) != problem:
+            log.warning("settings of brokers differ", setting=name, reason=problem)
+            audit.record(AlarmRecord("settings of brokers differ", problem))
