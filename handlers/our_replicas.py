@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import Offline
 from controllerd.core.model import (
     OUR_IDS,
@@ -87,10 +88,10 @@ def _partitions_naming_us(c: Controller) -> set[TopicPartition]:
 def _naming_us(c: Controller) -> set[TopicPartition]:
     """Return the partitions with a replica on us.
 
-    Topics that are being deleted are left alone: whoever got the replica would only have one more to delete.
+    Topics whose deletion has begun are left alone: whoever got the replica would only have one more to delete.
     """
-    queued = c.context.queued_for_deletion
-    named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number)) if tp.topic not in queued}
+    hidden = hidden_topics(c.context)
+    named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number)) if tp.topic not in hidden}
     return {tp for tp in named if names_us(c.context.assignment(tp))}
 
 

@@ -1,6 +1,6 @@
 """What a topic needs before its partitions start: an id, replicas on real brokers, a znode that can be understood."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -105,11 +105,12 @@ async def _corrections(
     return wanted
 
 
-def _report_waiting(c: Controller, topic: str, partitions: int) -> None:
-    """Log that a topic waits, and raise an alarm when the wait begins, but not at each later broker start."""
+def _report_waiting(c: Controller, topic: str, waiting: Collection[int]) -> None:
+    """Log that partitions wait, and raise an alarm when the wait of one begins, but not at each later broker start."""
+    partitions = len(waiting)
     named = f"{counted(partitions, 'partition')} {'has' if partitions == 1 else 'have'} a replica on controllerd"
     log.warning("topic waits for live brokers", topic=topic, partitions=partitions)
-    if topic not in c.context.topics:
+    if any(TopicPartition(topic, partition) not in c.context for partition in waiting):
         detail = f"{topic}: {named}, and no live broker is without one to take it"
         c.audit.record(AlarmRecord("topic waits for brokers", detail))
 
@@ -120,7 +121,7 @@ def _sanitized(c: Controller, image: TopicImage, initialised: AbstractSet[TopicP
     racks = {broker.id: broker.rack for broker in c.context.brokers.values() if broker.rack is not None}
     outcome = sanitize_topic(fresh, load, racks=racks)
     if outcome.waiting:
-        _report_waiting(c, image.name, len(outcome.waiting))
+        _report_waiting(c, image.name, outcome.waiting)
     if not outcome.changed:
         return image
     log.info("replaced controllerd in an assignment", topic=image.name, partitions=len(outcome.changed))

@@ -13,6 +13,7 @@ from controllerd.zk import codecs
 from controllerd.zk.access import Create, Delete, SetData
 from events.cluster import ControllerChange, Resign, Resync, ShutdownEventThread, Takeover
 from events.responses import ApiVersionsReceived
+from handlers.role import begin_new_term
 from replay.records import AlarmRecord
 from tests.fakes.world import NODE_ID, World, ids
 
@@ -88,6 +89,18 @@ async def test_the_registration_stays_for_the_term_when_the_old_broker_stops(wor
     await world.settle()
 
     assert OURS in world.tree.nodes
+
+
+async def test_a_new_term_without_an_older_broker_begins_and_stays_without_a_registration(world: World) -> None:
+    await registered(world)
+    world.die(1)
+    await world.settle()
+
+    await begin_new_term(world.c, "of a test")
+    await world.settle()
+    await learn(world, {2: Release(3, 9), 3: Release(3, 9)})
+
+    assert OURS not in world.tree.nodes
 
 
 async def test_the_registration_has_a_rack_if_and_only_if_all_brokers_have_one() -> None:

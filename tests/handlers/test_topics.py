@@ -9,6 +9,7 @@ from controllerd.core.model import PartitionState, Replica, ReplicaState
 from controllerd.zk.access import Outcome, Transaction
 from events.topics import PartitionModifications, TopicChange
 from replay.records import AlarmRecord, RefusedRecord
+from tests.fakes.disks import Disks
 from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
 
 ANOTHER_ID = topic_id_of("another")
@@ -194,6 +195,49 @@ async def test_a_broker_that_stops_while_a_topic_waits_for_another_one_is_refuse
     assert world.state("t")[:3] == (1, 0, [1, 2])
 
 
+async def test_partitions_that_are_added_and_wait_for_a_broker_are_an_alarm() -> None:
+    world = World()
+    world.register(1)
+    world.put_topic("t", {0: [1]})
+    await world.start()
+
+    body = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"")
+    body["partitions"]["1"] = [1, NODE_ID]
+    world.tree.put("/brokers/topics/t", json.dumps(body).encode())
+    await world.settle()
+
+    told = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
+    assert told == ["t: 1 partition has a replica on controllerd, and no live broker is without one to take it"]
+
+
+async def test_a_replica_on_controllerd_is_given_to_a_broker_while_the_deletion_of_its_topic_waits() -> None:
+    """Until its deletion has begun, a topic is served in full."""
+    disks = Disks(World())
+    world = disks.world
+    world.register(1)
+    world.register(2)
+    await disks.start()
+    world.put_topic("t", {0: [1]})
+    await disks.settle()
+    body = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"") | {
+        "partitions": {"0": [2, 1], "1": [1, 2, NODE_ID]},
+        "adding_replicas": {"0": [2]},
+        "removing_replicas": {"0": [1]},
+    }
+    world.tree.put("/brokers/topics/t", json.dumps(body).encode())
+    await world.settle()
+    world.tree.put("/admin/delete_topics/t")
+    await world.settle()
+    assert world.context.queued_for_deletion == {"t"}
+    assert world.context.being_reassigned == {tp("t", 0)}
+
+    world.register(3)
+    await world.settle()
+
+    assert world.context.assignment(tp("t", 1)).replicas == ids(1, 2, 3)
+    assert world.state("t", 1)[0] == 1
+
+
 async def test_a_topic_that_begins_to_wait_for_a_broker_is_an_alarm_once() -> None:
     world = World()
     world.register(1)
@@ -294,14 +338,14 @@ async def test_without_enough_brokers_it_is_alarmed_and_replaced_when_one_comes(
     assert world.context.assignment(tp("t")).replicas == ids(1, 3, 2)
 
 
-async def started_for_us(replicas: list[int]) -> World:
+async def started_for_us(replicas: list[int], isr: Sequence[int] = (NODE_ID,)) -> World:
     """A broker's own controller started t-0 while it counted us among the brokers, with us as the leader."""
     world = World()
     for broker in (1, 2, 3):
         world.register(broker)
     world.put_topic("t", {0: replicas})
     world.tree.put("/controller_epoch", b"3")
-    state = f'{{"controller_epoch":3,"leader":-1,"version":1,"leader_epoch":1,"isr":[{NODE_ID}]}}'
+    state = f'{{"controller_epoch":3,"leader":-1,"version":1,"leader_epoch":1,"isr":{list(isr)}}}'
     world.tree.put("/brokers/topics/t/partitions/0/state", state.encode())
     return await world.start()
 
@@ -331,6 +375,15 @@ async def test_one_of_several_replicas_does_not_lead_in_place_of_controllerd() -
 
     leader, _, isr, _ = world.state("t")
     assert (leader, isr) == (-1, [NODE_ID])
+
+
+@pytest.mark.parametrize("isr", [[], [NODE_ID, 5]])
+async def test_a_replica_does_not_lead_because_it_is_the_only_one(isr: list[int]) -> None:
+    """An empty ISR says nothing, and broker 5, which was moved away, may hold records that broker 1 lacks."""
+    world = await started_for_us([1], isr)
+
+    assert world.state("t")[0] == -1
+    assert world.state("t")[2] == isr
 
 
 async def test_a_partition_whose_isr_names_controllerd_beside_brokers_is_alarmed_and_left_alone() -> None:

@@ -22,6 +22,14 @@ REGISTRATIONS: Final = (
         "Check(paths.CONTROLLER_EPOCH, self._fence())], present",
     ),
     bug(
+        "registration-unfenced",
+        "an instance registers without looking whether another was elected since",
+        "ADR 0032",
+        "controllerd/zk/registrar.py",
+        "return [Check(paths.CONTROLLER_EPOCH, self._fence()), Check",
+        "return [Check(paths.CONTROLLER, holder.version), Check",
+    ),
+    bug(
         "registration-survives-takeover",
         "an election leaves the registration of the instance that led before",
         "ADR 0032, KAFKA-7165",

@@ -28,6 +28,7 @@ from tests.sim.oracle_watch import watch
 from tests.sim.oracle_zookeeper import ZooKeeperOracle
 
 __all__ = [
+    "OF_STORIES",
     "RULES",
     "AskedIsr",
     "AtRest",
@@ -49,7 +50,20 @@ __all__ = [
     "watch",
 ]
 
-RULES: Final = {**oracle_zookeeper.RULES, **oracle_requests.RULES, **oracle_quiescence.RULES}
+OF_STORIES: Final = {
+    "S-01": "no instance ends by itself",
+    "S-02": "the protocol version of the cluster never falls",
+    "S-03": "the protocol version rises to none that a live broker does not have",
+    "S-04": "no story ends with a deadlock or an uncaught exception, also one of the model or of the judge",
+}
+"""Rules that are looked at where the stories are played."""
+
+RULES: Final = {
+    **oracle_zookeeper.RULES,
+    **oracle_requests.RULES,
+    **oracle_quiescence.RULES,
+    **OF_STORIES,
+}
 """What each rule says, by its id."""
 
 

@@ -418,6 +418,6 @@ def _crashed(loop: VirtualLoop, error: Exception) -> Ending:
     if not loop.is_closed():
         loop.close()
     cause = f" from {error.__cause__!r}" if error.__cause__ is not None else ""
-    violation = Violation("S-02", loop.time(), f"{type(error).__name__}: {error}{cause}")
+    violation = Violation("S-04", loop.time(), f"{type(error).__name__}: {error}{cause}")
     told = [line.rstrip("\n") for line in traceback.format_exception(error)]
     return Ending([violation], loop.trace_hash(), [*loop.traced(), *told], 0, 0, 0)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.sim import oracle_admin_rest, oracle_registration
-from tests.sim.oracle import RULES, AtRest, BrokerAtRest, CachedPartition, InstanceAtRest, judge_quiescence
+from tests.sim.oracle import OF_STORIES, RULES, AtRest, BrokerAtRest, CachedPartition, InstanceAtRest, judge_quiescence
 from tests.sim.oracle_samples import A_NODE, B_NODE, CACHED, STATE, TOOL_SESSION, Tale, create, set_, state
 from tests.sim.test_oracle import WRONG, leads_anew, with_topic
 from tests.sim.test_oracle_admin import WRONG as WRONG_REQUESTS
@@ -149,7 +149,7 @@ ELSEWHERE: Final = {"Q-02", "Q-03", "Q-12", "Q-14", "Q-24"}
 def test_every_rule_can_be_tripped() -> None:
     tripped = {rule for rule, _ in (*WRONG, *UNRESTED, *WRONG_REQUESTS, *WRONG_CALLS)} | ELSEWHERE
     # test_oracle_admin_rest.py, which builds on this module, and test_oracle_registration.py trip the others.
-    others = oracle_admin_rest.RULES.keys() | oracle_registration.RULES.keys() | {"Q-25"}
+    others = oracle_admin_rest.RULES.keys() | oracle_registration.RULES.keys() | OF_STORIES.keys() | {"Q-25"}
     assert tripped | others == RULES.keys()
 
 

@@ -122,7 +122,7 @@ def test_a_crash_of_the_model_is_a_failure_of_its_seed_and_not_of_the_run() -> N
 
     ending = play(plan.with_actions([plan.actions[0]._replace(kind="nobody_can_play_this")]))
 
-    assert [found.id for found in ending.violations] == ["S-02"]
+    assert [found.id for found in ending.violations] == ["S-04"]
     assert "AttributeError" in ending.violations[0].evidence
     assert any("_act" in line for line in ending.traced)  # the traceback, for whoever looks into it
 

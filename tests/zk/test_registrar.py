@@ -9,7 +9,7 @@ from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.errors import ControllerMoved, RefusedToLead
 from controllerd.results import Won
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Operation
+from controllerd.zk.access import Create, Delete, Operation, SetData
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from events.cluster import BrokerChange
 from replay.records import AlarmRecord
@@ -114,6 +114,21 @@ async def test_a_controller_znode_that_goes_after_it_was_read_refuses_the_regist
 async def test_a_deposed_instance_registers_no_more(world: World) -> None:
     await world.ours.lead()
     await world.theirs.lead()
+
+    with pytest.raises(ControllerMoved):
+        await register(world.ours, OURS)
+
+    assert await world.ours.node(OUR_PATH) is None
+
+
+async def test_a_controller_znode_that_another_made_anew_does_not_stand_for_ours() -> None:
+    """The version of its znode is 0 as well: only the check of the epoch refuses."""
+    world = in_memory()
+    await world.ours.lead()
+    epoch = await world.ours.node(paths.CONTROLLER_EPOCH)
+    assert epoch is not None
+    newer = SetData(paths.CONTROLLER_EPOCH, b"99", epoch.version)
+    interfere(world, Delete(paths.CONTROLLER), Create(paths.CONTROLLER, b"{}"), newer)
 
     with pytest.raises(ControllerMoved):
         await register(world.ours, OURS)

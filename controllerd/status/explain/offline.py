@@ -46,21 +46,27 @@ def judge_waiting(subject: Subject, verdict: Verdict) -> None:
         return
     text = f"none of its replicas {ids(replicas)} is alive: the first that comes leads, and nobody else may"
     verdict.because(cause("no-live-replica", text), *_down(subject, replicas))
-    verdict.advise(f"start any of the brokers {ids(replicas)}, or delete the topic and create it on live brokers")
+    other = "" if _has_started(subject) else ", or delete the topic and create it on live brokers"
+    verdict.advise(f"start any of the brokers {ids(replicas)}{other}")
 
 
 def _explain_counted(subject: Subject, verdict: Verdict) -> None:
-    """Explain a topic that a broker created with one replica more than there are live brokers (ADR 0033)."""
+    """Explain a partition that a broker created with one replica more than there are live brokers (ADR 0033)."""
     text = (
         "it was created by counting controllerd among the live brokers, and no live broker is left to take that "
         "replica: clients get LEADER_NOT_AVAILABLE until one comes"
     )
     ours = tuple(broker for broker in subject.view.assignment.replicas if broker in OUR_IDS)
     verdict.because(cause("counts-controllerd", text), *_down(subject, ours))
-    verdict.advise(
-        "start another broker: it gets the replica, and the partition gets a leader",
-        "or delete the topic, and create it with fewer replicas",
-    )
+    verdict.advise("start another broker: it gets the replica, and the partition gets a leader")
+    if not _has_started(subject):
+        verdict.advise("or delete the topic, and create it with fewer replicas")
+
+
+def _has_started(subject: Subject) -> bool:
+    """Whether a partition of the topic has had a leader, so that the topic may hold records."""
+    topic = subject.scene.snapshot.topics.get(subject.tp.topic)
+    return topic is not None and any(each.leadership is not None for each in topic.partitions)
 
 
 def _explain_refusal(subject: Subject, verdict: Verdict, electable: list[BrokerId]) -> None:

@@ -1,5 +1,6 @@
 """A whole controller on fakes with a memory in front of its audit log, and questions about it."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from controllerd.status.explain.lines import lines
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.topic import explain_topic
 from controllerd.status.schema.why import Why
+from controllerd.zk.access import SetData
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.disks import Disks
@@ -46,6 +48,14 @@ class Seeded:
     async def create(self, topic: str, *assignments: Sequence[int]) -> None:
         """Create a topic."""
         self.world.put_topic(topic, dict(enumerate(assignments)))
+        await self.disks.settle()
+
+    async def grow(self, partition: int, replicas: Sequence[int], topic: str = "payments") -> None:
+        """Somebody adds a partition in ZooKeeper, as older tools do."""
+        path = f"/brokers/topics/{topic}"
+        body = json.loads(self.world.tree.nodes[path].data or b"")
+        body["partitions"][str(partition)] = list(replicas)
+        self.world.tree.outsider(SetData(path, json.dumps(body).encode(), -1))
         await self.disks.settle()
 
     async def kill(self, *brokers: int) -> None:

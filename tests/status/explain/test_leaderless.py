@@ -1,5 +1,7 @@
 """Why nobody leads a partition."""
 
+import pytest
+
 from controllerd.zk.access import SetData
 from events.elections import UncleanLeaderElectionEnable
 from tests.fakes.reassigning import reassign
@@ -221,6 +223,18 @@ async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_ano
         "start another broker: it gets the replica, and the partition gets a leader",
         "or delete the topic, and create it with fewer replicas",
     ]
+
+
+@pytest.mark.parametrize("replicas", [[1, NODE_ID], [2]])
+async def test_nobody_is_advised_to_delete_a_topic_that_grew_and_may_hold_records(replicas: list[int]) -> None:
+    seeded = await Seeded(1, 2).start([1, 2])
+    await seeded.kill(2)
+    await seeded.grow(1, replicas)
+
+    why = await seeded.why(partition=1)
+
+    assert why.condition == "waiting"
+    assert "delete" not in " ".join(why.next)
 
 
 async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> None:
