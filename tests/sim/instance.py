@@ -267,6 +267,7 @@ class SimInstance:
                 self._oracle.zookeeper.registrations.on_idle(self.owner, session, self.loop.time())
 
     def _judge_settings(self, record: SettingsRecord) -> None:
+        history = self._oracle.zookeeper.history
         rows = zip(record.settings, record.befores, record.values, record.sources, strict=True)
         for before, value, source in (row[1:] for row in rows if row[0] == PROTOCOL_VERSION):
             self.loop.trace(f"{self.owner} protocol version {before} to {value} ({source})")
@@ -274,7 +275,9 @@ class SimInstance:
             if version_told(value) < version_told(before):
                 report("S-02", now, f"{self.owner} lowered the protocol version from {before} to {value}")
             above = [b for b, own in self._versions().items() if version_told(own) < version_told(value)]
-            if version_told(value) > version_told(before) and above:
+            is_news = version_told(value) > max(version_told(before), history.proven_version)
+            history.protocol_version = max(history.protocol_version, version_told(value))
+            if is_news and above:
                 report("S-03", now, f"{self.owner} raised the protocol version to {value}, brokers {above} have less")
 
     # -- what happens to it ------------------------------------------------------------------------------------------

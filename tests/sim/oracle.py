@@ -53,7 +53,7 @@ __all__ = [
 OF_STORIES: Final = {
     "S-01": "no instance ends by itself",
     "S-02": "the protocol version of the cluster never falls",
-    "S-03": "the protocol version rises to none that a live broker does not have",
+    "S-03": "the protocol version rises to none that a live broker does not have, unless the cluster had it",
     "S-04": "no story ends with a deadlock or an uncaught exception, also one of the model or of the judge",
 }
 """Rules that are looked at where the stories are played."""

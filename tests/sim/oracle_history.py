@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controllerd.core.model import Features
+from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, version_told
 from tests.sim.oracle_asked import Asked
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
@@ -169,6 +170,8 @@ class History:
         self._unclean_default = unclean_by_default
         self.features: Callable[[], Features] = Features
         """The behaviour that the protocol version allows the active controller; S-02 and S-03 judge the version."""
+        self.protocol_version = version_told(LOWEST)
+        """The highest that a controller of the cluster ever had."""
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
         self._clean_by_default_since = NEVER
@@ -176,6 +179,12 @@ class History:
         self._parsed: tuple[Operation | None, State | None] = None, None
 
     # -- questions ---------------------------------------------------------------------------------------------------
+
+    @property
+    def proven_version(self) -> ProtocolVersion:
+        """The protocol version that the cluster has had: a controller had it, or somebody wrote the id of a topic."""
+        has_ids = any(document is not None and "topic_id" in document for document in self.documents.values())
+        return max(self.protocol_version, version_told("2.8-IV0") if has_ids else version_told(LOWEST))
 
     def place(self, path: str) -> Place:
         """What the path stands for."""
