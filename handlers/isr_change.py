@@ -130,25 +130,35 @@ def _is_for_want_of_news(
     c: Controller,
 ) -> bool:
     """Whether the leader was refused for something that it can only learn with a newer leader epoch."""
-    is_of_an_earlier_term = _is_of_an_earlier_term(tp, c)
     if outcome is KafkaError.INVALID_UPDATE_VERSION:
-        return tp in results or is_of_an_earlier_term
-    is_refused = outcome is KafkaError.INVALID_REQUEST and is_of_an_earlier_term
+        return tp in results or _is_of_an_earlier_term(tp, c)
+    is_refused = outcome is KafkaError.INVALID_REQUEST
     return is_refused and _counts_on_former_replicas(tp, proposed[tp], event.broker, c)
 
 
 def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:
-    """Whether the leader names somebody without replica in the leader epoch that holds.
+    """Whether the leader names somebody without replica in a leader epoch that an earlier term left.
 
     It was told so in that leader epoch: of a reassignment that was cancelled right before the term ended, after the
     topic znode was written and before the leader epoch rose. No reassignment is under way that would raise it now.
+
+    Only a newer leader epoch tells a leader its assignment. What this term writes in the same leader epoch, an ISR that
+    is granted or a state that is written once more for a leader older than 3.0, does not. So the leader epoch says
+    whether this term has told it, and not the controller epoch of the state. One election per partition and term is
+    the most that a leader gets so: the leader epoch is a newer one afterwards.
     """
-    state = c.context.leadership(tp)
-    return state is not None and state.leader == broker and not set(ask.isr) <= set(c.context.assignment(tp).replicas)
+    record = c.context.find(tp)
+    if record is None or (state := record.leadership) is None or state.leader_epoch != record.loaded_epoch:
+        return False
+    return state.leader == broker and not set(ask.isr) <= set(record.assignment.replicas)
 
 
 def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
-    """Whether we loaded the version of the state, and may not be the reason why its leader does not know it."""
+    """Whether we loaded the version of the state, and may not be the reason why its leader does not know it.
+
+    A version that this term wrote in the leader epoch that it had found, it wrote at the request of the leader, which
+    named the version before: that one knew what we had loaded, and is answered again if it has missed our answer.
+    """
     state = c.context.leadership(tp)
     return state is not None and state.controller_epoch < c.context.epoch
 

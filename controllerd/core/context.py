@@ -276,6 +276,8 @@ class ControllerContext:
         if before == leadership:
             return False
         record.leadership = leadership
+        if before is None and leadership.controller_epoch != self.epoch:
+            record.loaded_epoch = leadership.leader_epoch
         if before is None or before[0] != leadership[0]:
             self._indexes.led(record, before, leadership[0])
         self._dirty.add(record.tp.topic)

@@ -25,7 +25,7 @@ _WAITING: Final = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
 class PartitionRecord:
     """Everything known of one partition. Changed by the context alone."""
 
-    __slots__ = ("assignment", "leadership", "replica_states", "state", "told_epoch", "tp")
+    __slots__ = ("assignment", "leadership", "loaded_epoch", "replica_states", "state", "told_epoch", "tp")
 
     def __init__(self, tp: TopicPartition, assignment: ReplicaAssignment, replica_states: ReplicaStates) -> None:
         self.tp: Final = tp
@@ -33,6 +33,8 @@ class PartitionRecord:
         self.leadership: LeaderAndIsr | None = None
         self.state = PartitionState.NON_EXISTENT
         self.replica_states = replica_states
+        self.loaded_epoch = NO_EPOCH
+        """The leader epoch that an earlier term left and this term found, ``NO_EPOCH`` where it found none."""
         self.told_epoch = NO_EPOCH
         """The highest leader epoch that brokers were told in this term; what they are told never falls (I-10)."""
 

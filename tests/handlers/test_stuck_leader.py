@@ -143,6 +143,57 @@ async def test_a_leader_that_counts_on_a_replica_of_a_cancelled_reassignment_hea
     assert f"LeaderAndIsr(t-0 2/{before + 1} [2, 3])" in successor.brief(2)
 
 
+@pytest.mark.parametrize(
+    ("release", "version", "answer"),
+    [
+        (Release(2, 8), 0, KafkaError.INVALID_UPDATE_VERSION),
+        (Release(3, 0), 0, KafkaError.INVALID_UPDATE_VERSION),
+        (Release(3, 9), 3, KafkaError.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+async def test_a_leader_that_was_granted_a_change_still_hears_that_a_reassignment_was_cancelled(
+    world: World, release: Release, version: int, answer: KafkaError
+) -> None:
+    """What this term wrote for it has told it no assignment: the leader epoch is that of the earlier term."""
+    successor = await succeeded(await with_a_stranger(world))
+    successor.context.releases[BrokerId(2)] = release
+    await successor.call(ask(successor, (2, 3, 1), version=version))
+    _, before, isr, partition_epoch = successor.state("t")
+
+    reply = await successor.call(ask(successor, (2, 3, 1, 4), version=version, partition_epoch=partition_epoch))
+
+    assert (isr, reply.partitions) == ([2, 3, 1], {tp("t"): answer})
+    assert successor.state("t")[1:3] == (before + 1, isr), "the leader waits for ever"
+
+
+@pytest.mark.parametrize("release", [Release(2, 7), Release(2, 8)], ids=str)
+async def test_a_leader_whose_state_was_written_once_more_still_hears_that_a_reassignment_was_cancelled(
+    world: World, release: Release
+) -> None:
+    """It was refused a member that shuts down, and got the committed ISR with a newer partition epoch."""
+    successor = await succeeded(await with_a_stranger(world))
+    successor.context.releases[BrokerId(2)] = release
+    successor.context.mark_shutting_down(BrokerId(1))
+    await successor.call(ask(successor, (2, 3, 1), version=0))
+    _, before, isr, partition_epoch = successor.state("t")
+
+    reply = await successor.call(ask(successor, (2, 3, 4), version=0, partition_epoch=partition_epoch))
+
+    assert (partition_epoch, reply.partitions) == (2, {tp("t"): KafkaError.INVALID_UPDATE_VERSION})
+    assert successor.state("t")[:3] == (2, before + 1, isr), "the leader waits for ever"
+
+
+async def test_a_leader_gets_one_newer_leader_epoch_in_a_term_by_naming_a_stranger(world: World) -> None:
+    successor = await succeeded(await with_a_stranger(world))
+    await successor.call(ask(successor, (2, 3, 4)))
+    _, leader_epoch, _, partition_epoch = told = successor.state("t")
+
+    await successor.call(ask(successor, (2, 3, 4), leader_epoch=leader_epoch, partition_epoch=partition_epoch))
+
+    assert successor.state("t") == told
+
+
 async def test_a_leader_that_we_told_who_has_replicas_gets_no_newer_leader_epoch_by_naming_a_stranger(
     world: World,
 ) -> None:
