@@ -45,6 +45,8 @@ class AlterPartitionReply:
     """Topic ids that we do not know, with the partitions asked for."""
     unknown_error: KafkaError = KafkaError.UNKNOWN_TOPIC_ID
     """What each of those gets. A leader gives up for good on the usual one, and asks again on any other."""
+    costs_writes: bool = False
+    """Whether refusals among these were writes, and the leader may cause as many with the next fetch of a follower."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 UpdateMetadata after an AlterPartition
 --------------------------------------
-All brokers get the partitions whose state was written, and no request where none was. All brokers
-already got a state that was not written now, when it was written or when this controller was elected,
+All brokers get the partitions whose state was changed, and no request where none was. All brokers
+already got a state that was not changed now, when it was written or when this controller was elected,
 so that a repetition has no effect. Kafka (``KafkaController.tryProcessAlterPartition``) sends every
 partition that was asked for, refused or not.
 
@@ -17,8 +17,14 @@ is the only refusal after which it returns to the committed ISR. After any other
 larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member, and
 it can take no other member out of the ISR. Leaders propose any follower that UpdateMetadata names as
 live, and this broker has to be named for its clients. So a broker leaves ISRs only to be stopped
-(``handlers/draining.py``). A leader older than 3.0 returns to the committed ISR only by a newer
-partition epoch, so that for it each such refusal is a write, which is sent to all brokers.
+(``handlers/draining.py``).
+
+A leader older than 3.0 returns to the committed ISR only by a newer partition epoch, so that for it
+each such refusal is a write. The write changes nothing but the partition epoch and the controller
+epoch, and is sent to nobody. The leader alone names partition epochs, and has this one from the
+answer. A broker reads neither epoch of a partition from UpdateMetadata: ``MetadataCache`` answers with
+leader, leader epoch, ISR and replicas. Whoever leads or follows next gets both with LeaderAndIsr. The
+answer is held back (``api/calls.py``), which bounds the writes per leader.
 """
 
 import re
@@ -91,16 +97,22 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
         return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
     proposed, unknown_ids = _resolve(event, c)
     outcomes, wanted = _judge_all(event, proposed, c)
+    changes = {tp for tp, state in wanted.items() if _is_change(state, c.context.leadership(tp))}
     results = await c.store.update_states(wanted, by_leaders=True) if wanted else {}
     outcomes |= _fold(wanted, results, c)
-    written = [tp for tp, result in results.items() if isinstance(result, Written)]
-    if written:
-        await c.outbox.update_metadata(c.context.live_or_shutting_down, written)
+    changed = [tp for tp, result in results.items() if tp in changes and isinstance(result, Written)]
+    if changed:
+        await c.outbox.update_metadata(c.context.live_or_shutting_down, changed)
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
     outdated = [tp for tp in outcomes if _is_for_want_of_news(tp, outcomes[tp], event, proposed, results, c)]
     outcomes |= await _release_leaders(outdated, c)
-    answers = _understood_by(event, outcomes, c)
-    return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, _error_of_unknown_ids(c))
+    answers, costs_writes = _understood_by(event, outcomes, c), len(changes) < len(wanted)
+    return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, _error_of_unknown_ids(c), costs_writes)
+
+
+def _is_change(wanted: LeaderAndIsr, before: LeaderAndIsr | None) -> bool:
+    """Whether it is more than the same state once more, for the sake of a newer partition epoch."""
+    return before is None or wanted != before._replace(controller_epoch=wanted.controller_epoch)
 
 
 def _understood_by(
@@ -132,8 +144,9 @@ def _is_for_want_of_news(
     """Whether the leader was refused for something that it can only learn with a newer leader epoch."""
     if outcome is KafkaError.INVALID_UPDATE_VERSION:
         return tp in results or _is_of_an_earlier_term(tp, c)
-    is_refused = outcome is KafkaError.INVALID_REQUEST
-    return is_refused and _counts_on_former_replicas(tp, proposed[tp], event.broker, c)
+    if outcome is KafkaError.INVALID_REQUEST:
+        return _counts_on_former_replicas(tp, proposed[tp], event.broker, c)
+    return False
 
 
 def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:

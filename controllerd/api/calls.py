@@ -32,11 +32,19 @@ from wire.api_messages import (
 _BYTES_PER_PARTITION: Final = 50
 """Of AlterPartition: fewer than that would send what one broker says at once into a thread, and keep it waiting."""
 _RETRY_PAUSE_S: Final = 0.1
-"""How long a response is held back that makes the leader ask again.
+"""How long a response is held back that makes the leader ask again, or that cost writes and refused.
 
 A leader from 2.8 on repeats the request as soon as it has read the response, and every request is
 an event. The leader's other ISR changes wait meanwhile, since it has one request under way at a
 time; the delay is short against the seconds in which ISRs change.
+
+A leader older than 3.0 that goes back to the committed ISR by a write proposes the same member with
+the next fetch of that follower, which is a write again. The pause lets each leader cause at most ten
+rounds of writes a second. It must not be much longer. A leader takes no follower out of an ISR of which
+a change is under way: every half of ``replica.lag.time.max.ms`` it looks for followers that lag, and
+passes over such a partition (``Partition.maybeShrinkIsr``). Between two proposals there is only the
+time until the next fetch. So with a pause of half a second nearly every look of a busy leader is in vain,
+and a follower that hangs keeps the high watermark back for many minutes.
 """
 _LOG = structlog.get_logger(__name__)
 
@@ -61,7 +69,7 @@ class BrokerCalls:
         if isinstance(reply, KafkaError):
             return encode_alter_partition(request.head, reply, {})
         topics = self._outcomes(query, reply, request.head.version) if reply.error is KafkaError.NONE else {}
-        if reply.error is KafkaError.NONE and _is_asked_again(query, topics):
+        if reply.error is KafkaError.NONE and (reply.costs_writes or _is_asked_again(query, topics)):
             await asyncio.sleep(_RETRY_PAUSE_S)
         return encode_alter_partition(request.head, reply.error, topics)
 

@@ -197,11 +197,20 @@ async def test_a_partition_that_is_to_be_asked_for_again_is_left_out_of_the_answ
 async def test_an_answer_after_which_the_leader_asks_again_at_once_is_held_back(
     outcomes: dict[TopicPartition, LeaderAndIsr | KafkaError],
 ) -> None:
-    async with running(handler=lambda _: AlterPartitionReply(KafkaError.NONE, outcomes, {})) as cluster:
+    assert await seconds_until_answered(AlterPartitionReply(KafkaError.NONE, outcomes, {})) >= 0.1
+
+
+async def test_an_answer_that_refuses_by_a_write_is_held_back() -> None:
+    """The leader goes back to the committed ISR, and asks for the same with the next fetch: one more write."""
+    reply = AlterPartitionReply(KafkaError.NONE, {ORDERS_0: STATE}, {}, costs_writes=True)
+
+    assert await seconds_until_answered(reply) >= 0.1
+
+
+async def seconds_until_answered(reply: AlterPartitionReply) -> float:
+    async with running(handler=lambda _: reply) as cluster:
         client = await cluster.connect()
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
-
         await client.ask(56, 3, topics=topics(wish(0)))
-
-        assert loop.time() - asked_at >= 0.1
+        return loop.time() - asked_at

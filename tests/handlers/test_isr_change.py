@@ -67,8 +67,40 @@ async def test_a_leader_that_asks_again_and_again_for_a_broker_that_shuts_down_c
     for _ in range(3):
         reply = await world.call(ask(world, (2, 3, 1)))
         assert reply.partitions == {tp("t"): KafkaError.INELIGIBLE_REPLICA}
+        assert not reply.costs_writes
 
     assert world.channels.sent == []
+
+
+async def test_a_leader_older_than_3_0_that_asks_again_and_again_for_a_broker_that_shuts_down_causes_no_requests(
+    world: World,
+) -> None:
+    """Each refusal is a write, for a newer partition epoch that its leader alone names; so its answer has to wait."""
+    await with_isr_of_two(world)
+    world.context.mark_shutting_down(BrokerId(1))
+
+    for epoch in (1, 2, 3):
+        reply = await world.call(ask(world, (2, 3, 1), version=0, partition_epoch=epoch))
+        assert reply.partitions == {tp("t"): LeaderAndIsr(BrokerId(2), 1, ids(2, 3), 1, epoch + 1)}
+        assert reply.costs_writes
+
+    assert world.channels.sent == []
+
+
+async def test_of_a_change_and_a_refusal_by_a_write_only_the_change_is_sent(world: World) -> None:
+    world.put_topic("u", {0: [2, 3]})
+    await with_isr_of_two(world)
+    world.context.mark_shutting_down(BrokerId(1))
+    _, leader_epoch, _, partition_epoch = world.state("u")
+    shrunk = {tp("u"): ProposedIsr(leader_epoch, partition_epoch, ids(2))}
+    refused = {tp("t"): ProposedIsr(1, 1, ids(2, 3, 1))}
+    broker_epoch = world.context.epochs()[BrokerId(2)]
+
+    reply = await world.call(AlterPartitionReceived(BrokerId(2), broker_epoch, 0, shrunk | refused, {}))
+
+    assert reply.costs_writes
+    assert (world.state("t")[3], world.state("u")[2:]) == (2, ([2], partition_epoch + 1))
+    assert world.brief(3) == [f"UpdateMetadata(u-0 2/{leader_epoch} [2])"]
 
 
 async def test_of_several_changes_only_what_was_written_is_sent(world: World) -> None:

@@ -40,7 +40,7 @@ WIRE: Final = (
         "an accepted AlterPartition is not told to the others",
         "F1, I-24",
         "handlers/isr_change.py",
-        "    if written:\n",
+        "    if changed:\n",
         "    if False:\n",
     ),
     bug(

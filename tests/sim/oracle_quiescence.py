@@ -183,12 +183,21 @@ class _Judge:
         return was_elected_later or (known.changed_at if known is not None else NEVER) > time - history.window
 
     def _is_known(self, key: Key, shown: CachedPartition, state: State) -> bool:
-        """What a broker shows; after a foreign write that changed nothing, the number of an older version will do."""
+        """Whether a broker shows the state, or an older version of it after which writes changed nothing.
+
+        A foreign write of the same state is not noticed. A state that is written once more for a leader older than 3.0,
+        to give it a newer partition epoch, is answered to that leader and sent to nobody.
+        """
         if shown == _shown(state):
             return True
         partition = self._history.partitions[key]
         same = partition.committed.get(shown[3])
-        return partition.is_foreign and same is not None and shown == _shown(same) and shown[:3] == _shown(state)[:3]
+        if same is None or shown != _shown(same):
+            return False
+        if partition.is_foreign:
+            return shown[:3] == _shown(state)[:3]
+        since = (each for version, each in partition.committed.items() if version > same.version)
+        return all(_is_same(each, same) for each in since)
 
     def _is_led(self, key: Key, told: CachedPartition, state: State) -> bool:
         epoch_is_known = told.partition_epoch == state.version or self._history.partitions[key].is_foreign
@@ -234,6 +243,11 @@ class _Judge:
 
 def _shown(state: State) -> tuple[int, int, tuple[int, ...], int]:
     return state.leader, state.leader_epoch, state.isr, state.version
+
+
+def _is_same(state: State, other: State) -> bool:
+    """Whether they differ at most in the controller epoch and the version."""
+    return other._replace(controller_epoch=state.controller_epoch, version=state.version) == state
 
 
 def _name(key: Key) -> str:

@@ -98,6 +98,36 @@ def test_a_broker_that_was_there_when_a_topic_went_must_not_show_it_though_nobod
     assert broken(tale, only_the_first_shows_it(tale)) == {"Q-04"}
 
 
+# -- Q-04: a state that was written once more and changed nothing ------------------------------------------------------
+
+CHANGED: Final = [
+    state(1, 0, [1, 2]),
+    state(1, 1, [1, 2, 3]),
+    state(1, 0, [1, 2, 3], recovery=1),
+]
+
+
+def with_an_answered_leader(end: AtRest, version: int) -> AtRest:
+    """The leader has read the newest version in the answer to its request."""
+    key, told = ("t", 0), CachedPartition(1, 0, (1, 2, 3), version)
+    leader, *followers = end.brokers
+    return replace(end, brokers=[replace(leader, replicas={key: told}), *followers])
+
+
+def test_brokers_may_show_an_older_version_of_a_state_that_was_written_once_more() -> None:
+    tale = Tale()
+    tale.fenced(set_(STATE, state(1, 0, [1, 2, 3]), 0))
+    assert broken(tale, with_an_answered_leader(at_rest(tale), 1)) == set()
+
+
+@pytest.mark.parametrize("between", CHANGED)
+def test_brokers_must_not_show_an_older_version_if_something_was_changed_and_changed_back(between: bytes) -> None:
+    tale = Tale()
+    tale.fenced(set_(STATE, between, 0))
+    tale.fenced(set_(STATE, state(1, 0, [1, 2, 3]), 1))
+    assert "Q-04" in broken(tale, with_an_answered_leader(at_rest(tale), 2))
+
+
 # -- Q-15: a former leader that nobody can tell of another -------------------------------------------------------------
 
 
