@@ -282,7 +282,7 @@ class Instance:
         """
         now = self.around.clock.monotonic()
         said_at = self._denied.get((broker, epoch))
-        if said_at is None or now - said_at > self.config.zookeeper.session_timeout_ms / 1000:
+        if said_at is None or now - said_at > self._session_timeout_s:
             self._denied[broker, epoch] = now
             self.guard.suspect("a broker knows a newer controller epoch")
         self.queue.put(ControllerChange())

@@ -235,3 +235,17 @@ async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the
 
     node._stale_epoch(BrokerId(2), 7)
     assert not node.guard.may_send(), "another one says so too"
+
+
+async def test_how_long_a_broker_that_keeps_saying_so_holds_nobody_up_depends_on_the_granted_timeout(
+    node: Instance,
+) -> None:
+    node.context.begin_term(7, 1)
+    node._timeout_granted(2 * SESSION_MS / 1000)
+    node._stale_epoch(BrokerId(1), 7)
+    node.guard.validated(node.guard.doubts)
+
+    node._denied[BrokerId(1), 7] -= 1.5 * SESSION_MS / 1000
+    node._stale_epoch(BrokerId(1), 7)
+
+    assert node.guard.may_send()
