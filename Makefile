@@ -69,6 +69,7 @@ test-real: $(READY) ## The slower tier, on real brokers.
 
 # The first run downloads about 70 MB for each release.
 test-releases: $(READY) ## Brokers of each release from 2.6 on, and an upgrade through them (up to an hour).
+	@$(BIN)/python -m tests.releases.jars
 	$(BIN)/pytest -m releases --timeout=600 --session-timeout=3540 $(ARGS)
 
 sim: $(READY) ## The simulation: SEEDS=n stories with faults, in virtual time.

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,7 +223,7 @@ async def open_cluster(
     """
     async with AsyncExitStack() as stack:
         if kind == "kafka":
-            await _resolve_jars(versions or {}, tell)
+            await resolve_jars([(versions or {}).get(n) for n in BROKER_IDS], tell)
         tell("starting ZooKeeper")
         zookeeper = servers(directory / "zookeeper")
         await stack.enter_async_context(zookeeper)
@@ -248,8 +248,12 @@ async def open_cluster(
         tell("stopping")
 
 
-async def _resolve_jars(versions: Mapping[int, str], tell: Tell) -> None:
-    for version in {versions.get(n) for n in BROKER_IDS}:
+async def resolve_jars(versions: Iterable[str | None], tell: Tell) -> None:
+    """Have the jars of these releases here before brokers start, with one Maven at a time that says how far it is.
+
+    :raises DevError: there is no such release, or its jars cannot be had.
+    """
+    for version in dict.fromkeys(versions):
         await asyncio.to_thread(class_path, tell, version=version)
 
 

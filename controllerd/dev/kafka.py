@@ -151,11 +151,12 @@ class KafkaBroker:
         """Start the broker and wait until its socket answers requests; with the data of its last run, if any.
 
         A broker that was killed finds its own znode until the old session ends, and exits. As a service manager
-        does, this starts it again then.
+        does, this starts it again then. `timeout_s` begins when the jars are there: Maven may take far longer.
 
         Raises:
             DevError: Java or the jars are missing, or the broker did not come up within `timeout_s`.
         """
+        await self._make_ready()
         deadline = time.monotonic() + timeout_s
         await self.launch()
         with ExitStack() as undo:
@@ -176,9 +177,12 @@ class KafkaBroker:
 
     async def launch(self) -> None:
         """Start the process without waiting for it, for stories in which something happens meanwhile."""
+        await self._make_ready()
+        self.process.start()
+
+    async def _make_ready(self) -> None:
         if self._process is None:
             self._process = await asyncio.to_thread(self._prepare)
-        self._process.start()
 
     async def wait_answering(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until its socket answers requests.

@@ -71,9 +71,30 @@ class LoadResult:
     fatal_error: str | None = None
 
     def worst_gap_s(self, *, since_s: float = float("-inf"), until_s: float = float("inf")) -> float:
-        """The longest time between two acknowledgements in a row, of those that end in the window; 0 if none."""
-        pairs = itertools.pairwise(self.acknowledged_at_s)
-        return max((later - earlier for earlier, later in pairs if since_s <= later <= until_s), default=0.0)
+        """The longest time that any partition was without an acknowledgement; 0 if none was acknowledged.
+
+        Each partition is looked at by itself: two thirds of the partitions, acknowledged as before, do not hide a
+        third that waits for a leader. The load sends to the partitions in turn, so that a partition is without
+        acknowledgements only if nobody gives them. Gaps that end between ``since_s`` and ``until_s`` count, whole. A
+        gap that no acknowledgement of its partition has ended counts up to the last one of any partition until then.
+        """
+        gaps = _gaps(self._acknowledgements(until_s))
+        return max((end - begin for begin, end in gaps if end >= since_s), default=0.0)
+
+    def _acknowledgements(self, until_s: float) -> list[tuple[int, float]]:
+        """Partition and time of each. The load goes on, and notes the time first: there are as many times or more."""
+        pairs = zip(self.acknowledged, self.acknowledged_at_s, strict=False)
+        return [(record.partition, at_s) for record, at_s in pairs if at_s <= until_s]
+
+
+def _gaps(acknowledgements: Sequence[tuple[int, float]]) -> Iterator[tuple[float, float]]:
+    """Begin and end of each partition's gaps; the last one of each partition ends with the last acknowledgement."""
+    before: dict[int, float] = {}
+    for partition, at_s in acknowledgements:
+        yield before.get(partition, at_s), at_s
+        before[partition] = at_s
+    for at_s in before.values():
+        yield at_s, acknowledgements[-1][1]
 
 
 class ProducerLoad:
@@ -142,6 +163,11 @@ class ProducerLoad:
     def acknowledged(self) -> int:
         """How many records are acknowledged so far; safe from any thread."""
         return len(self.result.acknowledged)
+
+    def still_waiting(self, *, after: int) -> list[int]:
+        """Return the partitions without an acknowledgement after the first ``after`` of all."""
+        acknowledged = {record.partition for record in self.result.acknowledged[after:]}
+        return sorted(set(range(self._partitions)) - acknowledged)
 
     def __enter__(self) -> Self:
         self.start()

@@ -36,6 +36,11 @@ class FakeMaven:
         said = "printf '[INFO] Downloaded from central: a.jar\\n'\n" * files
         script.write_text(script.read_text(encoding="utf-8") + said, encoding="utf-8")
 
+    def takes(self, seconds: float) -> None:
+        """It answers after so long."""
+        script = self._folder / "mvn"
+        script.write_text(script.read_text(encoding="utf-8") + f"sleep {seconds}\n", encoding="utf-8")
+
     def fails(self, error: str) -> None:
         self._write(f"echo '{error}'; exit 1")
 

@@ -1,6 +1,7 @@
 """What a verification calls lost, duplicated and out of order, and how gaps are measured."""
 
 import time
+from collections.abc import Container
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -44,13 +45,45 @@ def test_an_empty_log_has_lost_everything() -> None:
     assert result.lost == 2
 
 
+def acknowledged_at(*times_s: float, partition: int = 0) -> LoadResult:
+    """The result of a load to one partition."""
+    records = [Record(partition, number, number) for number in range(len(times_s))]
+    return LoadResult(acknowledged=records, acknowledged_at_s=list(times_s))
+
+
+def round_the_partitions(*, leaderless: Container[int], between_s: tuple[float, float], until_s: float) -> LoadResult:
+    """Acknowledgements of six partitions in turn, every 4 ms; of some of them none for a while."""
+    result = LoadResult()
+    for number in range(int(until_s / 0.004)):
+        partition, at_s = number % 6, number * 0.004
+        if not (partition in leaderless and between_s[0] < at_s < between_s[1]):
+            result.acknowledged_at_s.append(at_s)
+            result.acknowledged.append(Record(partition, number // 6, number // 6))
+    return result
+
+
 def test_the_worst_gap_is_the_longest_silence_between_acknowledgements() -> None:
-    assert LoadResult(acknowledged_at_s=[1.0, 2.0, 7.0, 7.5]).worst_gap_s() == 5.0
+    assert acknowledged_at(1.0, 2.0, 7.0, 7.5).worst_gap_s() == 5.0
 
 
 def test_the_worst_gap_of_a_window_counts_the_gaps_that_end_in_it() -> None:
-    result = LoadResult(acknowledged_at_s=[1.0, 2.0, 7.0, 7.5])
-    assert result.worst_gap_s(since_s=7.2, until_s=8.0) == 0.5
+    assert acknowledged_at(1.0, 2.0, 7.0, 7.5).worst_gap_s(since_s=7.2, until_s=8.0) == 0.5
+
+
+def test_partitions_without_a_leader_are_a_gap_while_the_others_are_acknowledged() -> None:
+    result = round_the_partitions(leaderless={2, 5}, between_s=(10.0, 22.0), until_s=30.0)
+    assert result.worst_gap_s() == pytest.approx(12.0, abs=0.05)
+
+
+def test_a_partition_that_is_acknowledged_no_more_is_a_gap_that_goes_on() -> None:
+    result = round_the_partitions(leaderless={4}, between_s=(10.0, 99.0), until_s=30.0)
+    assert result.worst_gap_s(since_s=25.0) == pytest.approx(20.0, abs=0.05)
+    assert result.worst_gap_s(until_s=15.0) == pytest.approx(5.0, abs=0.05)
+
+
+def test_partitions_that_are_acknowledged_in_turn_have_the_gap_of_a_round() -> None:
+    result = round_the_partitions(leaderless=(), between_s=(0.0, 0.0), until_s=30.0)
+    assert result.worst_gap_s() == pytest.approx(6 * 0.004)
 
 
 def test_without_acknowledgements_there_is_no_gap() -> None:
@@ -61,6 +94,14 @@ def test_a_record_that_the_log_had_already_is_acknowledged_without_an_offset() -
     load = ProducerLoad("nowhere:1", "orders", 1)
     load._note(None, 0, 5, None)
     assert load.result.acknowledged == [Record(0, 5, UNKNOWN_OFFSET)]
+
+
+def test_a_partition_still_waits_after_a_number_of_acknowledgements_until_it_has_one_of_its_own() -> None:
+    load = ProducerLoad("nowhere:1", "orders", 3)
+    for partition in (0, 1, 2, 0, 2):
+        load._note(None, partition, 0, None)
+    assert load.still_waiting(after=0) == []
+    assert load.still_waiting(after=3) == [1]
 
 
 class NewLeader:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from controllerd.audit.reader import AuditReader
-from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker
+from controllerd.dev.cluster import BROKER_IDS, CHROOT, FIRST_NODE_ID, DevCluster, RealBroker, resolve_jars
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
 from controllerd.dev.waiting import Waiting
@@ -31,12 +31,14 @@ async def brokers_first(
     settings: Mapping[str, str] | None = None,
     version: str | None = None,
     heap_mib: int = 512,
+    session_ms: int = SESSION_MS,
 ) -> AsyncIterator[DevCluster]:
     """Three brokers that elected one of them, and a controllerd that was not started yet.
 
     ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's
-    configuration; ``version`` is the brokers' release.
+    configuration; ``version`` is the brokers' release, ``session_ms`` of controllerd.
     """
+    await resolve_jars([version], print)
     async with AsyncExitStack() as stack:
         zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
         connect = f"{zookeeper.connect}{CHROOT}"
@@ -54,7 +56,7 @@ async def brokers_first(
             FIRST_NODE_ID,
             connect,
             directory / "controllerd",
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=session_ms,
             when_broker_holds=when_broker_holds,
             settings=settings,
         )

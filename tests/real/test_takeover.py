@@ -42,6 +42,8 @@ class Story:
         before = self.load.acknowledged
 
         async def missing() -> str | None:
+            if waiting := self.load.still_waiting(after=before):
+                return f"partitions {waiting} have no acknowledgement"
             return None if self.load.acknowledged > before + 250 else "the producer is still waiting"
 
         await self.waiting.until(missing, "records are acknowledged again")

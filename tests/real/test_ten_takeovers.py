@@ -79,6 +79,8 @@ class Handovers(Trial):
         await super().until_acknowledged_again()
 
         async def missing() -> str | None:
+            if waiting := self.plain.still_waiting(after=before):
+                return f"partitions {waiting} have no acknowledgement without idempotence"
             return None if self.plain.acknowledged > before + RECORDS_PER_S / 2 else "the plain producer still waits"
 
         await self.waiting.until(missing, "records without idempotence are acknowledged again")

@@ -1,7 +1,8 @@
 """The gaps of producers in a rolling restart of each release: under its own controller, and under controllerd.
 
 The same three brokers under the same load are shut down in order and started again one after the other, twice. Their
-protocol version is the release's own, as after a completed upgrade.
+protocol version is the release's own, as after a completed upgrade. Under controllerd no partition may wait for a
+session to end, so the limit is half of a session.
 """
 
 import time
@@ -30,7 +31,7 @@ async def test_producers_wait_for_no_session_in_a_rolling_restart(release: str, 
 
 
 async def worst_gap_s(scene: ReleaseScene) -> float:
-    """The longest time without an acknowledgement while each broker is restarted."""
+    """The longest time without an acknowledgement of any partition while each broker is restarted."""
     since = time.monotonic()
     await scene.roll()
     return scene.load.result.worst_gap_s(since_s=since)

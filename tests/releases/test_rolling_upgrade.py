@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import pytest
 import pytest_asyncio
 
-from controllerd.dev.cluster import BROKER_IDS
+from controllerd.dev.cluster import BROKER_IDS, resolve_jars
+from controllerd.dev.load import consume_all, verify
 from controllerd.dev.releases import line_of
 from tests.real.scene import MOVES_S
 from tests.real.trial import TOPIC
@@ -48,6 +49,7 @@ STEPS: Final = (
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ReleaseScene]:
     """Brokers of 2.6.3 that controllerd took over from one of them."""
+    await resolve_jars([step.release for step in STEPS], print)
     async with open_release(tmp_path_factory.mktemp("upgrade"), "2.6.3", "2.6") as opened:
         await opened.take_over()
         yield opened
@@ -97,4 +99,6 @@ async def test_each_upgraded_broker_knows_the_topic_ids_and_has_every_record(sce
         assert {name: topic.topic_id for name, topic in seen.topics.items()} == ids, who
     result = await asyncio.to_thread(scene.load.stop)
     assert (result.failures, result.fatal_error) == ([], None)
-    print(f"{len(result.acknowledged)} records to {TOPIC} acknowledged in the whole upgrade")
+    checked = verify(result.acknowledged, await asyncio.to_thread(consume_all, scene.cluster.bootstrap, TOPIC))
+    print(f"records to {TOPIC} in the whole upgrade: {checked}")
+    assert checked.ok

@@ -56,8 +56,10 @@ test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose 
 
 """
 GAPS: Final = """
-The longest time without an acknowledgement (three brokers, one producer with `acks=all` on six partitions) while each
-broker is shut down in order and started again, measured once by `tests/releases/test_rolling_restart.py`:
+The longest time without an acknowledgement of any partition (three brokers, one producer with `acks=all` on six
+partitions) while each broker is shut down in order and started again, measured once by
+`tests/releases/test_rolling_restart.py`. It is the gap of the partition that waited longest, whatever the other
+partitions do:
 
 """
 TAIL: Final = """\
