@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 
 import pytest
@@ -20,7 +19,8 @@ from controllerd.core.requests import (
 )
 from controllerd.dev.cluster import BROKER_IDS
 from controllerd.dev.ports import LOOPBACK
-from replay.records import BrokersRecord, EventBegin, RequestRecord
+from replay.records import BrokersRecord, EventBegin
+from tests.real.bounces import bounces_by_event, epochs, judge_new_life, until_known
 from tests.real.scene import NO_REBALANCE, Scene, open_scene
 from wire import hot
 from wire.connection import KafkaConnection
@@ -58,33 +58,8 @@ async def bounce_unseen(scene: Scene, *brokers: int) -> None:
         await asyncio.gather(*(scene.cluster.brokers[number].start() for number in brokers))
     finally:
         controller.process.resume()
-
-    async def known() -> bool:
-        seen, real = await epochs(scene)
-        return seen == real
-
-    await scene.until_seen(known, "the controller knows their new lives")
+    await until_known(scene)
     await scene.waiting.until(scene.waiting.missing_isr, "the ISRs are full")
-
-
-async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
-    """For each event that saw brokers dead and new at once: which."""
-    gone: dict[tuple[str, int], set[int]] = defaultdict(set)
-    bounced: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for envelope, record in await scene.logged(BrokersRecord, since_s=since):
-        event = envelope.boot, envelope.event
-        bounced[event] |= gone[event] & {row.id for row in record.live}
-        gone[event] |= set(record.gone)
-    return [brokers for brokers in bounced.values() if brokers]
-
-
-async def told_anew(scene: Scene, broker: int, epoch: int, since: float) -> Mapping[str, set[tuple[str, int]]]:
-    """What the broker's new life was told, by API."""
-    told: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for _, record in await scene.logged(RequestRecord, since_s=since):
-        if (broker, epoch) in zip(record.brokers, record.broker_epochs, strict=True):
-            told[record.api] |= set(zip(record.topics, record.partitions, strict=True))
-    return told
 
 
 async def test_j1_a_bounce_faster_than_an_event_is_a_death_and_a_birth(scene: Scene) -> None:
@@ -93,19 +68,7 @@ async def test_j1_a_bounce_faster_than_an_event_is_a_death_and_a_birth(scene: Sc
         await bounce_unseen(scene, 3)
 
         assert await bounces_by_event(scene, since) == [{3}]
-        view, epoch = await scene.cluster.view(), await scene.operator.czxid("/brokers/ids/3")
-        told = await told_anew(scene, 3, epoch, since)
-        hosted = {(t.topic, t.partition) for t, a in view.assignments.items() if 3 in a.replicas}
-        assert told["LeaderAndIsr"] >= hosted
-        assert told["UpdateMetadata"] >= {(t.topic, t.partition) for t in view.assignments}
-
-
-async def epochs(scene: Scene) -> tuple[dict[int, int], dict[int, int]]:
-    """Of the live brokers, as the controller has them and as ZooKeeper has them."""
-    status = await (await scene.waiting.active()).status() or {"brokers": []}
-    there = sorted((await scene.cluster.view()).brokers)
-    known = {row["id"]: row["broker_epoch"] for row in status["brokers"]}
-    return known, {number: await scene.operator.czxid(f"/brokers/ids/{number}") for number in there}
+        await judge_new_life(scene, 3, since)
 
 
 async def test_j2_the_broker_epochs_are_the_czxids_of_the_registrations(scene: Scene) -> None:

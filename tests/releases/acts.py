@@ -7,59 +7,40 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from controllerd.core.model import BrokerId
-from controllerd.dev.cluster import BROKER_IDS
-from controllerd.dev.releases import line_of
-from replay.records import ReplyRecord
+from tests.real.bounces import bounces_by_event, judge_new_life
 from tests.real.comparison.asking import ELECT, answer_of, ms
 from tests.real.operator import tp
 from tests.real.scene import MOVES_S, ONE_ALONE
-from tests.releases.cluster import SESSION_S, ReleaseScene
-from tests.releases.record_api_versions import read
-from wire.versions import ApiKey
+from tests.releases import isr_ways
+from tests.releases.cluster import ORDERLY_S, SESSION_S, ReleaseScene
 
-ORDERLY_S: Final = 5.0
-"""The longest that producers may wait where no session has to end first."""
+BOUNCE_S: Final = 40.0
+"""The longest that a partition may wait for the start of a JVM, through which the controller sleeps."""
 PREFERRED: Final = 0
 
 
+Run = Callable[[ReleaseScene], Awaitable[str | None]]
+"""Does something, fails if it does not become what it should, and returns the word that was seen, if not ``yes``."""
+
+
 class Act(NamedTuple):
-    """One column: what is done, and what of it is worth a word in the cell."""
+    """One column: what is done."""
 
     title: str
-    run: Callable[[ReleaseScene], Awaitable[None]]
-    result: Callable[[str, str], str]
-    """The cell by release and protocol version, where the act succeeded."""
+    run: Run
 
 
 ACTS: Final[dict[str, Act]] = {}
 
 
-def _yes(_release: str, _protocol: str) -> str:
-    return "yes"
-
-
-def act(
-    title: str, result: Callable[[str, str], str] = _yes
-) -> Callable[[Callable[[ReleaseScene], Awaitable[None]]], Callable[[ReleaseScene], Awaitable[None]]]:
+def act(title: str) -> Callable[[Run], Run]:
     """Enter a function as a column."""
 
-    def entered(run: Callable[[ReleaseScene], Awaitable[None]]) -> Callable[[ReleaseScene], Awaitable[None]]:
-        ACTS[run.__name__] = Act(title, run, result)
+    def entered(run: Run) -> Run:
+        ACTS[run.__name__] = Act(title, run)
         return run
 
     return entered
-
-
-def isr_way(release: str, protocol: str) -> str:
-    """How leaders of this release and protocol version tell changes of ISRs."""
-    if line_of(protocol) < (2, 7):
-        return "ZooKeeper"
-    return "AlterIsr" if read()[release][str(int(ApiKey.ALTER_PARTITION))] == [0, 0] else "AlterPartition"
-
-
-def own(scene: ReleaseScene, name: str) -> str:
-    """The name of a topic of an act at the protocol version of the moment."""
-    return f"{name}-{scene.protocol()}"
 
 
 @act("Take over")
@@ -76,17 +57,17 @@ async def take_over(scene: ReleaseScene) -> None:
 async def create_and_produce(scene: ReleaseScene) -> None:
     """A topic by CreateTopics, whose records are all there."""
     async with scene.row("create, produce", within_s=ORDERLY_S):
-        topic = own(scene, "made")
+        topic = scene.own("made")
         await scene.create(topic, {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         async with scene.load_on(topic, 2) as load:
             await scene.until(lambda: load.acknowledged > 50, "records are acknowledged")
 
 
-@act("ISR changes told by", isr_way)
-async def shrink_and_grow_an_isr(scene: ReleaseScene) -> None:
+@act("ISR changes told by")
+async def shrink_and_grow_an_isr(scene: ReleaseScene) -> str:
     """A follower freezes within its session and goes on: the leader tells both, in the way of its release."""
     async with scene.row("ISR changes", within_s=SESSION_S):
-        since, topic = time.monotonic(), own(scene, "isr")
+        since, topic = time.monotonic(), scene.own("isr")
         await scene.create(topic, {0: [1, 2]}, ONE_ALONE)
         async with scene.load_on(topic):
             scene.broker(2).pause()
@@ -96,16 +77,16 @@ async def shrink_and_grow_an_isr(scene: ReleaseScene) -> None:
                 scene.broker(2).resume()
             await scene.until_isr(topic, [1, 2])
         assert (await scene.state(topic)).leader_epoch == 0, "the session of the follower ended"
-        asked = {record.name for _, record in await scene.logged(ReplyRecord, since_s=since)}
-        told_us = isr_way(scene.broker(1).version, scene.protocol()) != "ZooKeeper"
-        assert ("AlterPartitionReceived" in asked) == told_us
+    (way,) = await isr_ways.received(scene, since)
+    assert way == isr_ways.expected(scene.broker(1).version, scene.protocol())
+    return way
 
 
 @act("Reassign")
 async def reassign(scene: ReleaseScene) -> None:
     """A partition moves to another broker under load, by AlterPartitionReassignments."""
     async with scene.row("reassign", within_s=ORDERLY_S):
-        topic = own(scene, "moved")
+        topic = scene.own("moved")
         await scene.create(topic, {0: [1, 2]}, ONE_ALONE)
         async with scene.load_on(topic):
             assert await scene.operator.reassign({tp(topic): [3, 2]}) == {tp(topic): ErrorCode.none}
@@ -118,7 +99,7 @@ async def reassign(scene: ReleaseScene) -> None:
 async def kill(scene: ReleaseScene) -> None:
     """The leader of partitions is killed; others lead when its session has ended; it returns with its data."""
     async with scene.row("kill -9", within_s=SESSION_S + MOVES_S):
-        topic = own(scene, "killed")
+        topic = scene.own("killed")
         await scene.create(topic, {0: [1, 2, 3]}, ONE_ALONE)
         async with scene.load_on(topic):
             await scene.kill(1)
@@ -143,12 +124,14 @@ async def elect_preferred(scene: ReleaseScene) -> None:
 
 @act("Bounce")
 async def bounce(scene: ReleaseScene) -> None:
-    """A broker is killed and started at once: the controller tells its two lives apart."""
-    async with scene.row("bounce", within_s=2 * SESSION_S + MOVES_S):
-        before = await scene.operator.czxid("/brokers/ids/2")
-        await scene.broker(2).restart()
-        await scene.until_registered(*BROKER_IDS)
+    """A broker is gone and back before the controller looks: it tells the lives apart, and tells the new one all."""
+    async with scene.row("bounce", within_s=BOUNCE_S):
+        since, before = time.monotonic(), await scene.operator.czxid("/brokers/ids/2")
+        await scene.bounce_unseen(2)
         assert await scene.operator.czxid("/brokers/ids/2") > before
+        assert await bounces_by_event(scene, since) == [{2}], "it was no death and birth in one event"
+        await scene.until_whole()
+        await judge_new_life(scene, 2, since)
 
 
 @act("Controlled shutdown")
@@ -165,7 +148,7 @@ async def shut_down(scene: ReleaseScene) -> None:
 async def delete(scene: ReleaseScene) -> None:
     """Topics of the acts before are gone in ZooKeeper and on each disk; one of the same name can be made."""
     async with scene.row("delete", within_s=ORDERLY_S):
-        topic = own(scene, "made")
+        topic = scene.own("made")
         await scene.delete(topic)
         await scene.create(topic, {0: [3, 1, 2]})
         await scene.until_isr(topic, [1, 2, 3])
@@ -177,10 +160,11 @@ async def give_back(scene: ReleaseScene) -> None:
     """The release's own controller leads again, creates, and deletes."""
     since = time.monotonic()
     await scene.give_back()
-    topic = own(scene, "returned")
+    topic = scene.own("returned")
     await scene.create(topic, {0: [1, 2, 3]})
     async with scene.load_on(topic):
         await scene.waiting.until(scene.waiting.missing_isr, "the ISRs are full")
     await scene.delete(topic)
     await scene.until_acknowledged_again()
     assert scene.load.result.worst_gap_s(since_s=since) <= ORDERLY_S
+    await scene.judge_records("give back")

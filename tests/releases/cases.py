@@ -1,11 +1,9 @@
-"""The rows of the table of releases: each release with the lowest and the highest protocol version that it can run."""
+"""The rows of the table of releases: each release with the lowest protocol version that is served, and its own."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from controllerd.core.protocol_versions import LOWEST
 from controllerd.dev.releases import TESTED_RELEASES
-
-LOWEST: Final = "2.6"
-"""The lowest protocol version whose brokers controllerd serves; brokers know lower ones as well."""
 
 
 class Case(NamedTuple):

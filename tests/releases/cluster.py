@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster
 from controllerd.dev.ports import ReservedPort
+from tests.real.bounces import until_known
 from tests.real.comparison.asking import CREATE, DELETE, answer_of, ms
 from tests.real.handover import Handover, brokers_first, missing_broker_in_the_lead
 from tests.real.scene import LOGGED_IN_FULL, NO_REBALANCE, Scene, begun
@@ -26,6 +27,10 @@ BROKERS: Final = {
     "replica.lag.time.max.ms": "3000",
 }
 """Leaders move when a test asks for it, whoever leads; a follower can leave an ISR while its session lives."""
+ORDERLY_S: Final = SESSION_S / 2
+"""The longest that any partition may wait for an acknowledgement where no session has to end first."""
+CONTROLLER_SESSION_MS: Final = 55_000
+"""Of controllerd, which sleeps through a bounce: a JVM ends and starts meanwhile."""
 SHUTDOWN_S: Final = 30.0
 """SIGTERM is answered, and the JVM gone, in this time; attempts without an answer alone take as long."""
 _PATIENCE: Final = ms(30_000)
@@ -105,6 +110,10 @@ class ReleaseScene(Scene):
             return await self.waiting.missing_agreement()
         return await missing_broker_in_the_lead(self.cluster)
 
+    def own(self, name: str) -> str:
+        """The name of a topic of an act at the protocol version of the moment."""
+        return f"{name}-{self.protocol()}"
+
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     async def shut_down_in_order(self, number: int) -> None:
@@ -116,6 +125,21 @@ class ReleaseScene(Scene):
         assert any(map(broker.process.wrote, _ANSWERED)), f"broker {number} says nothing of a controlled shutdown"
         led = [str(p) for p, state in (await self.cluster.view()).leaderships.items() if state.leader == number]
         assert not led, f"broker {number} was gone before its leaders moved: {led[:3]}"
+
+    async def bounce_unseen(self, number: int) -> None:
+        """A broker is gone and back while controllerd's process does not run: it sees another czxid only.
+
+        The registration of the former life is deleted as ZooKeeper does when a session ends, without the wait for it.
+        """
+        controller = await self.waiting.active()
+        controller.process.pause()
+        try:
+            await self.broker(number).kill()
+            await self.operator.remove(f"/brokers/ids/{number}")
+            await self.broker(number).start()
+        finally:
+            controller.process.resume()
+        await until_known(self)
 
     async def roll(self, *, version: str | None = None, overrides: Mapping[str, str | None] | None = None) -> None:
         """Restart broker after broker, each with another release or other properties, when its ISRs are full.
@@ -151,6 +175,7 @@ async def open_release(directory: Path, release: str, protocol: str) -> AsyncIte
             settings={**LOGGED_IN_FULL, **NO_REBALANCE},
             version=release,
             heap_mib=HEAP_MIB,
+            session_ms=CONTROLLER_SESSION_MS,
         ) as cluster,
         begun(ReleaseScene(cluster)) as scene,
     ):

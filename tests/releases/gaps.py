@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from controllerd.dev.releases import TESTED_RELEASES
+from tests.releases.fingerprint import fingerprint
 from tests.releases.seen import NOT_SEEN, VARIABLE
 
 RECORD: Final = Path(__file__).with_name("gaps.json")
+TEST: Final = Path(__file__).with_name("test_rolling_restart.py")
 
 
 class Gaps(NamedTuple):
@@ -19,16 +21,18 @@ class Gaps(NamedTuple):
 
 
 def read(record: Path = RECORD) -> dict[str, Gaps]:
-    """Return the measurements by release."""
+    """Return the measurements by release, as far as the test that took them, and its helpers, are the same now."""
     kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
-    return {release: Gaps(**gaps) for release, gaps in kept.items()}
+    measure = fingerprint(TEST.read_text("utf-8"), TEST)
+    return {release: Gaps(row["own"], row["ours"]) for release, row in kept.items() if row["fingerprint"] == measure}
 
 
 def note(release: str, gaps: Gaps, record: Path = RECORD) -> None:
     """Keep a measurement, if the environment asks for it."""
     if os.environ.get(VARIABLE) != "1":
         return
-    kept = {name: each._asdict() for name, each in (read(record) | {release: gaps}).items()}
+    measure = {"fingerprint": fingerprint(TEST.read_text("utf-8"), TEST)}
+    kept = {name: {**each._asdict(), **measure} for name, each in (read(record) | {release: gaps}).items()}
     record.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

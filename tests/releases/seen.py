@@ -1,55 +1,66 @@
 """What was seen on brokers of each release: the table of releases claims nothing else.
 
-``CONTROLLERD_RELEASES_SEEN=1`` lets ``make test-releases`` keep it up to date. An act that was changed since has not
-been seen.
+``CONTROLLERD_RELEASES_SEEN=1`` lets ``make test-releases`` keep it up to date. An act that was changed since, or of
+which a helper was changed, has not been seen.
 """
 
-import hashlib
+import functools
 import inspect
 import json
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.releases.acts import ACTS, Act
 from tests.releases.cases import Case, cases
+from tests.releases.fingerprint import fingerprint
 
 RECORD: Final = Path(__file__).with_name("seen.json")
 VARIABLE: Final = "CONTROLLERD_RELEASES_SEEN"
 NOT_SEEN: Final = "not seen yet"
-
-Seen = dict[str, dict[str, str]]
-"""By case and act, the fingerprint of the act that succeeded there."""
+YES: Final = "yes"
 
 
-def fingerprint(act: Act) -> str:
-    """Of what the act does, whatever its layout."""
-    words = "".join(inspect.getsource(act.run).split())
-    return hashlib.sha256(words.encode()).hexdigest()[:16]
+class Sight(NamedTuple):
+    """An act that succeeded: its fingerprint then, and the word of its cell."""
+
+    fingerprint: str
+    word: str
+
+
+Seen = dict[str, dict[str, Sight]]
+"""By case and act."""
+
+
+@functools.cache
+def fingerprint_of(act: Act) -> str:
+    """Of what the act does and of what it uses for that."""
+    return fingerprint(inspect.getsource(act.run), Path(inspect.getfile(act.run)))
 
 
 def read(record: Path = RECORD) -> Seen:
     """Everything that was seen."""
-    return dict(json.loads(record.read_text("utf-8"))) if record.exists() else {}
+    rows = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    return {case: {name: Sight(**sight) for name, sight in row.items()} for case, row in rows.items()}
 
 
-def note(case: Case, name: str, *, held: bool, record: Path = RECORD) -> None:
-    """Keep what became of an act, where that is asked for."""
+def note(case: Case, name: str, word: str | None, record: Path = RECORD) -> None:
+    """Keep the word that was seen of an act, or forget it with None, where that is asked for."""
     if os.environ.get(VARIABLE) != "1":
         return
     seen = read(record)
     row = seen.setdefault(case.id, {})
     row.pop(name, None)
-    if held:
-        row[name] = fingerprint(ACTS[name])
-    record.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    if word is not None:
+        row[name] = Sight(fingerprint_of(ACTS[name]), word)
+    kept = {case_id: {act: sight._asdict() for act, sight in row.items()} for case_id, row in seen.items()}
+    record.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def cell(seen: Seen, case: Case, name: str) -> str:
     """What the table says of an act, as far as it was seen as it is now."""
-    act = ACTS[name]
-    held = seen.get(case.id, {}).get(name) == fingerprint(act)
-    return act.result(case.release, case.protocol) if held else NOT_SEEN
+    sight = seen.get(case.id, {}).get(name)
+    return sight.word if sight is not None and sight.fingerprint == fingerprint_of(ACTS[name]) else NOT_SEEN
 
 
 def table() -> str:

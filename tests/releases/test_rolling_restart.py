@@ -12,8 +12,7 @@ import pytest
 
 from controllerd.dev.releases import TESTED_RELEASES
 from tests.releases import gaps
-from tests.releases.acts import ORDERLY_S
-from tests.releases.cluster import ReleaseScene, open_release
+from tests.releases.cluster import ORDERLY_S, ReleaseScene, open_release
 
 pytestmark = [pytest.mark.kafka, pytest.mark.releases, pytest.mark.timeout(600), pytest.mark.usefixtures("kafka_jars")]
 

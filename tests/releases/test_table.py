@@ -1,11 +1,14 @@
 """The table of releases is the one of the page, has every release with each act, and every cell of it was seen."""
 
+from pathlib import Path
+
 import pytest
 
 from controllerd.dev.releases import TESTED_RELEASES
 from tests.releases.acts import ACTS
 from tests.releases.cases import cases
-from tests.releases.seen import NOT_SEEN, VARIABLE, cell, read, table
+from tests.releases.fingerprint import fingerprint
+from tests.releases.seen import NOT_SEEN, VARIABLE, Sight, cell, note, read, table
 from tests.tools.page import PAGE
 
 
@@ -13,15 +16,75 @@ def test_the_table_is_on_the_page() -> None:
     assert table() in PAGE.read_text("utf-8"), "run: python -m tests.tools.page"
 
 
-def test_each_release_is_tried_with_its_lowest_and_its_highest_protocol_version() -> None:
+def test_each_release_is_tried_with_the_lowest_protocol_version_that_is_served_and_with_its_own() -> None:
     assert dict.fromkeys(case.release for case in cases()) == dict.fromkeys(TESTED_RELEASES)
-    assert [case.protocol for case in cases() if case.release == "2.6.3"] == ["2.6"]
-    assert [case.protocol for case in cases() if case.release == "3.9.1"] == ["2.6", "3.9"]
+    assert [case.protocol for case in cases() if case.release == "2.6.3"] == ["2.0", "2.6"]
+    assert [case.protocol for case in cases() if case.release == "3.9.1"] == ["2.0", "3.9"]
 
 
 def test_nothing_is_remembered_of_what_is_tried_no_more() -> None:
     assert read().keys() - {case.id for case in cases()} == set()
     assert {name for row in read().values() for name in row} - ACTS.keys() == set()
+
+
+def test_a_cell_says_the_word_that_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    case, record = cases()[0], tmp_path / "seen.json"
+    note(case, "shrink_and_grow_an_isr", "a new way", record)
+    assert cell(read(record), case, "shrink_and_grow_an_isr") == "a new way"
+    assert cell(read(record), case, "kill") == NOT_SEEN
+    note(case, "shrink_and_grow_an_isr", None, record)
+    assert cell(read(record), case, "shrink_and_grow_an_isr") == NOT_SEEN
+
+
+def test_a_cell_says_nothing_of_an_act_that_was_another_then() -> None:
+    case = cases()[0]
+    assert cell({case.id: {"kill": Sight("another", "yes")}}, case, "kill") == NOT_SEEN
+
+
+ACT = """\
+from tests.releases import ways
+from tests.releases.cluster import Scene
+
+async def shut_down(scene: Scene) -> None:
+    await scene.shut_down_in_order(3)
+"""
+
+
+class TestTheFingerprint:
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        """A tree with an act that has a helper, which has another one."""
+        for package in ("tests/releases", "tests/real"):
+            (tmp_path / package).mkdir(parents=True)
+        write(tmp_path, "tests/releases/acts.py", ACT)
+        write(tmp_path, "tests/releases/ways.py", "WAY = 1\n")
+        write(tmp_path, "tests/releases/cluster.py", "from tests.real.scene import Scene\n")
+        write(tmp_path, "tests/real/scene.py", "class Scene:\n    x = 1\n")
+        return tmp_path
+
+    @pytest.mark.parametrize("changed", ["tests/releases/ways.py", "tests/releases/cluster.py", "tests/real/scene.py"])
+    def test_is_another_when_a_helper_of_the_act_changed(self, root: Path, changed: str) -> None:
+        before = self.of(root)
+        write(root, changed, (root / changed).read_text("utf-8") + "Y = 2\n")
+        assert self.of(root) != before
+
+    def test_is_another_when_the_act_changed(self, root: Path) -> None:
+        assert self.of(root, "another act") != self.of(root)
+
+    def test_is_the_same_when_another_act_or_the_layout_changed(self, root: Path) -> None:
+        before = self.of(root)
+        write(root, "tests/releases/acts.py", ACT + "\n\nasync def another() -> None:\n    pass\n")
+        write(root, "tests/real/scene.py", "class Scene:\n\n    x  =  1\n")
+        assert self.of(root) == before
+
+    @staticmethod
+    def of(root: Path, source: str = "an act") -> str:
+        return fingerprint(source, root / "tests/releases/acts.py", root)
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.releases

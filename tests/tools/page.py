@@ -45,11 +45,14 @@ DIFFERENCES: Final = """\
 RELEASES: Final = f"""\
 ## Releases of the brokers
 
-Three stock brokers of each release under load, at the lowest and at the highest `inter.broker.protocol.version`, led
-by a controllerd that is configured for none of it. Every cell is a test (`tests/releases/acts.py`), after which no
-acknowledged record is lost, doubled or out of order, and the audit log folds to ZooKeeper. *Take over* is from the
-release's own controller, and *give back* to it. *Controlled shutdown* means that SIGTERM is answered and the leaders
-have moved before the broker goes. The table also names the way in which leaders report changes of ISRs.
+Three stock brokers of each release under load, at 2.0, the lowest `inter.broker.protocol.version` that controllerd
+serves, and at the release's own, led by a controllerd that is configured for none of it. Every cell is a test
+(`tests/releases/acts.py`), after which no acknowledged record is lost, doubled or out of order, and the audit log folds
+to ZooKeeper. *Take over* is from the release's own controller, and *give back* to it. *Bounce* means that a broker ends
+and starts again while the process of controllerd stands still: controllerd then tells the new life from the old one by
+its epoch, and sends the broker everything. *Controlled shutdown* means that SIGTERM is answered and the leaders have
+moved before the broker goes. The table also names the way in which leaders reported changes of ISRs, as the audit log
+had it.
 
 The table is generated from what was seen (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
 test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose test has not succeeded as it is now.

@@ -1,0 +1,54 @@
+"""Bounces that are faster than the controller's look: what it noticed, and what the new lives were told."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from replay.records import BrokersRecord, RequestRecord
+from tests.real.scene import Scene
+
+
+async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
+    """For each event that saw brokers dead and new at once: which."""
+    gone: dict[tuple[str, int], set[int]] = defaultdict(set)
+    bounced: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for envelope, record in await scene.logged(BrokersRecord, since_s=since):
+        event = envelope.boot, envelope.event
+        bounced[event] |= gone[event] & {row.id for row in record.live}
+        gone[event] |= set(record.gone)
+    return [brokers for brokers in bounced.values() if brokers]
+
+
+async def told_anew(scene: Scene, broker: int, epoch: int, since: float) -> Mapping[str, set[tuple[str, int]]]:
+    """What the broker's new life was told, by API."""
+    told: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for _, record in await scene.logged(RequestRecord, since_s=since):
+        if (broker, epoch) in zip(record.brokers, record.broker_epochs, strict=True):
+            told[record.api] |= set(zip(record.topics, record.partitions, strict=True))
+    return told
+
+
+async def judge_new_life(scene: Scene, broker: int, since: float) -> None:
+    """The broker was told, under its new epoch, of all replicas that it hosts, and of every partition."""
+    view, epoch = await scene.cluster.view(), await scene.operator.czxid(f"/brokers/ids/{broker}")
+    told = await told_anew(scene, broker, epoch, since)
+    hosted = {(t.topic, t.partition) for t, a in view.assignments.items() if broker in a.replicas}
+    assert told["LeaderAndIsr"] >= hosted
+    assert told["UpdateMetadata"] >= {(t.topic, t.partition) for t in view.assignments}
+
+
+async def until_known(scene: Scene) -> None:
+    """Wait until the controller has the epochs of all live brokers."""
+
+    async def known() -> bool:
+        seen, real = await epochs(scene)
+        return seen == real
+
+    await scene.until_seen(known, "the controller knows their new lives")
+
+
+async def epochs(scene: Scene) -> tuple[dict[int, int], dict[int, int]]:
+    """Of the live brokers, as the controller has them and as ZooKeeper has them."""
+    status = await (await scene.waiting.active()).status() or {"brokers": []}
+    there = sorted((await scene.cluster.view()).brokers)
+    known = {row["id"]: row["broker_epoch"] for row in status["brokers"]}
+    return known, {number: await scene.operator.czxid(f"/brokers/ids/{number}") for number in there}

@@ -1,0 +1,48 @@
+"""A fingerprint of a test and of everything that it uses of the tests: a result counts while nothing of it changed."""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+HELPERS: Final = ("tests.real", "tests.releases", "controllerd.dev")
+"""The packages whose modules judge, or do something to a cluster, on behalf of a test."""
+
+
+KEEPERS: Final = ("tests.releases.gaps", "tests.releases.seen")
+"""Modules that keep results and take no part in them."""
+
+
+def fingerprint(source: str, user: Path, root: Path = ROOT) -> str:
+    """Of a source in the module ``user`` and of the modules that this module uses, whatever their layout."""
+    words = "".join("".join([source, *helpers(user, root).values()]).split())
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def helpers(user: Path, root: Path = ROOT) -> dict[str, str]:
+    """The sources of the helper modules that a module imports, directly or by way of each other, by their names."""
+    found: dict[str, str] = {}
+    waiting = [user.read_text("utf-8")]
+    while waiting:
+        for name in imported(waiting.pop()) - found.keys():
+            if (file := root / f"{name.replace('.', '/')}.py").is_file():
+                found[name] = file.read_text("utf-8")
+                waiting.append(found[name])
+    return dict(sorted(found.items()))
+
+
+def imported(source: str) -> set[str]:
+    """What a source imports of the helpers' packages: modules, and names that may be modules."""
+    names = {name for name in _names(source) if any(name.startswith(f"{package}.") for package in HELPERS)}
+    return names - set(KEEPERS)
+
+
+def _names(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
