@@ -1,10 +1,12 @@
 """The table of releases is the one of the page, has every release with each act, and every cell of it was seen."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from controllerd.dev.releases import TESTED_RELEASES
+from tests.releases import gaps
 from tests.releases.acts import ACTS
 from tests.releases.cases import cases
 from tests.releases.fingerprint import fingerprint
@@ -40,6 +42,18 @@ def test_a_cell_says_the_word_that_was_seen(tmp_path: Path, monkeypatch: pytest.
 def test_a_cell_says_nothing_of_an_act_that_was_another_then() -> None:
     case = cases()[0]
     assert cell({case.id: {"kill": Sight("another", "yes")}}, case, "kill") == NOT_SEEN
+
+
+def test_figures_of_a_rolling_restart_count_as_long_as_they_are_measured_in_the_same_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    record = tmp_path / "gaps.json"
+    gaps.note("2.8.2", gaps.Gaps(2.0, 1.0), record)
+    assert gaps.read(record) == {"2.8.2": gaps.Gaps(2.0, 1.0)}
+    kept = json.loads(record.read_text("utf-8"))
+    record.write_text(json.dumps({"2.8.2": {**kept["2.8.2"], "fingerprint": "another"}}), encoding="utf-8")
+    assert gaps.read(record) == {}
 
 
 ACT = """\
@@ -92,3 +106,8 @@ def test_every_cell_of_the_table_was_seen() -> None:
     missing = [f"{case.id}: {name}" for case in cases() for name in ACTS if cell(read(), case, name) == NOT_SEEN]
 
     assert missing == [], f"run make test-releases with {VARIABLE}=1"
+
+
+@pytest.mark.releases
+def test_the_gaps_of_every_release_were_measured() -> None:
+    assert set(TESTED_RELEASES) - gaps.read().keys() == set(), f"run make test-releases with {VARIABLE}=1"
