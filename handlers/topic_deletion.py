@@ -9,7 +9,7 @@ from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import NO_LEADER, BrokerId, ReplicaState, TopicPartition
+from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.core.quarantine import is_in_quarantine
 from controllerd.errors import CallRefused, NotController
 from controllerd.machines.outbox import SLICE
@@ -37,16 +37,15 @@ async def initialise_deletions(c: Controller) -> None:
     A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
     deletion otherwise is lost with a term; its replicas are deleted again.
 
-    Where deletions are turned off by now, or not known to be on, those that have begun go on: brokers have deleted
-    replicas, the topic would be served again with empty ones, and those that come back with records would truncate
-    to them. The built-in controller drops these requests, too; but there one broker does not decide for all.
+    Where deletions are turned off by now, the requests are dropped, as the built-in controller does. That one of them
+    has begun in an earlier term cannot be told from a leader that died in it: both leave a partition without leader.
+    To carry out what was never allowed is worse than to serve a topic again whose replicas are empty.
     """
     await load_debts(c)
     asked = await c.store.read_topic_deletions()
     if not c.policy.delete_topic_enable:
-        begun = frozenset(topic for topic in asked if _has_begun(topic, c))
-        await _drop_all(asked - begun, c)
-        asked = begun
+        await _drop_all(asked, c)
+        return
     c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))
     unknown = asked - c.context.topics.keys()
     if not unknown:
@@ -58,20 +57,6 @@ async def initialise_deletions(c: Controller) -> None:
         await c.store.delete_topics(gone)
     if unknown & there:
         c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
-
-
-def _has_begun(topic: str, c: Controller) -> bool:
-    """Whether brokers were told to delete replicas of the topic, as the states of its partitions show.
-
-    A deletion takes every leader away before brokers delete anything. The death of a leader does the same, but then no
-    member of the ISR is live.
-    """
-    found = c.context.topics.get(topic)
-    states = (record.leadership for record in found.partitions.values()) if found is not None else ()
-    return any(
-        state is not None and state.leader == NO_LEADER and not c.context.live_or_shutting_down.isdisjoint(state.isr)
-        for state in states
-    )
 
 
 async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
@@ -109,8 +94,8 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
     """Drop requests for deletions; keep all of them waiting while ``delete.topic.enable`` is unknown.
 
-    The caller leaves out the requests of deletions that began before the setting was turned off: brokers have
-    deleted replicas, and without its request the next term would serve such a topic again, with empty replicas.
+    The caller leaves out the requests of deletions that began in this term, before the setting was turned off: they
+    are carried out, because brokers have deleted replicas.
     """
     if DELETE_TOPICS in c.policy.unknown:
         return
