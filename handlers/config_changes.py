@@ -28,14 +28,11 @@ async def load_configs(c: Controller) -> None:
     """Learn the dynamic defaults at the start of a term; from now on changes are noticed.
 
     What changed before the start is in the configurations themselves: partitions are brought online by them anyhow.
-    The configurations of single brokers are known from their answers, and only whoever leads hears of a change at
-    once: so they are asked again.
     """
     c.config_changes_seen = (await c.store.read_config_changes()).names
     c.configs.set_unclean_by_default(None)
     await _read_defaults(c)
     await load_quotas(c)
-    c.ask_brokers()
 
 
 async def on_config_change(_event: ConfigChange, c: Controller) -> None:

@@ -287,16 +287,6 @@ async def test_a_rise_of_the_protocol_version_by_what_zookeeper_shows_is_written
     assert written[-1][1] == [book.current.values[PROTOCOL_VERSION]]
 
 
-async def test_brokers_are_asked_again_at_a_takeover_as_a_standby_hears_of_no_change_of_their_configurations() -> None:
-    world = discovering()
-    asked = list[str]()
-    world.c.ask_brokers = lambda: asked.append("all")
-
-    await world.start()
-
-    assert asked == ["all"]
-
-
 async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_may_be_deleted() -> None:
     world = discovering()
     world.tree.put("/admin/delete_topics")
