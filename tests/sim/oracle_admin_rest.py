@@ -35,16 +35,33 @@ def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
     """The brokers and the replicas that they cannot use, which nobody need lead, count or place.
 
     One on a failed log directory; and one of which the broker has the log of an earlier topic of that name, if an
-    operator gave the broker up or it could not delete that log. A stock broker refuses any other topic id with
-    INCONSISTENT_TOPIC_ID for as long as the folder is there (KIP-516). A broker that owes the earlier replica and can
-    delete it is no such case: it is told to, before it hears of the new one.
+    operator gave the broker up, it could not delete that log, or it is left alone. A stock broker refuses any other
+    topic id with INCONSISTENT_TOPIC_ID for as long as the folder is there (KIP-516). Another broker that owes the
+    earlier replica and can delete it is no such case: it is told to, before it hears of the new one.
     """
     offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
-    return offline | {
+    return (
+        offline
+        | {
+            (broker.id, key)
+            for broker in end.brokers
+            for key in broker.strange
+            if history.asked.is_forgotten(broker.id) or key in broker.refused
+        }
+        | left_alone(history, end)
+    )
+
+
+def left_alone(history: History, end: AtRest) -> set[tuple[int, Key]]:
+    """The brokers that owe the replica of an earlier topic and count as in sync with that of the present one.
+
+    Nothing of theirs is deleted before people have looked at it (ADR 0020).
+    """
+    return {
         (broker.id, key)
         for broker in end.brokers
-        for key in broker.strange
-        if history.asked.is_forgotten(broker.id) or key in broker.refused
+        for key in history.asked.debts.get(broker.id, frozenset()) & frozenset(broker.strange)
+        if (state := history.partition(*key).state) is not None and broker.id in state.isr
     }
 
 
@@ -138,7 +155,8 @@ class _Judge:
             if not is_assigned and not (key in debts and key in broker.refused):
                 owes = "owes" if key in debts else "does not owe"
                 yield "Q-19", f"broker {broker.id} has {_name(key)}, which it {owes}"
-        for key in sorted(debts - {*broker.refused, *broker.offline}):
+        left = {key for each, key in left_alone(self._history, self._end) if each == broker.id}
+        for key in sorted(debts - {*broker.refused, *broker.offline, *left}):
             yield "Q-22", f"broker {broker.id} owes {_name(key)}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.sim import oracle_admin_rest
-from tests.sim.oracle_admin_rest import judge_requests, unusable
+from tests.sim.oracle_admin_rest import judge_requests, left_alone, unusable
 from tests.sim.oracle_history import CONTROLLER, NEVER, History, State
 from tests.sim.oracle_seen import (
     NO_LEADER,
@@ -63,6 +63,7 @@ class _Judge:
             and key[0] not in zookeeper.history.asked.markers
         }  # fmt: skip
         self._offline = unusable(zookeeper.history, end)
+        self._left_alone = left_alone(zookeeper.history, end)
 
     # -- the role ----------------------------------------------------------------------------------------------------
 
@@ -96,7 +97,8 @@ class _Judge:
             if self._should_leave_instances(topic, replicas):
                 yield "Q-02", f"{name} is on instances alone, {list(replicas)}, live are {sorted(self._live)}"
             able = {broker for broker in state.isr if (broker, (topic, number)) not in self._offline}
-            if self._live & able and (state.leader not in self._live or state.leader not in able):
+            may_lead = able | {broker for broker in state.isr if (broker, (topic, number)) in self._left_alone}
+            if self._live & able and state.leader not in self._live & may_lead:
                 yield "Q-02", f"{name} is led by {state.leader}, ISR {list(state.isr)}, live are {sorted(self._live)}"
             dead = set(state.isr) - self._live
             if dead and len(state.isr) > 1:
@@ -139,7 +141,7 @@ class _Judge:
             yield from self._metadata(broker)
             yield from self._replicas(broker)
             for key in sorted(key for key in broker.stuck if key[0] not in self._history.asked.markers):
-                if not self._could_nobody_depose(broker, key):
+                if (broker.id, key) not in self._left_alone and not self._could_nobody_depose(broker, key):
                     yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
 
     def _could_nobody_depose(self, broker: BrokerAtRest, key: Key) -> bool:
@@ -220,6 +222,8 @@ class _Judge:
                     yield "Q-07", f"broker {broker.id} was not told of {_name(key)}"
             elif (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
                 yield "Q-07", f"broker {broker.id} has {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
+            elif (broker.id, key) in self._left_alone:
+                continue
             elif state.leader == broker.id and not self._is_led(key, told, state):
                 yield "Q-07", f"broker {broker.id} leads {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
 

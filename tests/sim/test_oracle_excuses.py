@@ -194,11 +194,28 @@ def test_a_broker_that_nobody_gave_up_has_no_replica_of_an_earlier_topic() -> No
     assert broken(tale, third_has_another(at_rest(tale))) == {"Q-07"}
 
 
-def test_a_debt_is_not_done_with_because_the_broker_has_a_replica_of_an_earlier_topic() -> None:
+@pytest.mark.parametrize(("isr", "is_broken"), [([1, 2], True), ([1, 2, 3], False)])
+def test_a_debt_is_not_done_with_because_the_broker_has_a_replica_of_an_earlier_topic_unless_it_is_in_sync(
+    isr: list[int], is_broken: bool
+) -> None:
+    """What counts as in sync is left to people (ADR 0020)."""
     tale = Tale()
     tale.zookeeper.history.asked.forget(3, tale.time)
+    tale.fenced(set_(STATE, state(1, 0, isr), 0))
     tale.fenced(create("/controllerd/owed_deletions/3", DEBT))
-    assert broken(tale, third_has_another(at_rest(tale))) == {"Q-22"}
+    assert ("Q-22" in broken(tale, third_has_another(at_rest(tale)))) is is_broken
+
+
+def test_a_broker_that_owes_an_earlier_topic_and_counts_as_in_sync_may_lead_without_effect() -> None:
+    """Nobody but people may delete what it has (ADR 0020, simulated seed 808)."""
+    tale = Tale()
+    tale.fenced(set_(STATE, state(3, 1, [1, 2, 3]), 0))
+    tale.fenced(create("/controllerd/owed_deletions/3", DEBT))
+    end = third_has_another(at_rest(tale))
+    assert not broken(tale, end) & {"Q-02", "Q-15", "Q-22"}
+    assert "Q-02" in broken(
+        tale, replace(end, brokers=[*end.brokers[:2], replace(end.brokers[2], strange=[], offline=[("t", 0)])])
+    )
 
 
 # -- Z-31: whom a deletion does not wait for ---------------------------------------------------------------------------
