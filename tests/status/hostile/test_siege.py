@@ -74,12 +74,14 @@ async def test_connections_that_do_nothing_cost_nothing() -> None:
     controller = FakeController()
     async with opened(limits=PATIENT) as house, asyncio.TaskGroup() as tasks:
         worker = tasks.create_task(controller.work())
-        in_peace = min([(await handled(controller))[2] for _ in range(10)])
-        async with besieged(house):
-            under_siege = min([(await handled(controller))[2] for _ in range(10)])
+        in_peace, under_siege = list[float](), list[float]()
+        for _ in range(4):  # by turns, as whatever else the machine does lasts for seconds
+            in_peace += [(await handled(controller))[2] for _ in range(5)]
+            async with besieged(house):
+                under_siege += [(await handled(controller))[2] for _ in range(5)]
         worker.cancel()
 
-    assert under_siege < 2 * in_peace
+    assert min(under_siege) < 2 * min(in_peace)
 
 
 async def test_guesses_of_tokens_reach_nobody() -> None:
