@@ -94,8 +94,8 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
     """Drop requests for deletions; keep all of them waiting while ``delete.topic.enable`` is unknown.
 
-    The caller leaves out the requests of deletions that began in this term, before the setting was turned off: they
-    are carried out, because brokers have deleted replicas.
+    The caller leaves out the requests that this term had accepted before the setting was turned off: they are carried
+    out, because brokers may have deleted replicas.
     """
     if DELETE_TOPICS in c.policy.unknown:
         return

@@ -21,6 +21,13 @@ def fingerprint(source: str, user: Path, root: Path = ROOT) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
+def constants(module: Path) -> str:
+    """The source of the assignments of a module, such as its limits."""
+    source = module.read_text("utf-8")
+    nodes = (node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AnnAssign))
+    return "".join(ast.get_source_segment(source, node) or "" for node in nodes)
+
+
 def helpers(user: Path, root: Path = ROOT) -> dict[str, str]:
     """The sources of the helper modules that a module imports, directly or by way of each other, by their names."""
     found: dict[str, str] = {}

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 from tests.releases.acts import ACTS, Act
 from tests.releases.cases import Case, cases
-from tests.releases.fingerprint import fingerprint
+from tests.releases.fingerprint import constants, fingerprint
 
 RECORD: Final = Path(__file__).with_name("seen.json")
+TRIED_BY: Final = tuple(Path(__file__).with_name(name) for name in ("cases.py", "test_release.py"))
 VARIABLE: Final = "CONTROLLERD_RELEASES_SEEN"
 NOT_SEEN: Final = "not seen yet"
 YES: Final = "yes"
@@ -34,8 +35,10 @@ Seen = dict[str, dict[str, Sight]]
 
 @functools.cache
 def fingerprint_of(act: Act) -> str:
-    """Of what the act does and of what it uses for that."""
-    return fingerprint(inspect.getsource(act.run), Path(inspect.getfile(act.run)))
+    """Of what the act does and of what it uses for that, and of what decides on which brokers it is tried."""
+    module = Path(inspect.getfile(act.run))
+    tried = "".join(file.read_text("utf-8") for file in TRIED_BY)
+    return fingerprint(inspect.getsource(act.run) + constants(module) + tried, module)
 
 
 def read(record: Path = RECORD) -> Seen:

@@ -9,7 +9,7 @@ from controllerd.dev.releases import TESTED_RELEASES
 from tests.releases import gaps
 from tests.releases.acts import ACTS
 from tests.releases.cases import cases
-from tests.releases.fingerprint import fingerprint
+from tests.releases.fingerprint import constants, fingerprint
 from tests.releases.seen import NOT_SEEN, VARIABLE, Sight, cell, note, read, table
 from tests.tools.page import PAGE
 
@@ -91,6 +91,10 @@ class TestTheFingerprint:
         write(root, "tests/releases/acts.py", ACT + "\n\nasync def another() -> None:\n    pass\n")
         write(root, "tests/real/scene.py", "class Scene:\n\n    x  =  1\n")
         assert self.of(root) == before
+
+    def test_counts_the_limits_of_the_module_but_not_its_other_acts(self, root: Path) -> None:
+        write(root, "tests/releases/acts.py", "LIMIT_S = 5.0\n\n\nasync def another() -> None:\n    pass\n")
+        assert constants(root / "tests/releases/acts.py") == "LIMIT_S = 5.0"
 
     @staticmethod
     def of(root: Path, source: str = "an act") -> str:

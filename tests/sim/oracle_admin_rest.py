@@ -55,13 +55,15 @@ def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
 def left_alone(history: History, end: AtRest) -> set[tuple[int, Key]]:
     """The brokers that owe the replica of an earlier topic and count as in sync with that of the present one.
 
-    Nothing of theirs is deleted before people have looked at it (ADR 0020).
+    Nothing of theirs is deleted before people have looked at it (ADR 0020). One that was registered before the present
+    topic was created is none of them: it is told to delete what it owes before it hears of that.
     """
     return {
         (broker.id, key)
         for broker in end.brokers
         for key in history.asked.debts.get(broker.id, frozenset()) & frozenset(broker.strange)
         if (state := history.partition(*key).state) is not None and broker.id in state.isr
+        if history.brokers[broker.id].czxid > history.nodes[f"{_TOPICS}{key[0]}"].czxid
     }
 
 
