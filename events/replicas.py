@@ -46,7 +46,7 @@ class AlterPartitionReply:
     unknown_error: KafkaError = KafkaError.UNKNOWN_TOPIC_ID
     """What each of those gets. A leader gives up for good on the usual one, and asks again on any other."""
     costs_writes: bool = False
-    """Whether refusals among these were writes, and the leader may cause as many with the next fetch of a follower."""
+    """Whether a member was refused by a write; the leader may cause the next one at the follower's next fetch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,15 +150,16 @@ def _is_for_want_of_news(
 
 
 def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:
-    """Whether the leader names somebody without replica in a leader epoch that an earlier term left.
+    """Whether the leader proposes a broker that has no replica, in a leader epoch that an earlier term wrote.
 
-    It was told so in that leader epoch: of a reassignment that was cancelled right before the term ended, after the
-    topic znode was written and before the leader epoch rose. No reassignment is under way that would raise it now.
+    The earlier term had told the leader in that epoch of a replica that was being added. Then the reassignment was
+    cancelled, and the term ended after the topic znode was written and before the leader epoch rose. No reassignment
+    is under way that would raise it now.
 
-    Only a newer leader epoch tells a leader its assignment. What this term writes in the same leader epoch, an ISR that
-    is granted or a state that is written once more for a leader older than 3.0, does not. So the leader epoch says
-    whether this term has told it, and not the controller epoch of the state. One election per partition and term is
-    the most that a leader gets so: the leader epoch is a newer one afterwards.
+    A leader learns its assignment only with a newer leader epoch. This term may have written the state in the same
+    leader epoch (it granted an ISR, or wrote the state once more for a leader older than 3.0) without telling the
+    leader its assignment. So the leader epoch is compared, and not the controller epoch of the state. A leader gets
+    at most one election per partition and term in this way, because the leader epoch is a newer one afterwards.
     """
     record = c.context.find(tp)
     if record is None or (state := record.leadership) is None or state.leader_epoch != record.loaded_epoch:
@@ -167,10 +168,10 @@ def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: Bro
 
 
 def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
-    """Whether we loaded the version of the state, and may not be the reason why its leader does not know it.
+    """Whether an earlier term wrote the state, so that this term did not send its version to the leader.
 
-    A version that this term wrote in the leader epoch that it had found, it wrote at the request of the leader, which
-    named the version before: that one knew what we had loaded, and is answered again if it has missed our answer.
+    This term writes a newer version in the same leader epoch only at the request of the leader, which named the
+    version before. Such a leader knew the loaded version; if it missed the answer, it is answered again.
     """
     state = c.context.leadership(tp)
     return state is not None and state.controller_epoch < c.context.epoch

@@ -37,9 +37,9 @@ async def initialise_deletions(c: Controller) -> None:
     A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
     deletion otherwise is lost with a term; its replicas are deleted again.
 
-    Where deletions are turned off by now, the requests are dropped, as the built-in controller does. That one of them
-    has begun in an earlier term cannot be told from a leader that died in it: both leave a partition without leader.
-    To carry out what was never allowed is worse than to serve a topic again whose replicas are empty.
+    If ``delete.topic.enable`` is off now, the requests are dropped, as the built-in controller does. ZooKeeper does not
+    show whether an earlier term had begun a deletion: a partition without leader may as well have a leader that died.
+    It is worse to carry out a deletion that was never allowed than to serve a topic again whose replicas are empty.
     """
     await load_debts(c)
     asked = await c.store.read_topic_deletions()
@@ -62,8 +62,8 @@ async def initialise_deletions(c: Controller) -> None:
 async def on_topic_deletion(event: TopicDeletion, c: Controller) -> None:
     """Somebody asked for deletions: queue them, then see what each waits for.
 
-    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet. What is
-    queued goes on when deletions are turned off later: it may have begun.
+    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet. A queued
+    deletion goes on when deletions are turned off later, because brokers may have deleted replicas.
     """
     if not c.is_active:
         return

@@ -32,19 +32,18 @@ from wire.api_messages import (
 _BYTES_PER_PARTITION: Final = 50
 """Of AlterPartition: fewer than that would send what one broker says at once into a thread, and keep it waiting."""
 _RETRY_PAUSE_S: Final = 0.1
-"""How long a response is held back that makes the leader ask again, or that cost writes and refused.
+"""How long a response is held back after which the leader asks again, or that refused a member by a write.
 
 A leader from 2.8 on repeats the request as soon as it has read the response, and every request is
 an event. The leader's other ISR changes wait meanwhile, since it has one request under way at a
 time; the delay is short against the seconds in which ISRs change.
 
-A leader older than 3.0 that goes back to the committed ISR by a write proposes the same member with
-the next fetch of that follower, which is a write again. The pause lets each leader cause at most ten
-rounds of writes a second. It must not be much longer. A leader takes no follower out of an ISR of which
-a change is under way: every half of ``replica.lag.time.max.ms`` it looks for followers that lag, and
-passes over such a partition (``Partition.maybeShrinkIsr``). Between two proposals there is only the
-time until the next fetch. So with a pause of half a second nearly every look of a busy leader is in vain,
-and a follower that hangs keeps the high watermark back for many minutes.
+A leader older than 3.0 that is made to return to the committed ISR by a write proposes the follower again at its next
+fetch, and is refused by a write again. The pause limits each leader to ten such rounds a second. It must not be much
+longer: while a change of an ISR is under way, the leader removes no lagging follower from that ISR
+(``Partition.maybeShrinkIsr``, which runs every half of ``replica.lag.time.max.ms``). With a pause of half a second
+nearly every run would meet a change under way, and a follower that hangs would keep the high watermark back for many
+minutes.
 """
 _LOG = structlog.get_logger(__name__)
 

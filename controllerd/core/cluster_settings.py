@@ -196,7 +196,7 @@ def refusal(told: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = Map
     for broker, texts in [*sorted(told.items()), *sorted(gone.items())]:
         if (found := forbidden(texts)) is not None:
             name, reason = found
-            state = ", which is gone, by its last answer" if broker in gone else ""
+            state = ", by its last answer" if broker in gone else ""
             return f"{name} (broker {broker}{state}): {reason}"
     return None
 

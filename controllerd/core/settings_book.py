@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
     @property
     def counts_when_gone(self) -> bool:
-        """Whether the answer forbids something: by a switch that is turned off, or by a setting that refuses us."""
+        """Whether the answer forbids something: a switch is off, or a setting with which controllerd must not lead."""
         is_any_off = any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
         return is_any_off or forbidden(self.values) is not None
 
@@ -226,7 +226,7 @@ class SettingsBook:
             return Unclean(is_on=given.value.lower() == "true")
         answers = [*self._answers.values(), *self._gone.values()]
         own = [answer for answer in answers if UNCLEAN in answer.of_broker]
-        has_all = bool(self._answers) and self._registered.keys() <= self._answers.keys()
+        has_all = self._has_all
         return Unclean(
             is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
             is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
@@ -247,7 +247,7 @@ class SettingsBook:
         value = merged(setting, texts)
         if value.lower() == "true" and (holding := self._turned_off_by(setting)):
             return Resolved(setting, "false", Source.SAFER, None, texts, holding)
-        if setting.name == UNCLEAN and value.lower() == "true" and not self._registered.keys() <= self._answers.keys():
+        if setting.name == UNCLEAN and value.lower() == "true" and not self._has_all:
             return Resolved(setting, "false", Source.WAITING, None, texts)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
 
@@ -268,6 +268,11 @@ class SettingsBook:
             return Source.BROKERS if self._has_fresh else Source.CACHE
         is_size = setting.merge.name.startswith("MOST")
         return Source.MAJORITY if is_size and 2 * agreeing > len(texts) else Source.SAFER
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether there is an answer of every registered broker."""
+        return bool(self._answers) and self._registered.keys() <= self._answers.keys()
 
     @property
     def _has_fresh(self) -> bool:

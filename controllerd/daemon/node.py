@@ -28,7 +28,7 @@ from controllerd.identity import Identity
 from controllerd.kafkalogs.sink import KafkaLogs
 from controllerd.pace import Turnstile
 from controllerd.recent import Recent
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
 from controllerd.zk.access import ZooKeeper
@@ -142,7 +142,7 @@ class Node:
             self._read_topic_configs,
             self.instance.settings,
             self.instance.topic_defaults.unclean_by_default,
-            lambda: self.instance.snapshot.role is Role.ACTIVE,
+            lambda: self.instance.snapshot.is_active,
             around.clock.monotonic,
         )
 

@@ -47,7 +47,7 @@ class KeptSettings:
     def unclean_by_default(self) -> bool | None:
         """The cluster's ``unclean.leader.election.enable``; None on an instance that does not lead.
 
-        That one has read no dynamic default, or only that of a term that has ended.
+        Such an instance has read no dynamic default in this term.
         """
         return self._unclean_by_default() if self._is_active() else None
 

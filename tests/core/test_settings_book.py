@@ -278,7 +278,7 @@ def test_a_switch_stays_off_when_the_broker_that_turned_it_off_is_gone(name: str
 
 
 @pytest.mark.parametrize("name", sorted(ALL_REASONS))
-def test_what_we_would_get_round_counts_until_its_broker_has_answered_again(name: str) -> None:
+def test_a_setting_that_refuses_the_role_counts_until_its_broker_has_answered_again(name: str) -> None:
     value = "true" if name in MUST_BE_FALSE else "org.example.Rules"
     book = told(says(1), says(2, **{name: value}))
 
@@ -289,7 +289,7 @@ def test_what_we_would_get_round_counts_until_its_broker_has_answered_again(name
 
     for each in (book, later):
         assert each.current.refusal is not None
-        assert each.current.refusal.startswith(f"{name} (broker 2, which is gone, by its last answer)")
+        assert each.current.refusal.startswith(f"{name} (broker 2, by its last answer)")
         each.take(says(1) | says(2), {BrokerId(1): 11, BrokerId(2): 12})
         assert each.current.refusal is None
 

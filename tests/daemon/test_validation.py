@@ -237,7 +237,7 @@ async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the
     assert not node.guard.may_send(), "another one says so too"
 
 
-async def test_how_long_a_broker_that_keeps_saying_so_holds_nobody_up_depends_on_the_granted_timeout(
+async def test_a_broker_that_keeps_naming_a_newer_epoch_holds_requests_up_once_per_granted_session_timeout(
     node: Instance,
 ) -> None:
     node.context.begin_term(7, 1)

@@ -372,9 +372,7 @@ async def test_the_role_is_not_taken_again_while_the_broker_with_the_authorizer_
     await hear(world)
 
     assert terms(world) == []
-    assert (world.c.settings.current.refusal or "").startswith(
-        "authorizer.class.name (broker 2, which is gone, by its last answer)"
-    )
+    assert (world.c.settings.current.refusal or "").startswith("authorizer.class.name (broker 2, by its last answer)")
     world.register(2)
     await hear(world, b2={})
     assert terms(world) == ["elected"]

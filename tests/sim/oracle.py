@@ -53,7 +53,7 @@ __all__ = [
 OF_STORIES: Final = {
     "S-01": "no instance ends by itself",
     "S-02": "the protocol version of the cluster never falls",
-    "S-03": "the protocol version rises to none that a live broker does not have, unless the cluster had it",
+    "S-03": "the protocol version rises only as far as every live broker has it, or as the cluster had it before",
     "S-04": "no story ends with a deadlock or an uncaught exception, also one of the model or of the judge",
 }
 """Rules that are looked at where the stories are played."""

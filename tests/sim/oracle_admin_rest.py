@@ -74,6 +74,7 @@ class _Judge:
         self._end = end
         self._live = history.live()
         self._offline = unusable(history, end)
+        self._left_alone = left_alone(history, end)
         self._refused = {(broker.id, key) for broker in end.brokers for key in broker.refused}
         self._halted = {topic for each in end.instances if each.is_active for topic, why in each.halted.items() if why}
 
@@ -157,8 +158,8 @@ class _Judge:
             if not is_assigned and not (key in debts and key in broker.refused):
                 owes = "owes" if key in debts else "does not owe"
                 yield "Q-19", f"broker {broker.id} has {_name(key)}, which it {owes}"
-        left = {key for each, key in left_alone(self._history, self._end) if each == broker.id}
-        for key in sorted(debts - {*broker.refused, *broker.offline, *left}):
+        left = {key for key in debts if (broker.id, key) in self._left_alone}
+        for key in sorted(debts - {*broker.refused, *broker.offline} - left):
             yield "Q-22", f"broker {broker.id} owes {_name(key)}"
 
 

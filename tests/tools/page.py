@@ -59,10 +59,9 @@ test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose 
 
 """
 GAPS: Final = """
-The longest time without an acknowledgement of any partition (three brokers, one producer with `acks=all` on six
+The longest time that one partition went without an acknowledgement (three brokers, one producer with `acks=all` on six
 partitions) while each broker is shut down in order and started again, measured once by
-`tests/releases/test_rolling_restart.py`. It is the gap of the partition that waited longest, whatever the other
-partitions do:
+`tests/releases/test_rolling_restart.py`:
 
 """
 TAIL: Final = """\

@@ -56,8 +56,8 @@ class ConfigReads:
 def settings_in_use(known: Resolution, is_unclean: bool | None) -> Iterator[Resolved]:
     """Return the settings by name; ``is_unclean`` is what dynamic configurations make of unclean elections.
 
-    It is None where they are not known: an instance that does not lead has not read them. The answers of brokers
-    contain them.
+    ``is_unclean`` is None on an instance that does not lead: it has not read the dynamic configurations from ZooKeeper,
+    and shows the answers of brokers, which contain them.
     """
     for name, resolved in sorted(known.settings.items()):
         if name == UNCLEAN and is_unclean not in {None, resolved.value.lower() == "true"}:
