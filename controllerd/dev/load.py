@@ -201,7 +201,7 @@ class ProducerLoad:
             self._note(error, partition, sequence, message.offset())
 
         key, value = str(partition), str(sequence)
-        while True:
+        while not self._stopping.is_set():
             try:
                 producer.produce(self._topic, value, key, partition=partition, on_delivery=acknowledged)
             except BufferError:  # a long fault fills the local queue: wait for room

@@ -1,11 +1,13 @@
 """What a verification calls lost, duplicated and out of order, and how gaps are measured."""
 
+import threading
 import time
 from collections.abc import Container
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from controllerd.dev import load as load_module
 from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, high_watermark, verify
 
 
@@ -102,6 +104,37 @@ def test_a_partition_still_waits_after_a_number_of_acknowledgements_until_it_has
         load._note(None, partition, 0, None)
     assert load.still_waiting(after=0) == []
     assert load.still_waiting(after=3) == [1]
+
+
+class FullProducer:
+    """A producer whose queue has no room, as of a partition that nobody acknowledges."""
+
+    def __init__(self) -> None:
+        self.is_asked = threading.Event()
+
+    def produce(self, *_: object, **__: object) -> None:
+        """Refuse the record."""
+        self.is_asked.set()
+        raise BufferError
+
+    def poll(self, _timeout_s: float) -> int:
+        """Deliver nothing."""
+        return 0
+
+    def flush(self, _timeout_s: float) -> int:
+        """Wait for nothing: no record was taken."""
+        return 0
+
+
+@pytest.mark.timeout(30)
+def test_a_load_whose_queue_is_full_for_good_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = FullProducer()
+    monkeypatch.setattr(load_module, "_producer", lambda *_: producer)
+    load = ProducerLoad("nobody:9092", "t", 1)
+    load.start()
+    assert producer.is_asked.wait(10)
+
+    assert load.stop().sent == 0
 
 
 class NewLeader:
