@@ -249,7 +249,7 @@ async def open_cluster(
 
 
 async def resolve_jars(versions: Iterable[str | None], tell: Tell) -> None:
-    """Have the jars of these releases here before brokers start, with one Maven at a time that says how far it is.
+    """Fetch the jars of these releases where they are missing, one Maven run at a time, and report progress.
 
     :raises DevError: there is no such release, or its jars cannot be had.
     """

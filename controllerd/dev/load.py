@@ -71,18 +71,20 @@ class LoadResult:
     fatal_error: str | None = None
 
     def worst_gap_s(self, *, since_s: float = float("-inf"), until_s: float = float("inf")) -> float:
-        """The longest time that any partition was without an acknowledgement; 0 if none was acknowledged.
+        """The longest time that one partition went without an acknowledgement; 0 if there are none.
 
-        Each partition is looked at by itself: two thirds of the partitions, acknowledged as before, do not hide a
-        third that waits for a leader. The load sends to the partitions in turn, so that a partition is without
-        acknowledgements only if nobody gives them. Gaps that end between ``since_s`` and ``until_s`` count, whole. A
-        gap that no acknowledgement of its partition has ended counts up to the last one of any partition until then.
+        Each partition counts by itself, so that acknowledgements of the others do not hide one that waits for a leader.
+        A partition that never had an acknowledgement does not count. A gap counts in full if it ends between
+        ``since_s`` and ``until_s``. A gap that is still open ends with the last acknowledgement of any partition.
         """
         gaps = _gaps(self._acknowledgements(until_s))
         return max((end - begin for begin, end in gaps if end >= since_s), default=0.0)
 
     def _acknowledgements(self, until_s: float) -> list[tuple[int, float]]:
-        """Partition and time of each. The load goes on, and notes the time first: there are as many times or more."""
+        """Return partition and time of each acknowledgement.
+
+        The producer appends the time before the record, so that during the load one time may have no record yet.
+        """
         pairs = zip(self.acknowledged, self.acknowledged_at_s, strict=False)
         return [(record.partition, at_s) for record, at_s in pairs if at_s <= until_s]
 
@@ -164,10 +166,13 @@ class ProducerLoad:
         """How many records are acknowledged so far; safe from any thread."""
         return len(self.result.acknowledged)
 
-    def still_waiting(self, *, after: int) -> list[int]:
-        """Return the partitions without an acknowledgement after the first ``after`` of all."""
-        acknowledged = {record.partition for record in self.result.acknowledged[after:]}
-        return sorted(set(range(self._partitions)) - acknowledged)
+    def missing_after(self, before: int, *, records: float) -> str | None:
+        """Return what is missing until ``records`` more than ``before`` are acknowledged, some of every partition."""
+        acknowledged = self.result.acknowledged[before:]
+        waiting = sorted(set(range(self._partitions)) - {record.partition for record in acknowledged})
+        if waiting:
+            return f"partitions {waiting} of {self._topic} have no acknowledgement"
+        return None if len(acknowledged) > records else f"the producer to {self._topic} is still waiting"
 
     def __enter__(self) -> Self:
         self.start()

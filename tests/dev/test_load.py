@@ -98,12 +98,13 @@ def test_a_record_that_the_log_had_already_is_acknowledged_without_an_offset() -
     assert load.result.acknowledged == [Record(0, 5, UNKNOWN_OFFSET)]
 
 
-def test_a_partition_still_waits_after_a_number_of_acknowledgements_until_it_has_one_of_its_own() -> None:
+def test_a_load_misses_partitions_without_an_acknowledgement_of_their_own_and_then_records() -> None:
     load = ProducerLoad("nowhere:1", "orders", 3)
     for partition in (0, 1, 2, 0, 2):
         load._note(None, partition, 0, None)
-    assert load.still_waiting(after=0) == []
-    assert load.still_waiting(after=3) == [1]
+    assert load.missing_after(0, records=4) is None
+    assert load.missing_after(0, records=5) == "the producer to orders is still waiting"
+    assert load.missing_after(3, records=1) == "partitions [1] of orders have no acknowledgement"
 
 
 class FullProducer:

@@ -2,13 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Final
 
 from replay.records import BrokersRecord, RequestRecord
 from tests.real.scene import Scene
 
+BOUNCE_S: Final = 40.0
+"""The longest that a partition may wait while its broker ends and starts and the controller is stopped."""
+
 
 async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
-    """For each event that saw brokers dead and new at once: which."""
+    """Return, for each event in which brokers both died and came back, the ids of these brokers."""
     gone: dict[tuple[str, int], set[int]] = defaultdict(set)
     bounced: dict[tuple[str, int], set[int]] = defaultdict(set)
     for envelope, record in await scene.logged(BrokersRecord, since_s=since):
@@ -19,7 +23,7 @@ async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
 
 
 async def told_anew(scene: Scene, broker: int, epoch: int, since: float) -> Mapping[str, set[tuple[str, int]]]:
-    """What the broker's new life was told, by API."""
+    """Return the partitions that were sent to a broker under this epoch, by API."""
     told: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for _, record in await scene.logged(RequestRecord, since_s=since):
         if (broker, epoch) in zip(record.brokers, record.broker_epochs, strict=True):
@@ -47,7 +51,7 @@ async def until_known(scene: Scene) -> None:
 
 
 async def epochs(scene: Scene) -> tuple[dict[int, int], dict[int, int]]:
-    """Of the live brokers, as the controller has them and as ZooKeeper has them."""
+    """Return the epochs of the live brokers: as the controller has them, and as ZooKeeper has them."""
     status = await (await scene.waiting.active()).status() or {"brokers": []}
     there = sorted((await scene.cluster.view()).brokers)
     known = {row["id"]: row["broker_epoch"] for row in status["brokers"]}

@@ -36,7 +36,8 @@ async def brokers_first(
     """Three brokers that elected one of them, and a controllerd that was not started yet.
 
     ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's
-    configuration; ``version`` is the brokers' release, ``session_ms`` of controllerd.
+    configuration; ``version`` is the brokers' release, ``session_ms`` controllerd's ZooKeeper session
+    timeout.
     """
     await resolve_jars([version], print)
     async with AsyncExitStack() as stack:

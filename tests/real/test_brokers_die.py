@@ -14,11 +14,10 @@ from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.waiting import Waiting
 from replay.records import BrokersRecord, EventBegin
+from tests.real.bounces import BOUNCE_S
 
 TOPIC, PARTITIONS = "orders", 6
 SESSION_S, ALLOWANCE_S = 6.0, 5.0
-BOUNCE_S = 40.0
-"""While the controller sleeps and a JVM ends and starts, the partitions that the broker led have no other leader."""
 BOUNCING = 3
 LAG_S = 6.0
 
@@ -48,9 +47,7 @@ class Faults:
         before = self.load.acknowledged
 
         async def missing() -> str | None:
-            if waiting := self.load.still_waiting(after=before):
-                return f"partitions {waiting} have no acknowledgement"
-            return None if self.load.acknowledged > before + 250 else "the producer is still waiting"
+            return self.load.missing_after(before, records=250)
 
         await self.waiting.until(missing, "records are acknowledged again")
 

@@ -42,9 +42,7 @@ class Story:
         before = self.load.acknowledged
 
         async def missing() -> str | None:
-            if waiting := self.load.still_waiting(after=before):
-                return f"partitions {waiting} have no acknowledgement"
-            return None if self.load.acknowledged > before + 250 else "the producer is still waiting"
+            return self.load.missing_after(before, records=250)
 
         await self.waiting.until(missing, "records are acknowledged again")
 

@@ -79,9 +79,7 @@ class Handovers(Trial):
         await super().until_acknowledged_again()
 
         async def missing() -> str | None:
-            if waiting := self.plain.still_waiting(after=before):
-                return f"partitions {waiting} have no acknowledgement without idempotence"
-            return None if self.plain.acknowledged > before + RECORDS_PER_S / 2 else "the plain producer still waits"
+            return self.plain.missing_after(before, records=RECORDS_PER_S / 2)
 
         await self.waiting.until(missing, "records without idempotence are acknowledged again")
 

@@ -67,9 +67,7 @@ class Trial:
         before = self.load.acknowledged
 
         async def missing() -> str | None:
-            if waiting := self.load.still_waiting(after=before):
-                return f"partitions {waiting} have no acknowledgement"
-            return None if self.load.acknowledged > before + RECORDS_PER_S else "the producer is still waiting"
+            return self.load.missing_after(before, records=RECORDS_PER_S)
 
         await self.waiting.until(missing, "records are acknowledged again")
 

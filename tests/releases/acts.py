@@ -7,15 +7,13 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from controllerd.core.model import BrokerId
-from tests.real.bounces import bounces_by_event, judge_new_life
+from tests.real.bounces import BOUNCE_S, bounces_by_event, judge_new_life
 from tests.real.comparison.asking import ELECT, answer_of, ms
 from tests.real.operator import tp
 from tests.real.scene import MOVES_S, ONE_ALONE
 from tests.releases import isr_ways
 from tests.releases.cluster import ORDERLY_S, SESSION_S, ReleaseScene
 
-BOUNCE_S: Final = 40.0
-"""The longest that a partition may wait for the start of a JVM, through which the controller sleeps."""
 PREFERRED: Final = 0
 
 

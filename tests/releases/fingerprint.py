@@ -16,13 +16,13 @@ KEEPERS: Final = ("tests.releases.gaps", "tests.releases.seen")
 
 
 def fingerprint(source: str, user: Path, root: Path = ROOT) -> str:
-    """Of a source in the module ``user`` and of the modules that this module uses, whatever their layout."""
+    """Return the fingerprint of a source in module ``user`` and of that module's helpers; layout does not count."""
     words = "".join("".join([source, *helpers(user, root).values()]).split())
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
 def constants(module: Path) -> str:
-    """The source of the assignments of a module, such as its limits."""
+    """Return the source of the assignments of a module, such as its limits."""
     source = module.read_text("utf-8")
     nodes = (node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AnnAssign))
     return "".join(ast.get_source_segment(source, node) or "" for node in nodes)

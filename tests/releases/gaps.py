@@ -1,5 +1,6 @@
 """The gaps of producers in a rolling restart of each release: measured by a test, shown on the page."""
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -23,17 +24,26 @@ class Gaps(NamedTuple):
 def read(record: Path = RECORD) -> dict[str, Gaps]:
     """Return the measurements by release, as far as the test that took them, and its helpers, are the same now."""
     kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
-    measure = fingerprint(TEST.read_text("utf-8"), TEST)
-    return {release: Gaps(row["own"], row["ours"]) for release, row in kept.items() if row["fingerprint"] == measure}
+    return {
+        release: Gaps(row["own"], row["ours"]) for release, row in kept.items() if row["fingerprint"] == _fingerprint()
+    }
 
 
 def note(release: str, gaps: Gaps, record: Path = RECORD) -> None:
     """Keep a measurement, if the environment asks for it."""
     if os.environ.get(VARIABLE) != "1":
         return
-    measure = {"fingerprint": fingerprint(TEST.read_text("utf-8"), TEST)}
-    kept = {name: {**each._asdict(), **measure} for name, each in (read(record) | {release: gaps}).items()}
+    kept = {
+        name: {**each._asdict(), "fingerprint": _fingerprint()}
+        for name, each in (read(record) | {release: gaps}).items()
+    }
     record.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """Return the fingerprint of the test that measures, and of its helpers."""
+    return fingerprint(TEST.read_text("utf-8"), TEST)
 
 
 def table() -> str:

@@ -35,7 +35,7 @@ Seen = dict[str, dict[str, Sight]]
 
 @functools.cache
 def fingerprint_of(act: Act) -> str:
-    """Of what the act does and of what it uses for that, and of what decides on which brokers it is tried."""
+    """Return the fingerprint of an act, of its helpers, and of the files that choose the brokers for it."""
     module = Path(inspect.getfile(act.run))
     tried = "".join(file.read_text("utf-8") for file in TRIED_BY)
     return fingerprint(inspect.getsource(act.run) + constants(module) + tried, module)

@@ -30,7 +30,7 @@ async def test_producers_wait_for_no_session_in_a_rolling_restart(release: str, 
 
 
 async def worst_gap_s(scene: ReleaseScene) -> float:
-    """The longest time without an acknowledgement of any partition while each broker is restarted."""
+    """The longest time that one partition goes without an acknowledgement while each broker is restarted."""
     since = time.monotonic()
     await scene.roll()
     return scene.load.result.worst_gap_s(since_s=since)
