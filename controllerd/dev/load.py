@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from controllerd.dev.errors import DevError
+from controllerd.dev.load_state import describe
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -37,6 +38,7 @@ _PRODUCER = {
     "retry.backoff.max.ms": 500,
     "reconnect.backoff.max.ms": 500,
     "topic.metadata.refresh.interval.ms": 5_000,
+    "statistics.interval.ms": 2_000,
 }
 # A sequence of one is in order however often it is sent again.
 _PLAIN: Mapping[str, bool | int] = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
@@ -138,6 +140,7 @@ class ProducerLoad:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"load of {topic}", daemon=True)
         self._producer: Producer | None = None
+        self._statistics = ""
 
     def start(self) -> None:
         """Start the load.
@@ -145,7 +148,7 @@ class ProducerLoad:
         Raises:
             DevError: librdkafka is not installed.
         """
-        self._producer = _producer(self._bootstrap, self._note_client_error, self._settings)
+        self._producer = _producer(self._bootstrap, self._note_client_error, self._note_statistics, self._settings)
         self._thread.start()
 
     def stop(self) -> LoadResult:
@@ -171,7 +174,7 @@ class ProducerLoad:
         acknowledged = self.result.acknowledged[before:]
         waiting = sorted(set(range(self._partitions)) - {record.partition for record in acknowledged})
         if waiting:
-            return f"partitions {waiting} of {self._topic} have no acknowledgement"
+            return f"partitions {waiting} of {self._topic} have no acknowledgement ({describe(self._statistics)})"
         return None if len(acknowledged) > records else f"the producer to {self._topic} is still waiting"
 
     def __enter__(self) -> Self:
@@ -232,6 +235,9 @@ class ProducerLoad:
         """Connections that break are what a fault looks like; only an error that ends the producer is kept."""
         if error.fatal():
             self.result.fatal_error = str(error)
+
+    def _note_statistics(self, statistics: str) -> None:
+        self._statistics = statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,12 +369,20 @@ def high_watermark(consumer: "Watermarks", place: "TopicPartition", deadline: fl
 
 
 def _producer(
-    bootstrap: str, on_error: "Callable[[KafkaError], None]", settings: Mapping[str, bool | int]
+    bootstrap: str,
+    on_error: "Callable[[KafkaError], None]",
+    on_statistics: Callable[[str], None],
+    settings: Mapping[str, bool | int],
 ) -> "Producer":
     _require_librdkafka()
     from confluent_kafka import Producer
 
-    ours = {"bootstrap.servers": bootstrap, "error_cb": on_error, "log_level": _LOG_ERRORS}
+    ours = {
+        "bootstrap.servers": bootstrap,
+        "error_cb": on_error,
+        "stats_cb": on_statistics,
+        "log_level": _LOG_ERRORS,
+    }
     return Producer({**_PRODUCER, **settings, **ours})
 
 
