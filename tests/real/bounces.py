@@ -1,14 +1,50 @@
 """Bounces that are faster than the controller's look: what it noticed, and what the new lives were told."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from controllerd.dev.cluster import DevCluster, RealBroker
+from controllerd.dev.controllers import ControllerProcess
+from controllerd.dev.waiting import Waiting
 from replay.records import BrokersRecord, RequestRecord
 from tests.real.scene import Scene
 
 BOUNCE_S: Final = 40.0
 """The longest that a partition may wait while its broker ends and starts and the controller is stopped."""
+
+
+async def bounce_asleep(
+    cluster: DevCluster, controller: ControllerProcess, brokers: Mapping[int, Callable[[], Awaitable[object]]]
+) -> None:
+    """Brokers end, each by its own call, and start while the controller's process does not run: it sees other czxids.
+
+    The controller runs again as soon as they are registered. Until it tells them of the cluster, they answer clients
+    with an empty list of brokers, and librdkafka from 2.10 on then forgets all brokers for good (its issue 5301).
+    """
+    controller.process.pause()
+    try:
+        await asyncio.gather(*(end() for end in brokers.values()))
+        await asyncio.gather(*(_real(cluster, number).launch() for number in brokers))
+        await _until_registered(cluster, set(brokers))
+    finally:
+        controller.process.resume()
+    await asyncio.gather(*(_real(cluster, number).wait_answering() for number in brokers))
+
+
+async def _until_registered(cluster: DevCluster, brokers: set[int]) -> None:
+    async def missing() -> str | None:
+        left = brokers - (await cluster.view()).brokers
+        return f"{sorted(left)} are not" if left else None
+
+    await Waiting(cluster, print).until(missing, "the brokers are registered")
+
+
+def _real(cluster: DevCluster, number: int) -> RealBroker:
+    broker = cluster.brokers[number]
+    assert isinstance(broker, RealBroker)
+    return broker
 
 
 async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:

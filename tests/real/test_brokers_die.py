@@ -14,7 +14,7 @@ from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.waiting import Waiting
 from replay.records import BrokersRecord, EventBegin
-from tests.real.bounces import BOUNCE_S
+from tests.real.bounces import BOUNCE_S, bounce_asleep
 
 TOPIC, PARTITIONS = "orders", 6
 SESSION_S, ALLOWANCE_S = 6.0, 5.0
@@ -83,14 +83,8 @@ class Faults:
 
     async def bounce_faster_than_an_event(self) -> None:
         """The broker is gone and back while the controller's process does not run: it sees another czxid only."""
-        controller = await self.waiting.active()
-        broker = self.cluster.brokers[BOUNCING]
-        controller.process.pause()
-        try:
-            await broker.terminate()
-            await broker.start()
-        finally:
-            controller.process.resume()
+        ends = {BOUNCING: self.cluster.brokers[BOUNCING].terminate}
+        await bounce_asleep(self.cluster, await self.waiting.active(), ends)
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """Brokers bounce, and epochs tell their lives apart (scenarios.md, group J), on stock brokers under load."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Collection
 from typing import Final
@@ -20,7 +19,7 @@ from controllerd.core.requests import (
 from controllerd.dev.cluster import BROKER_IDS
 from controllerd.dev.ports import LOOPBACK
 from replay.records import BrokersRecord, EventBegin
-from tests.real.bounces import bounces_by_event, epochs, judge_new_life, until_known
+from tests.real.bounces import bounce_asleep, bounces_by_event, epochs, judge_new_life, until_known
 from tests.real.scene import NO_REBALANCE, Scene, open_scene
 from wire import hot
 from wire.connection import KafkaConnection
@@ -51,13 +50,8 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 async def bounce_unseen(scene: Scene, *brokers: int) -> None:
     """Brokers are gone and back while the controller's process does not run: it sees other czxids only."""
-    controller = await scene.waiting.active()
-    controller.process.pause()
-    try:
-        await asyncio.gather(*(scene.cluster.brokers[number].terminate() for number in brokers))
-        await asyncio.gather(*(scene.cluster.brokers[number].start() for number in brokers))
-    finally:
-        controller.process.resume()
+    ends = {number: scene.cluster.brokers[number].terminate for number in brokers}
+    await bounce_asleep(scene.cluster, await scene.waiting.active(), ends)
     await until_known(scene)
     await scene.waiting.until(scene.waiting.missing_isr, "the ISRs are full")
 

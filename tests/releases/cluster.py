@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster
 from controllerd.dev.ports import ReservedPort
-from tests.real.bounces import until_known
+from tests.real.bounces import bounce_asleep, until_known
 from tests.real.comparison.asking import CREATE, DELETE, answer_of, ms
 from tests.real.handover import Handover, brokers_first, missing_broker_in_the_lead
 from tests.real.scene import LOGGED_IN_FULL, NO_REBALANCE, Scene, begun
@@ -131,14 +131,12 @@ class ReleaseScene(Scene):
 
         The registration of the former life is deleted as ZooKeeper does when a session ends, without the wait for it.
         """
-        controller = await self.waiting.active()
-        controller.process.pause()
-        try:
+
+        async def end() -> None:
             await self.broker(number).kill()
             await self.operator.remove(f"/brokers/ids/{number}")
-            await self.broker(number).start()
-        finally:
-            controller.process.resume()
+
+        await bounce_asleep(self.cluster, await self.waiting.active(), {number: end})
         await until_known(self)
 
     async def roll(self, *, version: str | None = None, overrides: Mapping[str, str | None] | None = None) -> None:
