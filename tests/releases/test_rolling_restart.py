@@ -1,20 +1,33 @@
 """The gaps of producers in a rolling restart of each release: under its own controller, and under controllerd.
 
-The same three brokers under the same load are shut down in order and started again one after the other, twice. Their
-protocol version is the release's own, as after a completed upgrade. Under controllerd no partition may wait for a
-session to end, so the limit is half of a session.
+The same three brokers are shut down in order and started again one after the other, twice, each time
+under a load of its own. Their protocol version is the release's own, as after a completed upgrade.
+Under controllerd no record is lost, duplicated or out of order, and no partition may wait for a
+session to end: the limit is half of a session.
+
+Leaders of 2.7, 2.8 and 3.0 do not move the high watermark when a change of the ISR is answered
+(KAFKA-13091, mended in 3.1), whoever leads the cluster. A producer whose record arrives at this
+moment waits for its request timeout, which is 5 s here. There the limit is the shortest time in which
+a session can end: it counts from the last ping, which may be a third of it old.
 """
 
+import asyncio
 import time
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.releases import TESTED_RELEASES
+from tests.real.trial import PARTITIONS, RECORDS_PER_S, TOPIC
 from tests.releases import gaps
-from tests.releases.cluster import ORDERLY_S, ReleaseScene, open_release
+from tests.releases.cluster import ORDERLY_S, SESSION_S, ReleaseScene, open_release
 
 pytestmark = [pytest.mark.kafka, pytest.mark.releases, pytest.mark.timeout(600), pytest.mark.usefixtures("kafka_jars")]
+
+HIGH_WATERMARK_WAITS: Final = ("2.7.2", "2.8.2", "3.0.2")
+SHORTEST_SESSION_S: Final = SESSION_S * 2 / 3
 
 
 @pytest.mark.parametrize("release", TESTED_RELEASES)
@@ -22,11 +35,12 @@ async def test_producers_wait_for_no_session_in_a_rolling_restart(release: str, 
     async with open_release(tmp_path, release, release.rpartition(".")[0]) as scene:
         own = await worst_gap_s(scene)
         await scene.take_over()
+        await begin_anew(scene)
         measured = gaps.Gaps(own, await worst_gap_s(scene))
-        await scene.judge("rolling restarts")
+        await scene.judge("rolling restart")
     print(f"| {release} | own controller: {measured.own:.2f} s | controllerd: {measured.ours:.2f} s |")
     gaps.note(release, measured)
-    assert measured.ours <= ORDERLY_S
+    assert measured.ours <= (SHORTEST_SESSION_S if release in HIGH_WATERMARK_WAITS else ORDERLY_S)
 
 
 async def worst_gap_s(scene: ReleaseScene) -> float:
@@ -34,3 +48,20 @@ async def worst_gap_s(scene: ReleaseScene) -> float:
     since = time.monotonic()
     await scene.roll()
     return scene.load.result.worst_gap_s(since_s=since)
+
+
+async def begin_anew(scene: ReleaseScene) -> None:
+    """Replace the topic and its load, so that only records of controllerd's part are judged.
+
+    What happens to records under a broker's controller is told and not judged. A 3.3.2 broker that was
+    shut down under its own controller left three records twice: librdkafka raised its producer epoch,
+    and repeated a batch that the former leader had appended.
+    """
+    result = await asyncio.to_thread(scene.load.stop)
+    consumed = await asyncio.to_thread(consume_all, scene.cluster.bootstrap, TOPIC)
+    print(f"  under its own controller: {verify(result.acknowledged, consumed)}")
+    await scene.delete(TOPIC)
+    await scene.create(TOPIC, {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)})
+    scene.load = ProducerLoad(scene.cluster.bootstrap, TOPIC, PARTITIONS, records_per_s=RECORDS_PER_S)
+    scene.load.start()
+    await scene.until_acknowledged_again()
