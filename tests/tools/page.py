@@ -61,9 +61,9 @@ test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose 
 GAPS: Final = """
 The longest time that one partition went without an acknowledgement (three brokers, one producer with `acks=all` on six
 partitions) while each broker is shut down in order and started again, measured once by
-`tests/releases/test_rolling_restart.py`. Leaders of 2.7, 2.8 and 3.0 do not move the high watermark when a change of the
-ISR is answered (KAFKA-13091), whoever leads the cluster: a producer whose record arrives at that moment waits for its
-`request.timeout.ms`, 5 s here.
+`tests/releases/test_rolling_restart.py`. Leaders of 2.7, 2.8 and 3.0 do not move the high watermark when a change of
+the ISR is answered (KAFKA-13091), whoever leads the cluster: a producer whose record arrives at that moment waits for
+its `request.timeout.ms`, 5 s here.
 
 """
 TAIL: Final = """\
