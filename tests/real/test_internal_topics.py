@@ -25,7 +25,7 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 PARTITIONS_OF_INTERNAL = {OFFSETS: 4, TRANSACTIONS: 2}
 DELIVERY_S, READ_S = 60.0, 60.0
 REPLACED = "replaced controllerd in an assignment"
-WAITS = "partition waits for live brokers"
+WAITS = "topic waits for live brokers"
 
 
 class Clients:
