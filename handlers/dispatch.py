@@ -35,6 +35,7 @@ from handlers.pauses import on_pause, on_pause_check, on_resume
 from handlers.producer_ids import on_allocate_producer_ids
 from handlers.quarantine import on_quarantine_check
 from handlers.reassignments import (
+    expect_completion,
     on_api_reassignment,
     on_isr_of_reassignment,
     on_list_reassignments,
@@ -57,7 +58,17 @@ from handlers.topics import on_partition_modifications, on_topic_change
 
 
 async def dispatch(event: AnyEvent, c: Controller) -> object:
-    """Run the handler of an event; the result is the reply to whoever waits."""
+    """Run the handler of an event; the result is the reply to whoever waits.
+
+    Any handler may hold elections. An unclean one makes the leader the ISR, which completes a reassignment to it:
+    no leader asks for that ISR, so nothing else would look. The peer sees it by its watch on the state znode.
+    """
+    result = await _work(event, c)
+    expect_completion(c.partitions.take_unclean(), c)
+    return result
+
+
+async def _work(event: AnyEvent, c: Controller) -> object:
     if isinstance(event, RoleEvent):
         return await _role_work(event, c)
     if isinstance(event, ClusterEvent):

@@ -83,6 +83,12 @@ class Electing:
         self._configs = configs
         self._metrics = metrics
         self._pace = pace
+        self._unclean: set[TopicPartition] = set()
+
+    def take_unclean(self) -> set[TopicPartition]:
+        """Return the partitions whose leader was elected from outside the ISR since the last call."""
+        taken, self._unclean = self._unclean, set()
+        return taken
 
     async def run(
         self, records: Sequence[PartitionRecord], strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
@@ -268,10 +274,11 @@ class Electing:
                 )
             )
             await self._pace.breathe()
-        unclean = sum(outcome.unclean for outcome in elected.values())
+        unclean = {tp for tp, outcome in elected.items() if outcome.unclean}
         if unclean:
-            log.warning("unclean leader elections", partitions=unclean)
-            self._metrics.count_unclean_elections(unclean)
+            log.warning("unclean leader elections", partitions=len(unclean))
+            self._metrics.count_unclean_elections(len(unclean))
+            self._unclean |= unclean
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -80,6 +80,10 @@ class PartitionStateMachine:
     def _is_quarantined(self, tp: TopicPartition) -> bool:
         return bool(self._context.quarantine) and tp.state_path in self._context.quarantine
 
+    def take_unclean(self) -> set[TopicPartition]:
+        """Return the partitions whose leader was elected from outside the ISR since the last call."""
+        return self._electing.take_unclean()
+
     async def trigger_online(self, topic: str | None = None) -> Elections:
         """Try to bring every New and Offline partition online, or only those of one topic."""
         waiting = self._context.waiting_partitions() if topic is None else self._context.waiting_partitions_of(topic)

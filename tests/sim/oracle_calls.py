@@ -36,6 +36,7 @@ MARKERS: Final = "/admin/delete_topics/"
 CHANGES: Final = "/config/changes/config_change_"
 _UNKNOWN_TOPIC: Final = 3
 _EXISTS: Final = 36
+_INVALID_PARTITIONS: Final = 37
 _DISABLED: Final = 73
 _THROTTLED: Final = 89
 _CREDENTIAL: Final = "SCRAM-"
@@ -49,6 +50,8 @@ class Wanted(Enum):
     DELETE = "delete"
 
 
+_SAID_OF_OTHERS: Final = {Wanted.CREATE: _EXISTS, Wanted.GROW: _INVALID_PARTITIONS}
+"""The answer when others have written what was asked for, or more."""
 DEFAULT_PARTITIONS: Final = frozenset({1, 7})
 """Every ``num.partitions`` that brokers of stories have: which of them counts, the majority of the brokers decides."""
 
@@ -139,9 +142,9 @@ class CallJudge:
             self._judge_refusal(wish, error, now)
 
     def _is_hidden(self, act: _Act, wish: Wish, error: int) -> bool:
-        """Whether a creation cannot be told from another one: its answer was lost, and others wrote the topic since."""
+        """Whether a write cannot be told from that of others: its answer was lost, and they wrote the topic since."""
         written_at = self._strangers_at.get(wish.topic, NEVER)
-        return wish.wanted is Wanted.CREATE and error == _EXISTS and written_at > act.time
+        return error == _SAID_OF_OTHERS.get(wish.wanted) and written_at > act.time
 
     def _judge_done(self, wish: Wish, mine: list[_Act], topic_id: str | None, now: float) -> None:
         if wish.wanted is Wanted.DELETE:

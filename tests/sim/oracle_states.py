@@ -30,6 +30,8 @@ RULES: Final = {
 
 _ALWAYS_ANSWERED: Final = (3, 0)
 """The first release whose leaders take an answer with the partition epoch that they know."""
+_FIRST_TO_TELL_BY_VERSION: Final = (3, 2)
+"""The first release whose leaders send another version of AlterPartition than 2.7 does."""
 _KNOWN_SHARE: Final = 0.25
 """Of the window: so long before a reassignment its brokers must have been as they are."""
 
@@ -157,7 +159,8 @@ class StateJudge:
     def _is_given_back(self, write: _Write, before: State) -> bool:
         """Whether a leader before 3.0, which ignores the partition epoch that it knows, asked for who is not eligible.
 
-        Such a leader goes back to the ISR of ZooKeeper only when that comes with a newer partition epoch.
+        Such a leader goes back to the ISR of ZooKeeper only when that comes with a newer partition epoch. So may any
+        leader seem to be that sends AlterPartition 0, while its ApiVersions answer has not reached the new controller.
         """
         history, place, after = self._history, write.place, write.after
         if after._replace(version=before.version, controller_epoch=before.controller_epoch) != before:
@@ -165,7 +168,9 @@ class StateJudge:
         leads = (place.topic, place.number, after.leader, after.leader_epoch, before.version)
         wanted = {broker for asked in self._asked if asked[:5] == leads for broker in asked[6]}
         is_in_vain = any(not self._is_surely_known(broker, write) for broker in wanted)
-        return is_in_vain and history.releases.get(after.leader, _ALWAYS_ANSWERED) < _ALWAYS_ANSWERED
+        is_known = history.is_release_known(after.leader, write.epoch, write.now)
+        counts_as_old = _ALWAYS_ANSWERED if is_known else _FIRST_TO_TELL_BY_VERSION
+        return is_in_vain and history.releases.get(after.leader, counts_as_old) < counts_as_old
 
     def _judge_decision(self, write: _Write, before: State) -> None:
         after = write.after

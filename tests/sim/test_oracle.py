@@ -209,6 +209,22 @@ def of_release_2_8(then: Step) -> Step:
     return steps
 
 
+def of_release_3_1(then: Step) -> Step:
+    """The leader is of release 3.1, which sends the same version of AlterPartition as 2.8."""
+
+    def steps(tale: Tale) -> None:
+        tale.zookeeper.history.releases[1] = (3, 1)
+        then(tale)
+
+    return steps
+
+
+def reached(tale: Tale) -> None:
+    """The controller of epoch 1 has reached broker 1 long ago."""
+    tale.zookeeper.history.hears(1, tale.epoch_of(1), 1, tale.time)
+    tale.time += 100
+
+
 WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-01", lambda tale: tale.write(A_SESSION, set_(STATE, state(1, 1, [1, 2, 3]), 0))),
     ("Z-01", lambda tale: tale.write(A_SESSION, fence(0), set_(STATE, state(1, 1, [1, 2, 3]), 0))),
@@ -237,6 +253,16 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2, 3])))),
     ("Z-12", of_release_2_8(step(state(1, 0, [1, 2, 3])))),
     ("Z-12", of_release_2_8(asked([1, 2], step(state(1, 0, [1, 2, 3]))))),
+    (
+        "Z-12",
+        both(
+            leads_anew,
+            both(
+                reached,
+                of_release_3_1(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+            ),
+        ),
+    ),
     ("Z-12", after_deaths(3, then=both(step(state(1, 1, [1, 2])), step(state(1, 2, [1, 2, 3]), 1)))),
     (
         "Z-13",
@@ -333,6 +359,11 @@ TRUE: Final[list[Step]] = [
     both(
         leads_anew,
         of_release_2_8(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+    ),
+    # So may a leader of 3.1, as long as the controller has not reached it: it speaks as one of 2.7 does.
+    both(
+        leads_anew,
+        of_release_3_1(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
     ),
     # Who has just died may still be elected, and who has just come may be passed over.
     both(lambda tale: tale.die(2), both(lambda tale: tale.die(1), step(state(2, 1, [2, 3])))),

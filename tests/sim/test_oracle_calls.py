@@ -199,7 +199,7 @@ def _true() -> list[Step]:
     unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
     young, hidden, default = Asked(Wanted.DELETE, "n"), Asked(), Asked(takes_default=True)
     by_hand = Asked(Wanted.GROW, "t", partitions=3, assignments={1: (2, 3, 1), 2: (1, 2, 3)})
-    by_count = Asked(Wanted.GROW, "t", partitions=3)
+    by_count, outgrown = Asked(Wanted.GROW, "t", partitions=3), Asked(Wanted.GROW, "t", partitions=2)
     newest, newer = Asked(configs=LEVEL), Asked(configs=LEVEL)
     understood = document(version=1, config=LEVEL)
     return [
@@ -213,6 +213,8 @@ def _true() -> list[Step]:
         told(other, late, made(ONE), other.answered(0, ID), late.answered(36)),
         # Whether it was this one that created it cannot be read any more.
         told(hidden, made(ONE), by_tool(set_(NEW, topic({0: [1], 1: [2]}), 0)), hidden.answered(36)),
+        # The same of partitions that others have extended once more.
+        told(outgrown, grown(MORE), by_tool(set_(TOPIC, topic(MOST), 1)), outgrown.answered(37)),
         # A broker that nobody knows may be named by hand.
         told(given, made({0: [1, 7]}), given.answered(0, ID)),
         told(validated, validated.answered()),
