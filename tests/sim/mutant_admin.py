@@ -33,6 +33,14 @@ REASSIGNMENTS: Final = (
         "return not set(assignment.target).isdisjoint(isr)",
     ),
     bug(
+        "unclean-leader-completes-nothing",
+        "nobody looks at the reassignment of a partition whose target leads uncleanly",
+        "peer 3.9 (PartitionReassignmentIsrChange), Q-16",
+        "handlers/dispatch.py",
+        "    expect_completion(c.partitions.take_unclean(), c)\n",
+        "",
+    ),
+    bug(
         "entry-goes-first",
         "entries leave /admin/reassign_partitions when they are read",
         "KAFKA-9478, I-16",

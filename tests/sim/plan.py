@@ -72,6 +72,9 @@ _FIRST_RETURN_IN_NEW_SESSION: Final = 2610
 WAITING: Final = "leader_dies_while_waiting"
 """In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
 _FIRST_WAITING: Final = 2650
+UNCLEAN_TARGET: Final = "target_leads_uncleanly"
+"""In one of ten stories, from a stream of its own as well."""
+_FIRST_UNCLEAN_TARGET: Final = 2660
 OURS_ALONE: Final = "outsider_starts_on_us"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_OURS_ALONE: Final = 2690
@@ -185,6 +188,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         options.protocol, settings = _settings(Random(f"{seed}/settings"))
         actions += settings
         actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
+        actions += _unclean_target(Random(f"{seed}/unclean target"))
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
@@ -242,6 +246,12 @@ def _waiting(rng: Random) -> list[Action]:
     if rng.random() > 0.3:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S), WAITING, _FIRST_WAITING)]
+
+
+def _unclean_target(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(STORY_S / 4, STORY_S), UNCLEAN_TARGET, _FIRST_UNCLEAN_TARGET)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

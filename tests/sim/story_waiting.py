@@ -1,4 +1,4 @@
-"""The part of stories in which a deletion waits for a reassignment, and a leader of its topic dies meanwhile."""
+"""The parts of stories in which a reassignment waits, and leaders die meanwhile: of it, or of a topic to be deleted."""
 
 from collections.abc import Mapping
 from random import Random
@@ -18,7 +18,7 @@ _CATCHES_UP_AFTER_S: Final = 20.0
 
 def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
     """A new replica does not catch up, the topic is to be deleted, and the leader of another partition dies."""
-    moves = [(key, broker) for key in _keys(world) for broker in _free(world, key)]
+    moves = [(key, broker) for key in _keys(world, least=2) for broker in _free(world, key)]
     if not moves:
         return
     key, late = rng.choice(moves)
@@ -29,9 +29,33 @@ def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
     later(world, _DIES_AFTER_S, _leader_dies, world, rng, key)
 
 
-def _keys(world: SimWorld) -> list[Key]:
-    """The partitions of topics that have several."""
-    topics = [topic for topic in existing(world) if len(world.topics[topic]) > 1]
+def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
+    """The only target of a reassignment does not catch up, and everybody in the ISR dies: it leads uncleanly.
+
+    The brokers that died come back much later. Until then no broker starts that would make somebody look.
+    """
+    moves = [(key, broker) for key in _keys(world) for broker in _free(world, key)]
+    if not moves:
+        return
+    key, late = rng.choice(moves)
+    late.is_stuck = True
+    later(world, _CATCHES_UP_AFTER_S, setattr, late, "is_stuck", False)
+    world.desk.allow_unclean(f"topics/{key[0]}", allowed=True)
+    world.desk.reassign({key: [late.id]})
+    later(world, _DIES_AFTER_S, _everybody_dies, world, key, late)
+
+
+def _everybody_dies(world: SimWorld, key: Key, but: SimBroker) -> None:
+    for number in _partition(world, key).replicas or ():
+        broker = world.cluster.brokers.get(number)
+        if broker is not None and broker is not but and broker.is_running and not broker.is_paused:
+            broker.crash(expires_after_s=0.05)
+            later(world, _RETURNS_AFTER_S, restart, broker)
+
+
+def _keys(world: SimWorld, *, least: int = 1) -> list[Key]:
+    """The partitions of topics that have at least so many."""
+    topics = [topic for topic in existing(world) if len(world.topics[topic]) >= least]
     return [(topic, number) for topic in topics for number in range(len(world.topics[topic]))]
 
 
@@ -47,7 +71,7 @@ def _free(world: SimWorld, key: Key) -> list[SimBroker]:
 
 
 def _leader_dies(world: SimWorld, rng: Random, moving: Key) -> None:
-    leaders = {_leader(world, key) for key in _keys(world) if key[0] == moving[0]} - {_leader(world, moving)}
+    leaders = {_leader(world, key) for key in _keys(world, least=2) if key[0] == moving[0]} - {_leader(world, moving)}
     dying = [world.cluster.brokers[leader] for leader in sorted(leaders) if leader in world.cluster.brokers]
     running = [each for each in dying if each.is_running and not each.is_paused and not each.is_stuck]
     if running:
@@ -61,5 +85,7 @@ def _leader(world: SimWorld, key: Key) -> int:
     return state.leader if state is not None else -1
 
 
-WAITING_ACTS: Final[Mapping[str, Act]] = {leader_dies_while_waiting.__name__: leader_dies_while_waiting}
+WAITING_ACTS: Final[Mapping[str, Act]] = {
+    act.__name__: act for act in (leader_dies_while_waiting, target_leads_uncleanly)
+}
 """The functions by the kind of the action."""
