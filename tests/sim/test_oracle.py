@@ -199,21 +199,11 @@ def released(broker: int, then: Step) -> Step:
     return wrong
 
 
-def of_release_2_8(then: Step) -> Step:
-    """The leader is of release 2.8."""
+def of_release(release: tuple[int, int], then: Step) -> Step:
+    """The leader is of this release. Up to 3.1 all send the same version of AlterPartition."""
 
     def steps(tale: Tale) -> None:
-        tale.zookeeper.history.releases[1] = (2, 8)
-        then(tale)
-
-    return steps
-
-
-def of_release_3_1(then: Step) -> Step:
-    """The leader is of release 3.1, which sends the same version of AlterPartition as 2.8."""
-
-    def steps(tale: Tale) -> None:
-        tale.zookeeper.history.releases[1] = (3, 1)
+        tale.zookeeper.history.releases[1] = release
         then(tale)
 
     return steps
@@ -251,15 +241,15 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2])), broker=2)),
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2])), partition_epoch=1)),
     ("Z-12", asked([1, 2], step(state(1, 0, [1, 2, 3])))),
-    ("Z-12", of_release_2_8(step(state(1, 0, [1, 2, 3])))),
-    ("Z-12", of_release_2_8(asked([1, 2], step(state(1, 0, [1, 2, 3]))))),
+    ("Z-12", of_release((2, 8), step(state(1, 0, [1, 2, 3])))),
+    ("Z-12", of_release((2, 8), asked([1, 2], step(state(1, 0, [1, 2, 3]))))),
     (
         "Z-12",
         both(
             leads_anew,
             both(
                 reached,
-                of_release_3_1(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+                of_release((3, 1), asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
             ),
         ),
     ),
@@ -358,12 +348,12 @@ TRUE: Final[list[Step]] = [
     # The leader, before 3.0, wants a dead broker beside it, and gets the ISR of ZooKeeper with a newer partition epoch.
     both(
         leads_anew,
-        of_release_2_8(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+        of_release((2, 8), asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
     ),
     # So may a leader of 3.1, as long as the controller has not reached it: it speaks as one of 2.7 does.
     both(
         leads_anew,
-        of_release_3_1(asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
+        of_release((3, 1), asked([1, 2, 3], step(state(1, 1, [1, 2]), 1), leader_epoch=1, partition_epoch=1)),
     ),
     # Who has just died may still be elected, and who has just come may be passed over.
     both(lambda tale: tale.die(2), both(lambda tale: tale.die(1), step(state(2, 1, [2, 3])))),
