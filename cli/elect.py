@@ -25,6 +25,10 @@ Partitions = Annotated[
     typer.Option("--partition", metavar="NUMBER", min=0, help="Only this partition of the topic; repeatable."),
 ]
 _PATH: Final = "/v1/elections"
+_LOSSES: Final = (
+    "records that only replicas out of reach have ARE LOST for ever, and nobody is told which",
+    "a reassignment of the partition may be completed, and the replicas that it removes are deleted: cancel it first",
+)
 
 
 @app.command()
@@ -108,8 +112,7 @@ def unclean(
         reason=settings.reason or "dry run",
     )
     what = f"{counted(len(named), 'partition')} of {topic}" if named else f"every partition of {topic} without a leader"
-    warning = "records that only replicas out of reach have ARE LOST for ever, and nobody is told which"
-    run(settings, Operation(_PATH, body, f"unclean election of {what}", typed=topic, warnings=(warning,)))
+    run(settings, Operation(_PATH, body, f"unclean election of {what}", typed=topic, warnings=_LOSSES))
 
 
 def _check_named(topics: list[str], partitions: list[int] | None, *, is_named: bool) -> None:

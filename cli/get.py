@@ -249,7 +249,7 @@ def settings(context: typer.Context, watch: Watch = None) -> None:
     """List settings of the cluster with the values in use, where each is from, and which brokers say something else.
 
     FROM is the file, variable or flag that configures the setting for this instance, or: brokers (all say this),
-    majority or safer (brokers disagree), waiting (a registered broker has not answered yet), cache (earlier answers of
+    majority or safer (brokers disagree), waiting (no answer of a registered broker is known), cache (earlier answers of
     brokers), dynamic (a dynamic configuration overrides it), zookeeper (the protocol version that its content needs),
     default (no broker has ever answered). -o wide adds what each broker says, and the problem that an alarm names. The
     exit status is 0 also where brokers disagree; `controllerctl doctor` warns of that.

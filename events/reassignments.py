@@ -40,7 +40,8 @@ class PartitionReassignmentIsrChange(Event):
 class ReassignmentsMayComplete(Event):
     """The ISRs of these reassigning partitions changed: see whether all new replicas caught up (ours).
 
-    An event of its own, so that the leader that changed the ISR has its answer before the reassignment goes on.
+    A leader changed the ISR, or an unclean election made the new leader the ISR. It is an event of its own, so that a
+    leader that changed the ISR has its answer before the reassignment goes on.
     """
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT

@@ -168,10 +168,11 @@ def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: Bro
 
 
 def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
-    """Whether an earlier term wrote the state, so that this term did not send its version to the leader.
+    """Whether an earlier term wrote the state, so that the leader may not know its version.
 
-    This term writes a newer version in the same leader epoch only at the request of the leader, which named the
-    version before. Such a leader knew the loaded version; if it missed the answer, it is answered again.
+    At its start this term sends the loaded state to the leader, which ignores a LeaderAndIsr of the leader epoch that
+    it has. This term writes a newer version in the same leader epoch only at the request of the leader, which named
+    the version before. Such a leader knew the loaded version; if it missed the answer, it is answered again.
     """
     state = c.context.leadership(tp)
     return state is not None and state.controller_epoch < c.context.epoch

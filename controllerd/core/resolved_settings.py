@@ -24,7 +24,7 @@ class Source(Enum):
     SAFER = "safer"
     """Brokers disagree, and this value does less harm."""
     WAITING = "waiting"
-    """A registered broker has not answered yet, and may have this value, which does less harm."""
+    """No answer of a registered broker is known; it may have this value, which does less harm."""
     CACHE = "cache"
     """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"

@@ -91,6 +91,7 @@ async def test_an_unclean_election_needs_consent_a_reason_and_the_name(operator:
     assert begun_by_nobody == []
     assert (typed.code, "leader -1 -> 2" in typed.out) == (0, True)
     assert "ARE LOST for ever" in typed.err
+    assert "a reassignment of the partition may be completed" in typed.err
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------

@@ -142,9 +142,11 @@ class CallJudge:
             self._judge_refusal(wish, error, now)
 
     def _is_hidden(self, act: _Act, wish: Wish, error: int) -> bool:
-        """Whether a write cannot be told from that of others: its answer was lost, and they wrote the topic since."""
+        """Whether a write cannot be told from that of others: its answer was lost, and they wrote as much since."""
         written_at = self._strangers_at.get(wish.topic, NEVER)
-        return error == _SAID_OF_OTHERS.get(wish.wanted) and written_at > act.time
+        is_as_large = len(assignments_of(self._history.documents.get(wish.topic)) or ()) >= wish.partitions
+        is_said_of_them = wish.wanted is Wanted.CREATE or is_as_large
+        return error == _SAID_OF_OTHERS.get(wish.wanted) and written_at > act.time and is_said_of_them
 
     def _judge_done(self, wish: Wish, mine: list[_Act], topic_id: str | None, now: float) -> None:
         if wish.wanted is Wanted.DELETE:

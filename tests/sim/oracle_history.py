@@ -248,7 +248,8 @@ class History:
 
     def is_release_known(self, broker: int, epoch: int, now: float) -> bool:
         """Whether the controller of that epoch must know the release of the broker: it has reached it before."""
-        return self.brokers[broker].heard.get(epoch, now) < now - self.window
+        history = self.brokers.get(broker)
+        return history is None or history.heard.get(epoch, now) < now - self.window
 
     def may_leave(self, broker: int, epoch: int) -> bool:
         """Whether the controller of that epoch knows that this life of the broker is in controlled shutdown."""

@@ -30,9 +30,10 @@ def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
 
 
 def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
-    """The only target of a reassignment does not catch up, and everybody in the ISR dies: it leads uncleanly.
+    """The only target of a reassignment does not catch up, and all other replicas die: it leads uncleanly.
 
-    The brokers that died come back much later. Until then no broker starts that would make somebody look.
+    The brokers that died come back much later. Until then no broker starts that would make somebody look. When they
+    come back, the topic allows unclean elections no longer than the default does.
     """
     moves = [(key, broker) for key in _keys(world) for broker in _free(world, key)]
     if not moves:
@@ -43,6 +44,12 @@ def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
     world.desk.allow_unclean(f"topics/{key[0]}", allowed=True)
     world.desk.reassign({key: [late.id]})
     later(world, _DIES_AFTER_S, _everybody_dies, world, key, late)
+    later(world, _DIES_AFTER_S + _RETURNS_AFTER_S, _follow_the_default, world, key[0])
+
+
+def _follow_the_default(world: SimWorld, topic: str) -> None:
+    if topic in existing(world):
+        world.desk.allow_unclean(f"topics/{topic}", allowed=None)
 
 
 def _everybody_dies(world: SimWorld, key: Key, but: SimBroker) -> None:

@@ -253,6 +253,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
             ),
         ),
     ),
+    ("Z-12", after_deaths(1, 2, 3, then=both(step(state(-1, 1, [1, 2, 3])), step(state(-1, 1, [1, 2, 3]), 1)))),
     ("Z-12", after_deaths(3, then=both(step(state(1, 1, [1, 2])), step(state(1, 2, [1, 2, 3]), 1)))),
     (
         "Z-13",

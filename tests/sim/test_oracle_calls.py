@@ -127,6 +127,7 @@ def _wrong() -> list[tuple[str, Step]]:
     ids, default = Asked(), Asked(takes_default=True)
     grows, shrinks = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.GROW, "t", partitions=2)
     by_hand = Asked(Wanted.GROW, "t", partitions=2, assignments={1: (2, 3, 1)})
+    undone = Asked(Wanted.GROW, "t", partitions=2)
     dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
     newer, restarts, understood = Asked(configs=LEVEL), Asked(configs=LEVEL), document(version=1, config=LEVEL)
     throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
@@ -141,6 +142,7 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-36", told(ours, made(ONE), by_tool(set_(NEW, topic(ONE), 0)), ours.answered(37))),
         ("Z-36", grown(MORE)),
         ("Z-36", told(shrinks, grown(MORE), shrinks.answered(37))),
+        ("Z-36", told(undone, grown(MORE), by_tool(set_(TOPIC, topic({0: [1, 2, 3]}), 1)), undone.answered(37))),
         ("Z-36", fenced(create(MARKER))),
         ("Z-36", told(elsewhere, fenced(create(MARKER)), elsewhere.answered(73))),
         # Not what was asked for.
