@@ -32,6 +32,8 @@ _VERSION: Final = 5
 """Of CreateTopics: every release from 2.6 on has it, and it is answered with the configs that hold (KIP-525)."""
 _AT_ONCE: Final = 200
 _ELECTION_S: Final = 30.0
+_NOT_READY: Final = frozenset({KafkaError.NOT_CONTROLLER, KafkaError.INVALID_REPLICATION_FACTOR})
+"""A broker that is not elected yet, and one that is and has not told itself yet that it is live."""
 
 
 class Answer(NamedTuple):
@@ -68,11 +70,11 @@ class Node:
         return [said[str(row["name"])] for row in rows]
 
     async def _as_controller(self, values: Mapping[str, object]) -> Any:
-        """The answer, once the broker has been elected."""
+        """The answer, once the broker has been elected and knows itself."""
         async with asyncio.timeout(_ELECTION_S):
             while True:
                 said = await answer_of(self.broker.port, CREATE, _VERSION, values)
-                if KafkaError.NOT_CONTROLLER not in {row.error_code for row in said.topics}:
+                if _NOT_READY.isdisjoint({row.error_code for row in said.topics}):
                     return said
 
     async def settings(self) -> Any:
