@@ -14,6 +14,7 @@ _DELETES_AFTER_S: Final = 0.3
 _DIES_AFTER_S: Final = 1.5
 _RETURNS_AFTER_S: Final = 10.0
 _CATCHES_UP_AFTER_S: Final = 20.0
+_TRIES_AGAIN_AFTER_S: Final = 1.0
 
 
 def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
@@ -48,7 +49,10 @@ def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
 
 
 def _follow_the_default(world: SimWorld, topic: str) -> None:
-    if topic in existing(world):
+    """The topic has no value of its own any more, as soon as anybody can write that."""
+    if not world.server.is_up:
+        later(world, _TRIES_AGAIN_AFTER_S, _follow_the_default, world, topic)
+    elif topic in existing(world):
         world.desk.allow_unclean(f"topics/{topic}", allowed=None)
 
 
