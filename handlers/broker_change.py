@@ -30,23 +30,19 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
     diff = diff_brokers(c.context.epochs(), {broker.id: broker.epoch for broker in observed.values()})
     if diff:
         log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
-        _reconcile_channels(diff, observed, c)
         await _apply(diff, observed, c)
     await keep_registered(c)  # it has a rack if and only if all live brokers have one
 
 
-def _reconcile_channels(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
-    for broker in diff.new:
-        c.channels.add_broker(observed[broker])
-    for broker in diff.bounced:
-        c.channels.remove_broker(broker)
-    for broker in diff.bounced:
-        c.channels.add_broker(observed[broker])
-    for broker in diff.dead:
-        c.channels.remove_broker(broker)
-
-
 async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+    """Start, bury, start, bury: the order of Kafka's controller, which elects from new brokers before others are gone.
+
+    While the new brokers are started, the others still count as live, and requests to them carry their earlier broker
+    epochs. So a channel is closed when its broker is buried, and not before: such requests end with it, and what they
+    were to remove from the broker's metadata is sent first in the next channel. In the next channel they would wait as
+    long as the broker is out of reach, only to be refused, and their removals would be lost until the broker starts
+    again.
+    """
     if diff.new:
         await _start(diff.new, observed, c)
     if diff.bounced:
@@ -64,6 +60,7 @@ async def _start(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker
     """
     started = list(brokers)
     for broker in started:
+        c.channels.add_broker(observed[broker])
         c.context.add_broker(observed[broker])
     await c.outbox.update_metadata(sorted(c.context.live_or_shutting_down - set(started)))
     await _bring_up_to_date(started, c)
@@ -109,6 +106,7 @@ async def _bury(brokers: Iterable[BrokerId], c: Controller) -> None:
     """Brokers are dead: whatever they led is led by others, or by nobody."""
     dead = list(brokers)
     for broker in dead:
+        c.channels.remove_broker(broker)
         c.context.remove_broker(broker)
     await on_replicas_become_offline({broker: c.context.partitions_on(broker) for broker in dead}, c)
 

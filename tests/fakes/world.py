@@ -73,10 +73,13 @@ class RecordedChannels:
     dropped: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
     removals: dict[BrokerId, dict[TopicPartition, UpdateMetadataPartition]] = field(default_factory=dict)
     """What each broker has not confirmed to have removed from its metadata when its channel is closed."""
+    opened_after: dict[BrokerId, int] = field(default_factory=dict)
+    """How many requests had been sent, to anybody, when the channel of a broker was opened last."""
 
     def add_broker(self, broker: Broker) -> None:
         """Open a channel."""
         self.calls.append(("add", broker.id))
+        self.opened_after[broker.id] = len(self.sent)
         self.open.add(broker.id)
 
     def remove_broker(self, broker: BrokerId) -> None:
@@ -99,6 +102,11 @@ class RecordedChannels:
     def to(self, broker: int) -> list[ControlRequest]:
         """What one broker was sent, in order."""
         return [request for to, request in self.sent if to == broker]
+
+    def in_channel_of(self, broker: int) -> list[ControlRequest]:
+        """What one broker was sent since its channel was opened last."""
+        sent = self.sent[self.opened_after.get(BrokerId(broker), 0) :]
+        return [request for to, request in sent if to == broker]
 
 
 @dataclass
@@ -312,6 +320,7 @@ class World:
     def forget(self) -> None:
         """Forget what was sent and recorded so far."""
         self.channels.sent.clear()
+        self.channels.opened_after.clear()
         self.channels.dropped.clear()
         self.channels.calls.clear()
         self.audit.records.clear()

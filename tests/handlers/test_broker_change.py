@@ -74,6 +74,39 @@ async def test_a_bounced_broker_is_dead_then_new_with_a_fresh_channel(world: Wor
     assert all(request.broker_epoch == epoch for request in world.channels.to(1))
 
 
+async def test_in_the_fresh_channel_of_a_bounced_broker_nothing_waits_that_was_meant_for_its_earlier_life(
+    world: World,
+) -> None:
+    """One look finds it beside a new broker, which is started first; everybody is told of that one."""
+    await with_topic(world, 1, 2, 3)
+    world.die(2)
+    await world.settle()
+    world.forget()
+
+    world.register(2)
+    epoch = world.bounce(1)
+    await world.settle()
+
+    assert world.channels.calls == [("add", 2), ("remove", 1), ("add", 1)]
+    assert len(world.channels.in_channel_of(1)) < len(world.channels.to(1))
+    assert {request.broker_epoch for request in world.channels.in_channel_of(1)} == {epoch}
+
+
+async def test_a_dead_broker_keeps_its_channel_until_a_new_one_is_started(world: World) -> None:
+    """What is told meanwhile may remove partitions from its metadata: its channel keeps that."""
+    await with_topic(world, 1, 2, 3)
+    world.die(2)
+    await world.settle()
+    world.forget()
+
+    world.register(2)
+    world.die(3)
+    await world.settle()
+
+    assert world.channels.calls == [("add", 2), ("remove", 3)]
+    assert world.channels.dropped == []
+
+
 def owe_removal(world: World, broker: int, *partitions: TopicPartition) -> None:
     """Have the channel of a broker that is closed keep removals of partitions from its metadata."""
     gone = LeaderAndIsr(BrokerId(-2), 0, (), 1, 0)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.sim.mutant import bug
+from tests.sim.mutant import Edit, Mutant, bug
 
 _GIVES_UP_NOTHING: Final = (
     "            self._note_failure(error)\n"
@@ -66,6 +66,25 @@ WIRE: Final = (
         "handlers/broker_change.py",
         "    await c.outbox.repeat_removals(brokers)\n",
         "",
+    ),
+    Mutant(
+        "fresh-channel-too-early",
+        "the next channel of a broker that bounced is opened before other brokers are started",
+        "R-13, seed 2358",
+        (
+            Edit(
+                "handlers/broker_change.py",
+                "    if diff.new:\n",
+                "    for broker in diff.bounced:\n        c.channels.add_broker(observed[broker])\n    if diff.new:\n",
+            ),
+            Edit(
+                "handlers/broker_change.py",
+                "        await _bury(diff.bounced, c)\n",
+                "        for broker in diff.bounced:\n            c.context.remove_broker(broker)\n"
+                "        offline = {broker: c.context.partitions_on(broker) for broker in diff.bounced}\n"
+                "        await on_replicas_become_offline(offline, c)\n",
+            ),
+        ),
     ),
     bug(
         "no-retry",

@@ -75,6 +75,9 @@ _FIRST_WAITING: Final = 2650
 UNCLEAN_TARGET: Final = "target_leads_uncleanly"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_UNCLEAN_TARGET: Final = 2660
+BESIDE_A_BOUNCE: Final = "returns_beside_a_bounce"
+"""In one of ten stories, from a stream of its own as well."""
+_FIRST_BESIDE_A_BOUNCE: Final = 2670
 OURS_ALONE: Final = "outsider_starts_on_us"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_OURS_ALONE: Final = 2690
@@ -189,6 +192,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += settings
         actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
         actions += _unclean_target(Random(f"{seed}/unclean target"))
+        actions += _beside_a_bounce(Random(f"{seed}/beside a bounce"))
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
@@ -252,6 +256,12 @@ def _unclean_target(rng: Random) -> list[Action]:
     if rng.random() > 0.1:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S), UNCLEAN_TARGET, _FIRST_UNCLEAN_TARGET)]
+
+
+def _beside_a_bounce(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(STORY_S / 4, STORY_S / 2), BESIDE_A_BOUNCE, _FIRST_BESIDE_A_BOUNCE)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

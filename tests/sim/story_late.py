@@ -1,6 +1,7 @@
 """The parts of stories that came last.
 
-A broker that wins the role, a freeze behind a server that lags, and a topic that returns while a broker is silent.
+A broker that wins the role, a freeze behind a server that lags, a topic that returns while a broker is silent, and a
+broker that returns in the moment in which another bounces.
 """
 
 import asyncio
@@ -27,6 +28,9 @@ _IS_BEHIND_AFTER_S: Final = 1.2
 """Longer than ``ChannelSettings.coalesce_age_s``: from then on requests are merged."""
 _IS_SILENT_S: Final = 6.0
 _REGISTERS_AFTER_S: Final = 0.05
+_IS_AWAY_S: Final = 3.0
+_IS_OUT_OF_REACH_S: Final = 1.0
+"""Connections that are tried in this time hang for as long as ``socket.connection.setup`` takes."""
 _FREEZES_S: Final = 2.4
 """After the connection: a ping has just left, so the session lives on for the longest time."""
 
@@ -152,6 +156,25 @@ async def _delete_and_return(
         _new_topic(world, host.id, name, topic_id=topic_id_of(f"{name} at {world.server.zxid}"))
 
 
+def returns_beside_a_bounce(world: SimWorld, rng: Random) -> None:
+    """A broker comes back in the moment in which another one, which nobody can reach, bounces: one look finds both."""
+    serving = [each for each in world.cluster.brokers.values() if each.is_serving]
+    if len(serving) > 1:
+        away, bounced = rng.sample(serving, 2)
+        away.crash(expires_after_s=_REGISTERS_AFTER_S)
+        _later(world, _IS_AWAY_S, _return_beside, world, away, bounced)
+
+
+def _return_beside(world: SimWorld, away: SimBroker, bounced: SimBroker) -> None:
+    if away.is_running or away.is_starting or not bounced.is_serving:
+        return
+    for each in world.instances.values():
+        world.network.block(each.owner, bounced.id)
+        _later(world, _IS_OUT_OF_REACH_S, world.network.unblock, each.owner, bounced.id)
+    away.restart()
+    bounced.bounce()
+
+
 def _may_write(world: SimWorld) -> bool:
     return world.server.is_up and not world.is_quiet
 
@@ -173,5 +196,6 @@ LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "self_audit": self_audit,
     "topic_returns": topic_returns,
     "topic_returns_in_new_session": topic_returns_in_new_session,
+    "returns_beside_a_bounce": returns_beside_a_bounce,
 }
 """By the kind of the action."""

@@ -2,12 +2,19 @@
 
 import pytest
 
-from tests.sim.plan import OURS_ALONE, RETURN, RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, WAITING, plan_of
+from tests.sim.plan import BESIDE_A_BOUNCE, OURS_ALONE, RETURN, RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, WAITING, plan_of
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 
 SEEDS = 400
-SHARES = {WAITING: 0.3, UNCLEAN_TARGET: 0.1, OURS_ALONE: 0.1, RETURN: 0.08, RETURN_IN_NEW_SESSION: 0.08}
+SHARES = {
+    WAITING: 0.3,
+    UNCLEAN_TARGET: 0.1,
+    BESIDE_A_BOUNCE: 0.1,
+    OURS_ALONE: 0.1,
+    RETURN: 0.08,
+    RETURN_IN_NEW_SESSION: 0.08,
+}
 """Of the stories that have the act."""
 
 
