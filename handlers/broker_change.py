@@ -38,10 +38,10 @@ async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Contr
     """Start, bury, start, bury: the order of Kafka's controller, which elects from new brokers before others are gone.
 
     While the new brokers are started, the others still count as live, and requests to them carry their earlier broker
-    epochs. So a channel is closed when its broker is buried, and not before: such requests end with it, and what they
-    were to remove from the broker's metadata is sent first in the next channel. In the next channel they would wait as
-    long as the broker is out of reach, only to be refused, and their removals would be lost until the broker starts
-    again.
+    epochs. So a channel is closed when its broker is buried, and not before. Such a request is either answered before,
+    or it ends with the channel, and the next channel begins with what it was to remove from the broker's metadata. In
+    the next channel it would be refused for its broker epoch, and its removals would be kept for the channel after
+    that: too late if the topic was created anew meanwhile (``channel_manager.removals``).
     """
     if diff.new:
         await _start(diff.new, observed, c)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from channel_manager.batch import RequestBatch
+from channel_manager.removals import removed_by
 from controllerd.controller import Controller
 from controllerd.core.configured_topics import ConfiguredTopics
 from controllerd.core.context import ControllerContext
@@ -73,19 +74,25 @@ class RecordedChannels:
     dropped: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
     removals: dict[BrokerId, dict[TopicPartition, UpdateMetadataPartition]] = field(default_factory=dict)
     """What each broker has not confirmed to have removed from its metadata when its channel is closed."""
-    opened_after: dict[BrokerId, int] = field(default_factory=dict)
-    """How many requests had been sent, to anybody, when the channel of a broker was opened last."""
+    in_channel: dict[BrokerId, list[ControlRequest]] = field(default_factory=dict)
+    """What each broker was sent since its channel was opened last."""
+    unconfirmed: set[BrokerId] = field(default_factory=set)
+    """The brokers that confirm nothing of what they are sent from now on."""
 
     def add_broker(self, broker: Broker) -> None:
         """Open a channel."""
         self.calls.append(("add", broker.id))
-        self.opened_after[broker.id] = len(self.sent)
+        if broker.id not in self.open:
+            self.in_channel[broker.id] = []
         self.open.add(broker.id)
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """Close it."""
+        """Close it, and keep the removals that the broker has not confirmed."""
         self.calls.append(("remove", broker))
         self.open.discard(broker)
+        if broker in self.unconfirmed:
+            for request in self.in_channel.pop(broker, []):
+                self.removals.setdefault(broker, {}).update(removed_by(request))
 
     def take_removals(self, broker: BrokerId) -> dict[TopicPartition, UpdateMetadataPartition]:
         """Give them out once."""
@@ -94,6 +101,8 @@ class RecordedChannels:
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
         """Keep a request, if the broker has a channel."""
         (self.sent if broker in self.open else self.dropped).append((broker, request))
+        if broker in self.open:
+            self.in_channel.setdefault(broker, []).append(request)
 
     def shutdown(self) -> None:
         """Close all."""
@@ -102,11 +111,6 @@ class RecordedChannels:
     def to(self, broker: int) -> list[ControlRequest]:
         """What one broker was sent, in order."""
         return [request for to, request in self.sent if to == broker]
-
-    def in_channel_of(self, broker: int) -> list[ControlRequest]:
-        """What one broker was sent since its channel was opened last."""
-        sent = self.sent[self.opened_after.get(BrokerId(broker), 0) :]
-        return [request for to, request in sent if to == broker]
 
 
 @dataclass
@@ -320,7 +324,7 @@ class World:
     def forget(self) -> None:
         """Forget what was sent and recorded so far."""
         self.channels.sent.clear()
-        self.channels.opened_after.clear()
+        self.channels.in_channel.clear()
         self.channels.dropped.clear()
         self.channels.calls.clear()
         self.audit.records.clear()

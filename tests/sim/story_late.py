@@ -30,7 +30,7 @@ _IS_SILENT_S: Final = 6.0
 _REGISTERS_AFTER_S: Final = 0.05
 _IS_AWAY_S: Final = 3.0
 _IS_OUT_OF_REACH_S: Final = 1.0
-"""Connections that are tried in this time hang for as long as ``socket.connection.setup`` takes."""
+"""Connections that are tried in this time hang until their time-out (``controller.socket.timeout.ms``)."""
 _FREEZES_S: Final = 2.4
 """After the connection: a ping has just left, so the session lives on for the longest time."""
 
@@ -157,22 +157,35 @@ async def _delete_and_return(
 
 
 def returns_beside_a_bounce(world: SimWorld, rng: Random) -> None:
-    """A broker comes back in the moment in which another one, which nobody can reach, bounces: one look finds both."""
+    """A broker comes back in the moment in which another one bounces: one look finds both.
+
+    The other one starts anew where nobody can reach it, or it loses its session alone and keeps its connections.
+    """
     serving = [each for each in world.cluster.brokers.values() if each.is_serving]
     if len(serving) > 1:
         away, bounced = rng.sample(serving, 2)
         away.crash(expires_after_s=_REGISTERS_AFTER_S)
-        _later(world, _IS_AWAY_S, _return_beside, world, away, bounced)
+        bounces = _lose_session if rng.random() < 0.5 else _bounce_out_of_reach
+        _later(world, _IS_AWAY_S, _return_beside, world, away, bounced, bounces)
 
 
-def _return_beside(world: SimWorld, away: SimBroker, bounced: SimBroker) -> None:
-    if away.is_running or away.is_starting or not bounced.is_serving:
-        return
+def _return_beside(
+    world: SimWorld, away: SimBroker, bounced: SimBroker, bounces: Callable[[SimWorld, SimBroker], None]
+) -> None:
+    if not away.is_running and not away.is_starting and bounced.is_serving:
+        away.restart()
+        bounces(world, bounced)
+
+
+def _lose_session(_world: SimWorld, broker: SimBroker) -> None:
+    broker.lose_session()
+
+
+def _bounce_out_of_reach(world: SimWorld, broker: SimBroker) -> None:
     for each in world.instances.values():
-        world.network.block(each.owner, bounced.id)
-        _later(world, _IS_OUT_OF_REACH_S, world.network.unblock, each.owner, bounced.id)
-    away.restart()
-    bounced.bounce()
+        world.network.block(each.owner, broker.id)
+        _later(world, _IS_OUT_OF_REACH_S, world.network.unblock, each.owner, broker.id)
+    broker.bounce()
 
 
 def _may_write(world: SimWorld) -> bool:
