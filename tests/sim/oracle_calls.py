@@ -208,11 +208,20 @@ class CallJudge:
 
     def _judge_understood(self, topic: str, config: Mapping[str, str], now: float) -> None:
         since = max((UNDERSTOOD_SINCE.get(item, (0, 0)) for item in config.items()), default=(0, 0))
-        older = [broker for broker, release in sorted(self._history.releases.items()) if release < since]
         history = self._history
+        releases = sorted(history.releases.items())
+        older = [each for each, release in releases if release < since and not self._is_stood_for(each, since, now)]
         ended = [broker for broker in older if history.is_surely_live(broker, now) or history.surely_hosts(broker, now)]
         if ended:
             self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
+
+    def _is_stood_for(self, broker: int, since: tuple[int, int], now: float) -> bool:
+        """Whether the protocol version, which is newer, stands for the release of a broker that nobody reached.
+
+        It has risen while the broker was down: operators raise it when every broker has been upgraded.
+        """
+        history = self._history
+        return history.protocol_version[:2] >= since and not history.is_release_known(broker, history.epoch, now)
 
     def _judge_id(self, topic: str, topic_id: str | None, now: float) -> None:
         if topic_id is None and not self._history.features().topic_ids:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from controllerd.core.protocol_versions import version_told
 from tests.sim.oracle import Operation
 from tests.sim.oracle_calls import RULES, Wanted, Wish
 from tests.sim.oracle_samples import (
@@ -111,6 +112,18 @@ def down_for_a_moment(broker: int, *release: int) -> Step:
     return begun
 
 
+def reached(tale: Tale) -> None:
+    """The controller has reached all brokers, long ago."""
+    history = tale.zookeeper.history
+    for number, broker in history.brokers.items():
+        history.hears(number, broker.czxid, history.epoch, tale.time)
+    tale.time += LONG
+
+
+def raised_to_3_9(tale: Tale) -> None:
+    tale.zookeeper.history.protocol_version = version_told("3.9-IV0")
+
+
 def user(**config: str) -> bytes:
     return document(version=1, config=config)
 
@@ -130,6 +143,7 @@ def _wrong() -> list[tuple[str, Step]]:
     undone = Asked(Wanted.GROW, "t", partitions=2)
     dooms, unknown, exists, ours = Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t"), Asked(), Asked()
     newer, restarts, understood = Asked(configs=LEVEL), Asked(configs=LEVEL), document(version=1, config=LEVEL)
+    newest = Asked(configs=LEVEL)
     throttled, elsewhere = Asked(), Asked(Wanted.DELETE, "t")
     return [
         # Nobody asked, not any more, not for this, or was told that it was refused.
@@ -170,6 +184,7 @@ def _wrong() -> list[tuple[str, Step]]:
         ("Z-40", told(throttled, throttled.answered(89))),
         # A configuration of 3.8 for a broker of 3.7.
         ("Z-46", told(of_release(3, 7), newer, made(ONE, understood))),
+        ("Z-46", told(of_release(3, 7), reached, raised_to_3_9, newest, made(ONE, understood))),
         # The same while that broker restarts.
         ("Z-46", told(down_for_a_moment(3, 3, 7), restarts, made(ONE, understood))),
         # More than a credential.
@@ -200,6 +215,7 @@ def _true() -> list[Step]:
     grows, dooms, again = Asked(Wanted.GROW, "t", partitions=2), Asked(Wanted.DELETE, "t"), Asked(Wanted.DELETE, "t")
     unknown, exists = Asked(Wanted.DELETE, "nowhere"), Asked(name="t")
     young, hidden, default = Asked(Wanted.DELETE, "n"), Asked(), Asked(takes_default=True)
+    raised = Asked(configs=LEVEL)
     by_hand = Asked(Wanted.GROW, "t", partitions=3, assignments={1: (2, 3, 1), 2: (1, 2, 3)})
     by_count, outgrown = Asked(Wanted.GROW, "t", partitions=3), Asked(Wanted.GROW, "t", partitions=2)
     newest, newer = Asked(configs=LEVEL), Asked(configs=LEVEL)
@@ -231,6 +247,8 @@ def _true() -> list[Step]:
         # Every broker understands the configuration, or may not have been known yet.
         told(of_release(3, 8), newest, made(ONE, understood)),
         told(of_release(3, 7), _all_new, newer, made(ONE, understood)),
+        # The protocol version was raised while brokers were away that the controller has not reached since.
+        told(of_release(3, 7), raised_to_3_9, raised, made(ONE, understood)),
         # What was created a moment ago need not be known yet.
         told(by_tool(create(NEW, topic(ONE))), young, young.answered(3)),
         told(
