@@ -210,18 +210,19 @@ class CallJudge:
         since = max((UNDERSTOOD_SINCE.get(item, (0, 0)) for item in config.items()), default=(0, 0))
         history = self._history
         releases = sorted(history.releases.items())
-        older = [each for each, release in releases if release < since and not self._is_stood_for(each, since, now)]
+        older = [each for each, release in releases if release < since and not self._is_stood_for(each, since)]
         ended = [broker for broker in older if history.is_surely_live(broker, now) or history.surely_hosts(broker, now)]
         if ended:
             self._report("Z-46", now, f"{topic} was created with {config}, which brokers {ended} do not understand")
 
-    def _is_stood_for(self, broker: int, since: tuple[int, int], now: float) -> bool:
-        """Whether the protocol version, which is newer, stands for the release of a broker that nobody reached.
+    def _is_stood_for(self, broker: int, since: tuple[int, int]) -> bool:
+        """Whether a newer protocol version stands for a broker that no controller has reached in its present life.
 
         It has risen while the broker was down: operators raise it when every broker has been upgraded.
         """
-        history = self._history
-        return history.protocol_version[:2] >= since and not history.is_release_known(broker, history.epoch, now)
+        lives = self._history.brokers.get(broker)
+        is_unheard_of = lives is None or not lives.heard
+        return is_unheard_of and self._history.protocol_version[:2] >= since
 
     def _judge_id(self, topic: str, topic_id: str | None, now: float) -> None:
         if topic_id is None and not self._history.features().topic_ids:
