@@ -5,8 +5,9 @@ Three things follow from an answer besides new values:
 * A cluster that this controller must not lead (an authorizer, a policy class, a migration) is given up
   at once, and not only refused at the next election: until then clients could do through this
   controller what no broker would let them do.
-* Another protocol version begins a new term, unless there are no topics. The built-in controller has
-  its version from its start, so that everything that a higher version demands (ids for all topics,
+* A protocol version with other optional behaviour (``features_at``) begins a new term, unless there
+  are no topics: a rise from 2.6 to 2.8 does, a rise from 3.3 to 3.9 does not. The built-in controller
+  has its version from its start, so that everything that a higher version demands (ids for all topics,
   ``/feature``, LeaderAndIsr with ids to all replicas) happens in its failover. A new term is the same
   work in the same order, under one epoch that every broker sees, and is tested as such. The first
   known value of ``delete.topic.enable`` begins a new term as well, because requested deletions have

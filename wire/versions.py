@@ -142,9 +142,10 @@ def choose(peer: VersionRange | None, ours: VersionRange) -> int | None:
 def choose_control(api_key: ApiKey, peer: Mapping[int, VersionRange], *, topic_ids: bool) -> int:
     """The version of a control request for this peer.
 
-    Without ``topic_ids`` (some topic of the request has none, or the cluster's protocol version forbids them) the
-    versions that carry them are avoided: a zero id makes a broker forget the id that it knows, and answers for
-    several topics without id cannot be told apart.
+    Without ``topic_ids`` (a topic of LeaderAndIsr has no id, or no topic of UpdateMetadata has one: see
+    ``hot.has_topic_ids``) the versions that carry them are avoided: a zero id makes a broker forget the id that it
+    knows, and answers for several topics without id cannot be told apart. The cluster's protocol version makes no
+    difference here.
 
     :raises UnsupportedByPeer: no version is shared.
     """

@@ -13,7 +13,8 @@ of this cannot be undone: topics get ids, states get fields. Therefore
 * it is the lowest version of the live brokers, because a broker understands nothing above its own;
 * it rises only when every live broker has said its version in its present life: a broker that has not
   answered may be the one whose version was not raised;
-* it never falls by itself. A broker with a lower version than the cluster's was started with a wrong
+* it never falls by itself while the instance keeps its data directory (with a new one, the instance
+  knows only the lower bound below). A broker with a lower version than the cluster's was started with a wrong
   configuration, or an operator rolls the cluster back, which Kafka does not support. In either case a
   fall would make every other broker forget the topic ids, so that an operator has to decide it (by
   configuring the version here);
