@@ -1,20 +1,20 @@
 """Real brokers of older releases and the registration of controllerd under ``/brokers/ids``.
 
 Their controlled shutdown finds the controller there; and whichever way a broker's own controller comes to lead, the
-registration is gone, and no replica was ever on controllerd. Replicas that tools and brokers assign to it are given
-to brokers.
+registration is gone, and no replica was ever on controllerd. Replicas that tools and brokers assign to it,
+``__consumer_offsets`` included, are given to brokers.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -42,8 +42,16 @@ REGISTRATION: Final = f"/brokers/ids/{FIRST_NODE_ID}"
 _IDS_OF_OURS: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
 OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
 PARTITIONS: Final = 6
-CREATES_BY_ITSELF: Final = {"num.partitions": str(PARTITIONS), "default.replication.factor": "3"}
+CREATES_BY_ITSELF: Final = {
+    "num.partitions": str(PARTITIONS),
+    "default.replication.factor": "3",
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "offsets.topic.replication.factor": "3",
+}
 """So many replicas on three brokers and us that every way of spreading them gives us some."""
+OFFSETS: Final = "__consumer_offsets"
+GROUPS: Final = "012345"
+"""One group for each partition of ``__consumer_offsets``: the hash of a digit in Java is 48 more than the digit."""
 
 
 class Scene:
@@ -314,11 +322,14 @@ async def test_replicas_that_the_topics_tool_or_a_broker_assigns_to_controllerd_
         await scene.until_served_by_brokers("by-the-tool")
         await asyncio.to_thread(produce, scene.cluster.bootstrap, "by-a-broker", [None])
         await scene.until_served_by_brokers("by-a-broker")
-
         for topic in ("by-the-tool", "by-a-broker"):
             await asyncio.to_thread(produce, scene.cluster.bootstrap, topic, range(PARTITIONS))
+        await use_groups(scene, "by-the-tool")
+
+        creators = {"by-the-tool": [None], "by-a-broker": BROKER_IDS, OFFSETS: BROKER_IDS}
+        for topic, possible in creators.items():
+            assert_given_to_brokers(scene, topic, possible)
             named = [write for write in assigned_to_controllerd(scene) if f"/brokers/topics/{topic}" in write]
-            print(f"  {topic}: {named}")
             assert len(named) == 1, "the assignment that its creator wrote, and no state"
         assert await scene.leads() == FIRST_NODE_ID
         assert FIRST_NODE_ID in await scene.registered()
@@ -346,6 +357,87 @@ def produce(bootstrap: str, topic: str, partitions: Iterable[int | None]) -> Non
         )
     assert producer.flush(PATIENCE_S) == 0
     assert failed == []
+
+
+async def use_groups(scene: Scene, topic: str) -> None:
+    """Let the first use of a group create ``__consumer_offsets``, and each of its partitions keep what a group commits.
+
+    The topic has a record in every partition.
+    """
+    bootstrap = scene.cluster.bootstrap
+    assert await scene.read(f"/brokers/topics/{OFFSETS}") is None
+    committed = {group: await asyncio.to_thread(commit, bootstrap, group, topic) for group in GROUPS}
+    await scene.until_served_by_brokers(OFFSETS)
+
+    for group, position in committed.items():
+        assert await asyncio.to_thread(read_back, bootstrap, group, position) == position.offset > 0
+    assert 0 not in await asyncio.to_thread(lengths, bootstrap, OFFSETS)
+
+
+def consumer_of(bootstrap: str, group: str) -> Consumer:
+    settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    return Consumer({"bootstrap.servers": bootstrap, "log_level": 2, **settings})
+
+
+def commit(bootstrap: str, group: str, topic: str) -> TopicPartition:
+    """Join the group, read one record, and commit the position after it."""
+    with closing(consumer_of(bootstrap, group)) as member:
+        member.subscribe([topic])
+        record = member.poll(PATIENCE_S)
+        assert record is not None
+        assert record.error() is None
+        (committed,) = member.commit(message=record, asynchronous=False)
+        assert committed.error is None
+        return committed
+
+
+def read_back(bootstrap: str, group: str, position: TopicPartition) -> int:
+    """Ask as a new member, which knows only what the coordinator kept."""
+    with closing(consumer_of(bootstrap, group)) as member:
+        (kept,) = member.committed([TopicPartition(position.topic, position.partition)], PATIENCE_S)
+        assert kept.error is None
+        return int(kept.offset)
+
+
+def lengths(bootstrap: str, topic: str) -> list[int]:
+    """The end offset of each partition, as its leader says."""
+    with closing(consumer_of(bootstrap, "nobody")) as reader:
+        of_topic = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        return [int(reader.get_watermark_offsets(each, PATIENCE_S)[1]) for each in of_topic]
+
+
+class Assigned(NamedTuple):
+    """One write of a topic's assignment."""
+
+    writer: int | None
+    """The id that the writing session registered under ``/brokers/ids``; None for a tool."""
+    registered: frozenset[int]
+    """All ids that were registered then."""
+    replicas: Mapping[str, Sequence[int]]
+
+
+def assignments_of(scene: Scene, topic: str) -> Iterator[Assigned]:
+    """Every assignment of the topic that anyone wrote, in order."""
+    for transaction, ephemerals in told(scene):
+        sessions = {int(path.rpartition("/")[2]): s for path, s in ephemerals.items() if "/brokers/ids/" in path}
+        for operation in transaction.operations:
+            if operation.path == f"{CHROOT}/brokers/topics/{topic}" and operation.data:
+                writer = next((n for n, session in sessions.items() if session == transaction.session_id), None)
+                yield Assigned(writer, frozenset(sessions), json.loads(operation.data)["partitions"])
+
+
+def assert_given_to_brokers(scene: Scene, topic: str, creators: Collection[int | None]) -> None:
+    """The creator put replicas on the registered controllerd, which replaced these and no others."""
+    first, *_, last = assignments_of(scene, topic)
+    ours = [partition for partition, replicas in first.replicas.items() if FIRST_NODE_ID in replicas]
+    print(f"  {topic}: {first.writer} put partitions {ours} of {len(first.replicas)} on controllerd")
+    assert first.writer in creators
+    assert FIRST_NODE_ID in first.registered
+    assert ours != [], "without one the test would show nothing"
+    assert last.writer == FIRST_NODE_ID
+    for partition, replicas in first.replicas.items():
+        for chosen, kept in zip(replicas, last.replicas[partition], strict=True):
+            assert kept in BROKER_IDS if chosen == FIRST_NODE_ID else kept == chosen
 
 
 def assigned_to_controllerd(scene: Scene) -> list[str]:
