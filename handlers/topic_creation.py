@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.cluster_settings import REPLICATION_FACTOR
+from controllerd.core.cluster_settings import PARTITIONS, REPLICATION_FACTOR
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, MutationQuota
@@ -77,8 +77,8 @@ async def _picture(c: Controller) -> CreationPicture:
         taken=TakenNames(await c.store.read_topic_names()),
         racks=_racks(c),
         deleting=await c.store.read_topic_deletions(),
-        default_partitions=c.policy.num_partitions,
-        default_replication_factor=_default_replication_factor(c),
+        default_partitions=_default(PARTITIONS, c.policy.num_partitions, c),
+        default_replication_factor=_default(REPLICATION_FACTOR, c.policy.default_replication_factor, c),
         tiered_storage=c.policy.tiered_storage,
         releases=c.context.releases,
         absent=_absent(c),
@@ -92,9 +92,9 @@ def _absent(c: Controller) -> dict[BrokerId, Release | None]:
     return {broker: c.context.releases.last_known.get(broker) for broker in absent if broker not in OUR_IDS}
 
 
-def _default_replication_factor(c: Controller) -> int | None:
-    """None while it is unknown, so that no topic is created with fewer replicas than the operators configured."""
-    return None if REPLICATION_FACTOR in c.policy.unknown else c.policy.default_replication_factor
+def _default(setting: str, value: int, c: Controller) -> int | None:
+    """None while the setting is unknown: a topic must not get fewer replicas, or partitions, than is configured."""
+    return None if setting in c.policy.unknown else value
 
 
 async def _create(allowed: Mapping[str, PlannedTopic], c: Controller) -> dict[str, tuple[NewTopicZnodes, WriteResult]]:

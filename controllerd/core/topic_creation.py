@@ -55,7 +55,8 @@ class CreationPicture:
     taken: TakenNames
     racks: Mapping[BrokerId, str | None]
     deleting: AbstractSet[str] = frozenset()
-    default_partitions: int = 1
+    default_partitions: int | None = 1
+    """None while it is not known."""
     default_replication_factor: int | None = 1
     """None while it is not known."""
     tiered_storage: bool = False
@@ -88,7 +89,8 @@ class CreationPicture:
         return f"{_PROTOCOL}, which stands for broker {min(unknown)}, not live" if unknown else None
 
 
-_NO_DEFAULT: Final = "No broker has said its default.replication.factor yet; name a replication factor, or try again."
+_NO_PARTITIONS: Final = "No broker has said its num.partitions yet; name a number of partitions, or try again."
+_NO_FACTOR: Final = "No broker has said its default.replication.factor yet; name a replication factor, or try again."
 
 
 class PlannedTopic(NamedTuple):
@@ -144,21 +146,29 @@ def _refused_at_sight(wanted: TopicWish, picture: CreationPicture) -> Refusal | 
 
 
 def _counts(wanted: TopicWish, picture: CreationPicture) -> tuple[int, int]:
-    partitions, replication_factor = wanted.partitions, wanted.replication_factor
-    default = picture.default_replication_factor
-    assert default is not None or replication_factor != DEFAULT_COUNT, "refused before"
+    partitions, replication_factor = _counts_if_known(wanted, picture)
+    assert partitions is not None, "refused before"
+    assert replication_factor is not None, "refused before"
+    return partitions, replication_factor
+
+
+def _counts_if_known(wanted: TopicWish, picture: CreationPicture) -> tuple[int | None, int | None]:
+    factor = wanted.replication_factor
     return (
-        picture.default_partitions if partitions == DEFAULT_COUNT else partitions,
-        default if replication_factor == DEFAULT_COUNT and default is not None else replication_factor,
+        picture.default_partitions if wanted.partitions == DEFAULT_COUNT else wanted.partitions,
+        picture.default_replication_factor if factor == DEFAULT_COUNT else factor,
     )
 
 
 def _counts_refusal(wanted: TopicWish, picture: CreationPicture) -> Refusal | None:
     if wanted.assignments:
         return None
-    if wanted.replication_factor == DEFAULT_COUNT and picture.default_replication_factor is None:
-        return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, _NO_DEFAULT)
-    return placement_refusal(*_counts(wanted, picture), picture.racks)
+    partitions, replication_factor = _counts_if_known(wanted, picture)
+    if partitions is None:
+        return Refusal(KafkaError.INVALID_PARTITIONS, _NO_PARTITIONS)
+    if replication_factor is None:
+        return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, _NO_FACTOR)
+    return placement_refusal(partitions, replication_factor, picture.racks)
 
 
 def _name_refusal(name: str, picture: CreationPicture) -> Refusal | None:

@@ -13,6 +13,7 @@ from controllerd.core.placement import MAX_PARTITIONS, TOO_MANY_AT_ONCE
 from controllerd.core.policy import Policy
 from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
+from controllerd.core.settings_book import SettingsBook
 from controllerd.core.topic_creation import TopicWish
 from controllerd.errors import CallFailed, NotController
 from events.admin import CreatePartitions, CreateTopics, MutationReply, Requester, TopicOutcome
@@ -58,6 +59,29 @@ async def test_a_created_topic_is_led_when_the_reply_comes(world: World) -> None
     assert world.state("t", 0) == (1, 0, [1, 2, 3], 0)
     assert world.context.partition_state(tp("t", 1)) is PartitionState.ONLINE
     assert world.brief(2)[0] == "LeaderAndIsr(t-0 1/0 [1, 2, 3] new; t-1 2/0 [2, 3, 1] new)"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "setting", "code"),
+    [
+        (TopicWish("t", 1), "default.replication.factor", KafkaError.INVALID_REPLICATION_FACTOR),
+        (TopicWish("t", replication_factor=1), "num.partitions", KafkaError.INVALID_PARTITIONS),
+        (TopicWish("t"), "num.partitions", KafkaError.INVALID_PARTITIONS),
+    ],
+)
+async def test_no_topic_gets_a_default_that_no_broker_has_said(
+    wanted: TopicWish, setting: str, code: KafkaError
+) -> None:
+    world = World(settings=SettingsBook())
+    world.register(1)
+    await world.start()
+
+    reply = await world.call(create(wanted, TopicWish("both", 1, 1)))
+
+    refused = refusals(reply)["t"]
+    assert refused is not None
+    assert (refused.error, str(refused.text).split(";")[0]) == (code, f"No broker has said its {setting} yet")
+    assert refusals(reply)["both"] is None
 
 
 async def test_the_configuration_is_written_before_the_topic_in_one_transaction(world: World) -> None:

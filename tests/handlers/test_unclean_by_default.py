@@ -1,0 +1,154 @@
+"""Unclean elections that brokers turn on wait for what every registered broker says in its present life.
+
+Broker 2 leads ``orders-0`` and is the only member of its ISR when it dies. Broker 1 has the other replica,
+which lacks records: while it may have unclean elections turned off, it must not lead.
+"""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from controllerd.core.cluster_settings import NAMES, UNCLEAN, understood
+from controllerd.core.model import BrokerId
+from controllerd.core.resolved_settings import Source
+from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
+from replay.observation import SettingsRecord
+from tests.fakes.world import World
+from tests.handlers.test_cluster_settings import NEWEST, discovering, hear
+
+ON = {UNCLEAN: "true"}
+OFF = {UNCLEAN: "false"}
+STATE = "/brokers/topics/orders/partitions/0/state"
+
+
+async def led_by_two_alone(world: World) -> World:
+    """Both brokers live and have unclean elections turned on; broker 1 has left the ISR and is down."""
+    await hear(world, b1=ON, b2=ON)
+    await world.start()
+    world.die(1)
+    await world.settle()
+    await hear(world, b2=ON)
+    assert world.state("orders")[:3] == (2, 1, [2])
+    return world
+
+
+def kept(epochs: Mapping[int, int]) -> SettingsBook:
+    """The settings of a process that starts and finds answers on disk: these brokers had turned them on."""
+    values = understood(dict.fromkeys(NAMES) | NEWEST | ON)
+    book = SettingsBook()
+    book.recall(Remembered({BrokerId(each): Answer(epoch, values) for each, epoch in epochs.items()}, "3.9-IV0"))
+    return book
+
+
+def without_two(world: World) -> World:
+    """Broker 2, the leader and the only member of the ISR, died while no controller led."""
+    leadership = {"controller_epoch": 7, "leader": 2, "version": 1, "leader_epoch": 3, "isr": [2]}
+    for path, data in (("", b""), ("/0", b""), ("/0/state", json.dumps(leadership).encode())):
+        world.tree.put(f"/brokers/topics/orders/partitions{path}", data)
+    world.tree.put("/controller_epoch", b"7")
+    world.die(2)
+    return world
+
+
+async def test_a_broker_that_comes_leads_uncleanly_only_when_it_has_said_that_it_may() -> None:
+    world = await led_by_two_alone(discovering())
+    world.die(2)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+    assert world.state("orders")[0] == -1
+    assert world.c.settings.current.settings[UNCLEAN].source is Source.WAITING
+
+    await hear(world, b1=ON)
+
+    assert world.state("orders")[0] == 1
+
+
+async def test_a_broker_that_was_restarted_with_unclean_elections_turned_off_never_leads_uncleanly() -> None:
+    world = await led_by_two_alone(discovering())
+    world.die(2)
+    await world.settle()
+    world.register(1)
+    await world.settle()
+
+    await hear(world, b1=OFF)
+
+    assert world.state("orders")[:3] == (-1, 2, [2])
+
+
+async def test_what_a_broker_said_before_it_bounced_elects_nobody() -> None:
+    world = await led_by_two_alone(discovering())
+    world.register(1)
+    await hear(world, b1=ON)
+    world.die(2)
+    world.bounce(1)
+    await world.settle()
+    assert world.state("orders")[0] == -1
+
+    await hear(world, b1=OFF)
+
+    assert world.state("orders")[0] == -1
+
+
+async def test_what_is_on_disk_of_earlier_lives_of_brokers_elects_nobody_at_a_takeover() -> None:
+    """Operators turned unclean elections off, and restarted the brokers, while no instance ran."""
+    world = without_two(discovering(settings=kept({1: -1, 2: -1})))
+    await world.start()
+    assert world.state("orders")[0] == -1
+
+    await hear(world, b1=OFF)
+
+    assert world.state("orders")[:3] == (-1, 4, [2])
+
+
+async def test_a_broker_of_which_nothing_is_on_disk_is_not_elected_uncleanly_at_a_takeover() -> None:
+    world = without_two(discovering(settings=kept({2: -1})))
+
+    await world.start()
+
+    assert world.state("orders")[0] == -1
+
+
+async def test_what_is_on_disk_of_present_lives_elects_nobody_before_a_broker_has_answered_the_new_process() -> None:
+    """The dynamic configuration of a broker changes without a restart."""
+    world = without_two(discovering(settings=(book := kept({}))))
+    epoch = world.tree.nodes["/brokers/ids/1"].czxid
+    book.recall(kept({1: epoch}).remembered())
+    await world.start()
+    assert world.state("orders")[0] == -1
+
+    await hear(world, b1=ON)
+
+    assert world.state("orders")[0] == 1
+
+
+async def test_answers_of_a_standby_allow_an_unclean_election_within_the_takeover() -> None:
+    world = without_two(discovering())
+    await hear(world, b1=ON)
+
+    await world.start()
+
+    assert world.state("orders")[0] == 1
+
+
+async def test_a_broker_that_comes_is_written_down_as_the_reason_why_unclean_elections_are_off() -> None:
+    world = await led_by_two_alone(discovering())
+    world.forget()
+
+    world.register(1)
+    await world.settle()
+
+    (record,) = [each for each in world.audit.records if isinstance(each, SettingsRecord)]
+    assert (record.settings, record.befores, record.values, record.sources) == (
+        [UNCLEAN], ["true"], ["false"], ["waiting"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("configured", ["true", "false"])
+async def test_what_is_configured_here_waits_for_no_broker(configured: str) -> None:
+    world = without_two(discovering({UNCLEAN: Configured(configured, "prod.toml")}))
+
+    await world.start()
+
+    assert (world.state("orders")[0] == 1) is (configured == "true")
