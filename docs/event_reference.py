@@ -88,7 +88,7 @@ FAILURES: Final[Mapping[str, str]] = {
     "ApiVersionsReceived": "An answer of an earlier life of the broker is ignored.",
     "BrokerSettingsReceived": "An answer of a broker that is gone is ignored. Brokers that disagree, or a "
     "configuration that differs, raise an alarm. For an authorizer, a policy class, ACLs on znodes or a migration the "
-    "role is given up. Another protocol version reloads everything under a new epoch.",
+    "role is given up. A protocol version with other optional behaviour reloads everything under a new epoch.",
     "TopicDeletion": "An unknown topic: its marker is deleted. Deletion disabled: all markers are deleted. A topic "
     "that cannot be deleted now waits, and status says for what.",
     "TopicDeletionRetry": "Refused again: the next time comes after twice as long, at most ten minutes.",

@@ -15,6 +15,7 @@ from handlers.our_replicas import replace_our_replicas
 from handlers.reassignments import additions_to, resume, resume_reassignments_to
 from handlers.registration import keep_registered
 from handlers.replicas_offline import on_replicas_become_offline
+from handlers.settings_records import expect_answers
 from handlers.topic_deletion import repeat_deletions
 from handlers.usable_brokers import REGISTRATIONS, keep_out, tell_uncovered, usable_brokers
 from replay.records import AlarmRecord
@@ -42,7 +43,10 @@ async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Contr
     or it ends with the channel, and the next channel begins with what it was to remove from the broker's metadata. In
     the next channel it would be refused for its broker epoch, and its removals would be kept for the channel after
     that: too late if the topic was created anew meanwhile (``channel_manager.removals``).
+
+    What a broker said before it bounced allows no unclean election, also while it still counts as live.
     """
+    expect_answers({broker: observed[broker].epoch for broker in (*diff.new, *diff.bounced)}, c)
     if diff.new:
         await _start(diff.new, observed, c)
     if diff.bounced:

@@ -21,7 +21,7 @@ from handlers.pauses import load_pauses
 from handlers.preparation import needs_correction, prepare_topics, quarantine
 from handlers.reassignments import initialise_reassignments
 from handlers.registration import keep_registered
-from handlers.settings_records import write_down
+from handlers.settings_records import expect_answers, write_down
 from handlers.throttles import load_throttle
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
@@ -98,6 +98,7 @@ async def load_context(c: Controller) -> None:
     brokers = await usable_brokers(c)
     for broker in brokers.values():
         c.context.add_broker(broker)
+    expect_answers(c.context.epochs(), c)
     await _load_topics(c)
     await c.outbox.write_down_slowly()
     partitions = sum(len(topic.partitions) for topic in c.context.topics.values())

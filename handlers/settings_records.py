@@ -1,7 +1,11 @@
 """Changed settings of the cluster are written to the audit log, and disagreements of brokers are alarmed."""
 
+from collections.abc import Mapping
+
 import structlog
 
+from controllerd.controller import Controller
+from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Resolution
 from controllerd.ports import AuditLog
 from replay.observation import SettingsRecord
@@ -34,3 +38,10 @@ def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
         if before.problems.get(name) != problem:
             log.warning("settings of brokers differ", setting=name, reason=problem)
             audit.record(AlarmRecord("settings of brokers differ", problem))
+
+
+def expect_answers(registered: Mapping[BrokerId, int], c: Controller) -> None:
+    """Have unclean elections wait for what these brokers say; call it before any of them can be elected."""
+    before = c.settings.current
+    c.settings.expect(registered)
+    write_down(before, c.settings.current, c.audit)

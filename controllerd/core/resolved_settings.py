@@ -24,7 +24,8 @@ class Source(Enum):
     SAFER = "safer"
     """Brokers disagree, and this value does less harm."""
     WAITING = "waiting"
-    """No answer of a registered broker is known; it may have this value, which does less harm."""
+    """A registered broker has not answered since it or this process started; it may have this value, which does less
+    harm."""
     CACHE = "cache"
     """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"
@@ -93,8 +94,8 @@ class Unclean(NamedTuple):
         It overrides what is configured here and in the files of brokers. The dynamic configuration of
         one broker overrides the default (``DynamicBrokerConfig``), so that the default has no effect
         while one broker has unclean elections turned off, or every broker has them turned on, by its
-        own. It does not turn them on either while a registered broker has never answered, because that
-        broker may have them turned off by its own.
+        own. It does not turn them on either while a registered broker has not answered since it or this
+        process started, because that broker may have them turned off by its own.
         """
         if dynamic is None:
             return self.is_on

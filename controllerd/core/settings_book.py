@@ -25,6 +25,13 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
   brokers requests that they do not understand.
 
+**Unclean elections are on only where every registered broker has said so to this process, in its present
+life.** A broker that comes may have them turned off, may be the only live replica of a partition, and would
+lead in the event in which it is found. An earlier answer proves nothing about it: brokers are restarted in
+order to turn the switch off, also while no instance runs. So the handlers call ``expect`` for the brokers of
+a takeover, and for those that come, before anybody is elected. What this costs is the time until the
+answer, in which such a partition stays without a leader.
+
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
 ``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
@@ -201,6 +208,17 @@ class SettingsBook:
         self._gone |= {broker: self._answers[broker] for broker in gone if self._answers[broker].counts_when_gone}
         self._answers = {broker: answer for broker, answer in self._answers.items() if broker not in gone}
 
+    def expect(self, registered: Mapping[BrokerId, int]) -> None:
+        """Count on the answers of brokers that have registered with these epochs; call it before any of them can lead.
+
+        Until they answer, unclean elections that brokers have turned on are off. Nothing else changes: a
+        broker without an answer in its present life changes no value, and the protocol version does not
+        rise. Brokers that are gone are the business of ``take``, because a rise of the protocol version
+        can follow from their end, and a new term from it.
+        """
+        self._registered = {**self._registered, **registered}
+        self.current = self._resolve()
+
     def note_evidence(self, version: str) -> None:
         """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
         if version_told(version) > version_told(self._evidence):
@@ -219,7 +237,7 @@ class SettingsBook:
         return Resolution(settings, refused, found.unclean, policy, features)
 
     def _unclean(self) -> Unclean:
-        """A live broker that has not answered, and the last answer of one that is gone, count as far as they forbid."""
+        """A live broker that has not answered forbids it, and so may the last answer of one that is gone."""
         given = self._configured.get(UNCLEAN)
         if self._fixed is not None:
             return NEVER_UNCLEAN
@@ -272,13 +290,16 @@ class SettingsBook:
 
     @property
     def _has_all(self) -> bool:
-        """Whether there is an answer of every registered broker."""
-        return bool(self._answers) and self._registered.keys() <= self._answers.keys()
+        """Whether every registered broker has answered this process, and in its present life."""
+        return bool(self._answers) and all(map(self._is_known, self._registered))
 
     @property
     def _has_fresh(self) -> bool:
         """Whether any live broker has answered since this process began."""
         return bool(self._answered)
+
+    def _is_known(self, broker: BrokerId) -> bool:
+        return broker in self._answered and self._is_fresh(broker)
 
     def _is_fresh(self, broker: BrokerId) -> bool:
         """Whether the broker has answered in its present life; a version cannot change without a restart."""

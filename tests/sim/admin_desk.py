@@ -43,7 +43,8 @@ class AdminDesk:
         self.buried: set[int] = set()
         """Brokers that nobody starts again."""
         self.asked = world.oracle.zookeeper.history.asked
-        self._is_unclean_by_default = world.options.unclean
+        self._is_unclean_by_default = self._files_allow = world.options.unclean
+        self._dynamic_default: bool | None = None
         admin = world.oracle.zookeeper.admin
         admin.holds, admin.deletes = self._holds, world.options.admin.deletes
         world.oracle.requests.deleted_earlier = self._deleted_earlier
@@ -54,6 +55,7 @@ class AdminDesk:
         """The brokers are there."""
         for broker in self.world.cluster.brokers.values():
             broker.dirs.count = self.world.options.admin.log_dirs
+        self._decide_default(self.world.loop.time())
 
     def _holds(self, broker: int, key: Key) -> bool:
         found = self.world.cluster.brokers.get(broker)
@@ -86,11 +88,24 @@ class AdminDesk:
             if allows:
                 ledger.unclean_allowed.add(path.removeprefix(CONFIGS))
             return
-        allowed = self.world.options.unclean if allows is None else allows
-        self._is_unclean_by_default = allowed and not self.world.options.is_clean_by_own
+        self._dynamic_default = allows
+        self._decide_default(now)
+
+    def files_allow(self, *, allowed: bool) -> None:
+        """The files of all brokers allow unclean elections from now on, or that of one forbids them."""
+        self._files_allow = allowed
+        self._decide_default(self.world.loop.time())
+
+    def _decide_default(self, now: float) -> None:
+        """The dynamic default overrides the files, and a broker's own dynamic configuration overrides both."""
+        options, is_by_files = self.world.options, self._dynamic_default is None
+        allowed = self._files_allow if self._dynamic_default is None else self._dynamic_default
+        self._is_unclean_by_default = allowed and not options.is_clean_by_own
         if self._is_unclean_by_default:
-            ledger.unclean_allowed.update(self.world.topics)
-        self.world.oracle.zookeeper.on_unclean_default(now, allowed=self._is_unclean_by_default)
+            self.world.cluster.ledger.unclean_allowed.update(self.world.topics)
+        self.world.oracle.zookeeper.on_unclean_default(
+            now, allowed=self._is_unclean_by_default, by_files=is_by_files and options.only_clean > 0
+        )
 
     def _topic_changed(self, topic: str, change: Change) -> None:
         ledger = self.world.cluster.ledger
@@ -101,8 +116,14 @@ class AdminDesk:
 
     def _registered(self, broker: int) -> None:
         found = self.world.cluster.brokers.get(broker)
-        if found is not None and found.dirs.failed:
+        if found is None:
+            return
+        if found.dirs.failed:
             self.world.oracle.zookeeper.on_bad_log_dir(broker)
+        file = (
+            found.configured if found.life is None else found.life.configured
+        )  # a new process registers, or a session
+        self.world.oracle.zookeeper.history.starts(broker, is_clean=file.get(_UNCLEAN) == "false")
 
     # -- requests by call --------------------------------------------------------------------------------------------
 
@@ -178,6 +199,7 @@ class AdminDesk:
         """Disks are mended; a broker must start anew to see it."""
         if REASSIGNMENTS in self.world.server.nodes and self.asked.is_rubbish:
             self.world.server.remove(REASSIGNMENTS)
+        self.files_allow(allowed=self.world.options.unclean)
         for broker in self.world.cluster.brokers.values():
             if broker.dirs.failed and self.world.options.admin.mends:
                 broker.dirs.mend()

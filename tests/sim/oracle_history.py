@@ -138,6 +138,10 @@ class BrokerHistory:
     """The controller epoch in which it registered."""
     heard: dict[int, float] = field(default_factory=dict)
     """When the controller of an epoch first reached it since it registered."""
+    read_in: set[int] = field(default_factory=set)
+    """The epochs of the controllers that have read its present registration."""
+    is_clean: bool = False
+    """Whether its process has unclean elections turned off in its file."""
 
 
 class History:
@@ -175,6 +179,9 @@ class History:
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
         self._clean_by_default_since = NEVER
+        self._configured_at: dict[str, float] = {}
+        self._is_by_files = False
+        self._by_files_since = NEVER
         self._places: dict[str, Place] = {}
         self._parsed: tuple[Operation | None, State | None] = None, None
 
@@ -265,6 +272,11 @@ class History:
             since = max(since, self._clean_by_default_since)
         return since >= now - self.window
 
+    def is_surely_up_to_files(self, topic: str, now: float) -> bool:
+        """Whether every controller must know by now that only the files of brokers can allow unclean elections."""
+        since = max(self._by_files_since, self._configured_at.get(topic, NEVER))
+        return self._is_by_files and topic not in self._unclean and since < now - self.window
+
     def allows_unclean_now(self, topic: str) -> bool:
         """Whether the topic allows unclean elections."""
         return self._unclean.get(topic, self._unclean_default)
@@ -285,15 +297,27 @@ class History:
         if history is not None and history.czxid == broker_epoch:
             history.heard.setdefault(epoch, now)
 
+    def reads(self, broker: int, zxid: int, epoch: int) -> None:
+        """The controller of that epoch reads what the registration of the broker was at that zxid."""
+        history = self.brokers.get(broker)
+        if history is not None and 0 < history.czxid <= zxid:
+            history.read_in.add(epoch)
+
+    def starts(self, broker: int, *, is_clean: bool) -> None:
+        """The process of the broker registers; ``is_clean``: its file turns unclean elections off."""
+        self.brokers.setdefault(broker, BrokerHistory()).is_clean = is_clean
+
     def loses_dirs(self, broker: int) -> None:
         """The broker reports a failed log directory."""
         self.brokers.setdefault(broker, BrokerHistory()).has_bad_dirs = True
 
-    def set_unclean_default(self, now: float, *, allowed: bool) -> None:
-        """The cluster's default of unclean elections changes."""
+    def set_unclean_default(self, now: float, *, allowed: bool, by_files: bool = False) -> None:
+        """The cluster's default of unclean elections changes; ``by_files``: the files of brokers alone decide it."""
         if self._unclean_default and not allowed:
             self._clean_by_default_since = now
         self._unclean_default = allowed
+        if self._is_by_files != by_files:
+            self._is_by_files, self._by_files_since = by_files, now
 
     # -- what was committed ------------------------------------------------------------------------------------------
 
@@ -397,7 +421,7 @@ class History:
             history.changed_at = now
         if czxid != history.czxid:
             history.is_leaving = history.has_bad_dirs = False
-            history.registered_in, history.heard = self.epoch, {}
+            history.registered_in, history.heard, history.read_in = self.epoch, {}, set()
         history.czxid, history.is_usable = czxid, usable
         if czxid:
             history.epochs.add(czxid)
@@ -405,6 +429,7 @@ class History:
     def _take_config(self, topic: str, data: bytes | None, now: float) -> None:
         before = self._unclean.get(topic, self._unclean_default)
         override = _override_of(data)
+        self._configured_at[topic] = now
         if override is None:
             self._unclean.pop(topic, None)
         else:

@@ -271,8 +271,12 @@ class StateJudge:
         better = [broker for broker in before.isr if self._is_surely_known(broker, write)]
         if better:
             self._say("Z-16", write, f"{better} of the ISR are eligible")
-        elif not self._is_unclean_allowed(write) and not self._was_on_instances_alone(write, before):
+        elif self._was_on_instances_alone(write, before):
+            pass  # nothing can be lost
+        elif not self._is_unclean_allowed(write):
             self._say("Z-16", write, "unclean elections are not allowed")
+        elif self._is_against_its_file(write):
+            self._say("Z-16", write, "the file of the leader turns unclean elections off, and nothing overrides it")
         if after.isr != (after.leader,):
             self._say("Z-12", write, "after an unclean election the leader alone is in sync")
         is_marked = self._leader_recovery and self._history.features().leader_recovery
@@ -289,6 +293,15 @@ class StateJudge:
     def _is_unclean_allowed(self, write: _Write) -> bool:
         key = (write.place.topic, write.place.number)
         return key in self._history.asked.unclean or self._history.is_unclean_allowed(write.place.topic, write.now)
+
+    def _is_against_its_file(self, write: _Write) -> bool:
+        """Whether the controller knows this life of the leader, whose file forbids what only files can allow."""
+        if (write.place.topic, write.place.number) in self._history.asked.unclean:
+            return False
+        if not self._history.is_surely_up_to_files(write.place.topic, write.now):
+            return False
+        leader = self._history.brokers.get(write.after.leader)
+        return leader is not None and leader.is_clean and write.epoch in leader.read_in
 
     def _is_surely_known(self, broker: int, write: _Write) -> bool:
         """Whether every controller must know that the broker is an eligible replica of this partition."""

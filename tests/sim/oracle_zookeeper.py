@@ -92,9 +92,9 @@ class ZooKeeperOracle:
         """A broker reports a failed log directory."""
         self.history.loses_dirs(broker)
 
-    def on_unclean_default(self, time: float, *, allowed: bool) -> None:
-        """The cluster's default of unclean elections changes."""
-        self.history.set_unclean_default(time, allowed=allowed)
+    def on_unclean_default(self, time: float, *, allowed: bool, by_files: bool = False) -> None:
+        """The cluster's default of unclean elections changes; ``by_files``: the files of brokers alone decide it."""
+        self.history.set_unclean_default(time, allowed=allowed, by_files=by_files)
 
     # -- what was committed ------------------------------------------------------------------------------------------
 

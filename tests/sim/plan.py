@@ -78,6 +78,9 @@ _FIRST_UNCLEAN_TARGET: Final = 2660
 BESIDE_A_BOUNCE: Final = "returns_beside_a_bounce"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_BESIDE_A_BOUNCE: Final = 2670
+SWITCH_MOVES: Final = "switch_moves"
+"""In few stories, from a stream of its own: the file of one broker alone turns unclean elections off there."""
+_FIRST_SWITCH_MOVES: Final = 2675
 OURS_ALONE: Final = "outsider_starts_on_us"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_OURS_ALONE: Final = 2690
@@ -196,6 +199,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
+        actions += _switch_moves(Random(f"{seed}/switch moves"), options)
     return Plan(seed, options, sorted(actions))
 
 
@@ -262,6 +266,13 @@ def _beside_a_bounce(rng: Random) -> list[Action]:
     if rng.random() > 0.1:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S / 2), BESIDE_A_BOUNCE, _FIRST_BESIDE_A_BOUNCE)]
+
+
+def _switch_moves(rng: Random, options: Options) -> list[Action]:
+    if options.unclean or options.replication == 1 or rng.random() > 0.2:
+        return []
+    options.only_clean, options.is_clean_by_own = options.only_clean or rng.randrange(1, options.brokers + 1), False
+    return [Action(rng.uniform(0.4 * STORY_S, 0.8 * STORY_S), SWITCH_MOVES, _FIRST_SWITCH_MOVES)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

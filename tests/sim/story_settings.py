@@ -4,9 +4,16 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
+from controllerd.core.cluster_settings import UNCLEAN
 from tests.sim.broker import PROTOCOL, SimBroker
+from tests.sim.oracle_seen import Key
+from tests.sim.story_admin import existing, later, restart
 from tests.sim.world import SimWorld
 
+_MOVES_AFTER_S: Final = 0.5
+_ALONE_AFTER_S: Final = 6.0
+_COMES_AFTER_S: Final = 0.3
+_RETURNS_AFTER_S: Final = 15.0
 _DIFFERENT: Final = (
     ("num.partitions", "7"),
     ("request.timeout.ms", "20000"),
@@ -39,6 +46,68 @@ def setting_differs(world: SimWorld, rng: Random) -> None:
     _restart(broker)
 
 
+def switch_moves(world: SimWorld, rng: Random) -> None:
+    """Another broker is the one whose file turns unclean elections off: it has said the contrary when it comes back.
+
+    Then it is the only live replica of a partition, and not in the ISR. Either it was down, or it has fetched nothing
+    and bounces; in some stories an instance starts beside it, with what brokers said before on its disk.
+    """
+    clean = world.cluster.brokers[world.options.only_clean]
+    followers = _followers(world, clean)
+    if not followers:
+        return
+    key, next_one = rng.choice(followers)
+    world.desk.files_allow(allowed=True)
+    clean.configured[UNCLEAN] = "true"
+    next_one.is_stuck = bounces = rng.random() < 0.5
+    next_one.crash(expires_after_s=0.05)
+    later(world, _MOVES_AFTER_S, _restart, clean)
+    if bounces:
+        later(world, _MOVES_AFTER_S, restart, next_one)
+    later(world, _ALONE_AFTER_S, _leave_alone, world, rng, key, next_one)
+
+
+def _followers(world: SimWorld, but: SimBroker) -> list[tuple[Key, SimBroker]]:
+    """The live replicas that do not lead, without those on this broker, each with its partition."""
+    partitions = world.oracle.zookeeper.history.partitions
+    found = [
+        (key, world.cluster.brokers.get(number))
+        for key, partition in sorted(partitions.items())
+        if key[0] in existing(world) and partition.state is not None
+        for number in partition.replicas or ()
+        if number not in {but.id, partition.state.leader}
+    ]
+    return [(key, each) for key, each in found if each is not None and each.is_running and not each.is_paused]
+
+
+def _leave_alone(world: SimWorld, rng: Random, key: Key, last: SimBroker) -> None:
+    """All other replicas die, and this broker comes with the switch turned off."""
+    last.configured[UNCLEAN] = "false"
+    for number in world.oracle.zookeeper.history.partition(*key).replicas or ():
+        broker = world.cluster.brokers.get(number)
+        if broker is not None and broker is not last and broker.is_running and not broker.is_paused:
+            broker.crash(expires_after_s=0.05)
+            later(world, _RETURNS_AFTER_S, restart, broker)
+    if rng.random() < 0.4:
+        _start_anew(world, rng)
+    later(world, _COMES_AFTER_S, _comes, last)
+    later(world, _RETURNS_AFTER_S, setattr, last, "is_stuck", False)
+
+
+def _start_anew(world: SimWorld, rng: Random) -> None:
+    for number, instance in list(world.instances.items()):
+        if instance.is_active and instance.is_running:
+            instance.kill()
+            later(world, rng.choice((0.1, 0.6, 2.0)), world.start_instance, number)
+
+
+def _comes(broker: SimBroker) -> None:
+    if broker.is_running:
+        _restart(broker)
+    else:
+        restart(broker)
+
+
 def _restart(broker: SimBroker) -> None:
     """Restart the broker at once, if it runs; the next start reads the file in any case."""
     if broker.is_running and not broker.is_paused:
@@ -49,4 +118,5 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_raised": protocol_raised,
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
+    "switch_moves": switch_moves,
 }

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from controllerd.core.cluster_settings import UNCLEAN
 from tests.sim.oracle import RULES, Row
 from tests.sim.oracle_samples import (
     A_NODE,
@@ -436,6 +437,34 @@ def test_a_permission_that_was_just_taken_back_may_still_be_used() -> None:
     tale.time += WINDOW / 2
     tale.fenced(set_(STATE, state(2, 2, [2], recovery=1), 1))
     assert tale.oracle.violations == []
+
+
+@pytest.mark.parametrize(
+    ("by_files", "is_clean", "reads", "configured", "rules"),
+    [
+        (True, True, True, None, {"Z-16"}),
+        (False, True, True, None, set()),
+        (True, False, True, None, set()),
+        (True, True, False, None, set()),
+        (True, True, True, "true", set()),
+    ],
+    ids=["known to be against it", "by the default", "for it", "not known yet", "by the topic"],
+)
+def test_a_leader_whose_file_forbids_it_is_not_elected_uncleanly_by_a_controller_that_knows_this_life(
+    by_files: bool, is_clean: bool, reads: bool, configured: str | None, rules: set[str]
+) -> None:
+    tale = Tale(unclean=True)
+    tale.zookeeper.on_unclean_default(tale.time, allowed=True, by_files=by_files)
+    if configured is not None:
+        tale.write(TOOL_SESSION, create(CONFIG, document(version=1, config={UNCLEAN: configured})))
+    after_deaths(2, 3, then=step(state(1, 1, [1])))(tale)
+    tale.die(1)
+    zxid = tale.register(2)
+    tale.zookeeper.history.starts(2, is_clean=is_clean)
+    tale.zookeeper.history.reads(2, zxid if reads else zxid - 1, 1)
+    tale.time += LONG
+    tale.fenced(set_(STATE, state(2, 2, [2], recovery=1), 1))
+    assert {found.id for found in tale.oracle.violations} == rules
 
 
 def test_a_request_that_the_network_delivers_again_is_no_step_back() -> None:

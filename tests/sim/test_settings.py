@@ -18,7 +18,8 @@ SOON_S = 0.2
 
 def options(instances: int) -> Options:
     """Three brokers, and nothing that goes wrong by chance."""
-    return replace(plan_of(0).options, instances=instances, brokers=3, takes=True, breaths=0.0, loses_calls=0.0)
+    plain = replace(plan_of(0).options, breaths=0.0, loses_calls=0.0, only_clean=0)
+    return replace(plain, instances=instances, brokers=3, takes=True)
 
 
 def leading(world: SimWorld) -> SimInstance | None:

@@ -170,8 +170,18 @@ class SimWorld:
     def _read(self, session: int, paths: Sequence[str], zxid: int) -> None:
         """What a server tells that has not come as far as the end of the pause may be as old as the pause."""
         owner = self.oracle.zookeeper.owner_of(session) or ""
+        self._read_brokers(owner, paths, zxid)
         if _CONTROLLER in paths and zxid >= self._thawed_at_zxid.get(owner, 0):
             self._validated(session)
+
+    def _read_brokers(self, owner: str, paths: Sequence[str], zxid: int) -> None:
+        instance = next((each for each in self.instances.values() if each.owner == owner), None)
+        if instance is None:
+            return
+        for path in paths:
+            place = self.oracle.zookeeper.history.place(path)
+            if place.kind == "broker":
+                self.oracle.zookeeper.history.reads(place.number, zxid, instance.epoch)
 
     def _validated(self, session: int) -> None:
         owner = self.oracle.zookeeper.owner_of(session)
