@@ -23,6 +23,7 @@ from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
 from controllerd.zk.session import SessionState
+from events.responses import BrokerSettingsReceived
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.observation import SettingsRecord
@@ -223,6 +224,7 @@ class SimInstance:
 
     async def _serve(self) -> bool:
         """One life of the process; False when it ended by itself and a supervisor starts it again."""
+        self._oracle.zookeeper.settings.begins(self.owner)
         self._instance = instance = Instance(
             self._config, self.uuid, self.audit, lambda: (self._endpoint,), self._around
         )
@@ -256,9 +258,24 @@ class SimInstance:
         elif isinstance(record, EventBegin):
             self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
             self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
+            self._announce_answers()
         elif isinstance(record, SettingsRecord):
             self._judge_settings(record)
-        elif isinstance(record, EventEnd) and self._instance is not None and not len(self._instance.queue):
+        elif isinstance(record, EventEnd):
+            self._announce_end(record)
+
+    def _announce_answers(self) -> None:
+        """The answers of brokers that the event has which begins now."""
+        events = self._instance.loop if self._instance is not None else None
+        event = events.current.event if events is not None and events.current is not None else None
+        if isinstance(event, BrokerSettingsReceived):
+            for broker, answer in sorted(event.answers.items()):
+                judge = self._oracle.zookeeper.settings
+                judge.told(self.owner, broker, answer.broker_epoch, answer.values)
+
+    def _announce_end(self, record: EventEnd) -> None:
+        self._oracle.zookeeper.settings.on_event_end(self.owner, self.loop.time(), is_active=self.is_active)
+        if self._instance is not None and not len(self._instance.queue):
             self._oracle.requests.on_idle(self.owner)
             client = self._instance.client
             is_connected = client is not None and client.session.state is SessionState.CONNECTED

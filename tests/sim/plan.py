@@ -78,6 +78,9 @@ _FIRST_UNCLEAN_TARGET: Final = 2660
 BESIDE_A_BOUNCE: Final = "returns_beside_a_bounce"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_BESIDE_A_BOUNCE: Final = 2670
+FORBIDDEN: Final = "forbidden_setting"
+"""In one of ten stories, from a stream of its own as well: early, because nobody leads for a while."""
+_FIRST_FORBIDDEN: Final = 2689
 OURS_ALONE: Final = "outsider_starts_on_us"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_OURS_ALONE: Final = 2690
@@ -193,6 +196,7 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
         actions += _unclean_target(Random(f"{seed}/unclean target"))
         actions += _beside_a_bounce(Random(f"{seed}/beside a bounce"))
+        actions += _forbidden(Random(f"{seed}/forbidden"))
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
@@ -262,6 +266,12 @@ def _beside_a_bounce(rng: Random) -> list[Action]:
     if rng.random() > 0.1:
         return []
     return [Action(rng.uniform(STORY_S / 4, STORY_S / 2), BESIDE_A_BOUNCE, _FIRST_BESIDE_A_BOUNCE)]
+
+
+def _forbidden(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(2.0, STORY_S / 2), FORBIDDEN, _FIRST_FORBIDDEN)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

@@ -5,6 +5,8 @@ from random import Random
 from typing import Final
 
 from tests.sim.broker import PROTOCOL, SimBroker
+from tests.sim.story_admin import later
+from tests.sim.story_admin import restart as start
 from tests.sim.world import SimWorld
 
 _DIFFERENT: Final = (
@@ -13,6 +15,15 @@ _DIFFERENT: Final = (
     ("controller.quota.window.num", "5"),
     ("leader.imbalance.check.interval.seconds", "600"),
 )
+FORBIDDEN: Final = (
+    ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
+    ("create.topic.policy.class.name", "org.example.Policy"),
+    ("zookeeper.metadata.migration.enable", "true"),
+)
+"""Settings with which no instance must lead."""
+_FORBIDS_S: Final = (4.0, 8.0)
+_EXPIRES_SOON_S: Final = 0.05
+_ALLOWS_AFTER_S: Final = 20.0
 
 
 def protocol_raised(world: SimWorld, _rng: Random) -> None:
@@ -39,6 +50,42 @@ def setting_differs(world: SimWorld, rng: Random) -> None:
     _restart(broker)
 
 
+def forbidden_setting(world: SimWorld, rng: Random) -> None:
+    """A broker comes back with a setting with which no instance must lead, and dies: it holds until the broker returns.
+
+    The broker returns without the setting after a while, and at the latest when faults end.
+    """
+    serving = [each for each in world.cluster.brokers.values() if each.is_serving]
+    if serving:
+        broker = rng.choice(serving)
+        broker.configured.update(dict([rng.choice(FORBIDDEN)]))
+        _restart(broker)
+        later(world, rng.choice(_FORBIDS_S), _dies_forbidding, broker)
+        later(world, _ALLOWS_AFTER_S, allow_again, world, broker)
+
+
+def _dies_forbidding(broker: SimBroker) -> None:
+    if broker.is_running and not broker.is_paused:
+        broker.crash(expires_after_s=_EXPIRES_SOON_S)
+
+
+def allow_again(world: SimWorld, broker: SimBroker) -> None:
+    """Take the settings out of the file with which no instance must lead, and start the broker if it has or had them.
+
+    A broker that an operator gave up returns, too: otherwise nobody could lead ever again.
+    """
+    running = broker.life.configured if broker.life is not None else {}
+    if not any(name in broker.configured or name in running for name, _ in FORBIDDEN):
+        return
+    for name, _ in FORBIDDEN:
+        broker.configured.pop(name, None)
+    world.desk.buried.discard(broker.id)
+    if broker.is_running:
+        _restart(broker)
+    else:
+        start(broker)
+
+
 def _restart(broker: SimBroker) -> None:
     """Restart the broker at once, if it runs; the next start reads the file in any case."""
     if broker.is_running and not broker.is_paused:
@@ -49,4 +96,5 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_raised": protocol_raised,
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
+    "forbidden_setting": forbidden_setting,
 }

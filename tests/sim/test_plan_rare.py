@@ -2,8 +2,18 @@
 
 import pytest
 
-from tests.sim.plan import BESIDE_A_BOUNCE, OURS_ALONE, RETURN, RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, WAITING, plan_of
+from tests.sim.plan import (
+    BESIDE_A_BOUNCE,
+    FORBIDDEN,
+    OURS_ALONE,
+    RETURN,
+    RETURN_IN_NEW_SESSION,
+    UNCLEAN_TARGET,
+    WAITING,
+    plan_of,
+)
 from tests.sim.story_late import LATE_ACTS
+from tests.sim.story_settings import SETTINGS_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 
 SEEDS = 400
@@ -11,6 +21,7 @@ SHARES = {
     WAITING: 0.3,
     UNCLEAN_TARGET: 0.1,
     BESIDE_A_BOUNCE: 0.1,
+    FORBIDDEN: 0.1,
     OURS_ALONE: 0.1,
     RETURN: 0.08,
     RETURN_IN_NEW_SESSION: 0.08,
@@ -19,7 +30,7 @@ SHARES = {
 
 
 def test_each_of_them_has_an_act() -> None:
-    assert SHARES.keys() <= LATE_ACTS.keys() | WAITING_ACTS.keys()
+    assert SHARES.keys() <= LATE_ACTS.keys() | WAITING_ACTS.keys() | SETTINGS_ACTS.keys()
 
 
 @pytest.mark.parametrize("kind", SHARES)

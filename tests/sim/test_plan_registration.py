@@ -1,6 +1,14 @@
 """Plans have old brokers and every act on registrations, and what seeds had before stays as it was."""
 
-from tests.sim.plan import BESIDE_A_BOUNCE, OURS_ALONE, RETURN_IN_NEW_SESSION, SETTINGS, UNCLEAN_TARGET, plan_of
+from tests.sim.plan import (
+    BESIDE_A_BOUNCE,
+    FORBIDDEN,
+    OURS_ALONE,
+    RETURN_IN_NEW_SESSION,
+    SETTINGS,
+    UNCLEAN_TARGET,
+    plan_of,
+)
 from tests.sim.plan_registration import KINDS
 from tests.sim.story_registration import REGISTRATION_ACTS
 
@@ -23,7 +31,8 @@ def test_half_of_the_stories_have_neither_old_brokers_nor_such_acts() -> None:
 
 
 def test_registrations_leave_the_other_actions_and_their_numbers_alone() -> None:
-    added = {*REGISTRATION_ACTS, *SETTINGS, RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, BESIDE_A_BOUNCE, OURS_ALONE}
+    ours = {RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, BESIDE_A_BOUNCE, FORBIDDEN, OURS_ALONE}
+    added = {*REGISTRATION_ACTS, *SETTINGS, *ours}
     for seed in range(50):
         plan, before = plan_of(seed), plan_of(seed, has_old_brokers=False)
         mine = [action for action in plan.actions if action.kind in added]
