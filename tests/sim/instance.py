@@ -324,19 +324,20 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool | None, takes: bool, deletes: bool = True, register: str = "auto") -> Config:
-    """The configuration that all instances share but for the node id; ``unclean`` None leaves it to the brokers."""
+def base_config(*, unclean: bool | None, takes: bool, deletes: bool | None = True, register: str = "auto") -> Config:
+    """The configuration that all instances share but for the node id; None leaves a switch to the brokers."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
         "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),
         "node.id": FIRST_NODE_ID,
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "kafka.delete_topic_enable": str(deletes).lower(),
         "kafka.register": register,
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }
+    if deletes is not None:
+        given["kafka.delete_topic_enable"] = str(deletes).lower()
     if unclean is not None:
         given["kafka.unclean_leader_election_enable"] = str(unclean).lower()
     return load_config(None, {}, given)

@@ -69,4 +69,12 @@ SETTINGS: Final = (
         "refusal(told, gone)",
         "refusal(told)",
     ),
+    bug(
+        "unknown-is-forbidden",
+        "requests to delete topics are dropped while nobody knows whether topics may be deleted",
+        "peer 3.9 (delete.topic.enable of its own broker)",
+        "handlers/topic_deletion.py",
+        "    if DELETE_TOPICS in c.policy.unknown:\n        return\n",
+        "",
+    ),
 )

@@ -15,6 +15,8 @@ from tests.sim.plan_registration import RegistrationOptions, registration_of
 from tests.sim.plan_topics import topic_calls_of
 
 STORY_S: Final = 60.0
+SPEAKS_AT_S: Final = 4.0
+"""Until then brokers are silent that nobody may know before a deletion is asked for."""
 WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
 FAULTS: Final = (
     "kill",
@@ -78,6 +80,9 @@ _FIRST_UNCLEAN_TARGET: Final = 2660
 BESIDE_A_BOUNCE: Final = "returns_beside_a_bounce"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_BESIDE_A_BOUNCE: Final = 2670
+UNKNOWN_DELETES: Final = "delete_while_unknown"
+"""In one of ten stories, from a stream of its own as well: while no broker has said whether topics may be deleted."""
+_FIRST_UNKNOWN_DELETES: Final = 2699
 FORBIDDEN: Final = "forbidden_setting"
 """In one of ten stories, from a stream of its own as well: early, because nobody leads for a while."""
 _FIRST_FORBIDDEN: Final = 2689
@@ -127,11 +132,14 @@ class Options:
     """The only broker that turns unclean elections off, where no instance has them configured; 0: they have."""
     is_clean_by_own: bool = False
     """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
+    asks_for_deletes: bool = False
+    """Whether brokers alone say if topics may be deleted, and are silent at the beginning."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes", "brokers_3_0", "protocol", "only_clean", "is_clean_by_own",
+            "asks_for_deletes",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -200,6 +208,8 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
+        options.asks_for_deletes, deletions = _unknown_deletes(Random(f"{seed}/unknown deletes"), options)
+        actions += deletions
     return Plan(seed, options, sorted(actions))
 
 
@@ -272,6 +282,13 @@ def _forbidden(rng: Random) -> list[Action]:
     if rng.random() > 0.1:
         return []
     return [Action(rng.uniform(2.0, STORY_S / 2), FORBIDDEN, _FIRST_FORBIDDEN)]
+
+
+def _unknown_deletes(rng: Random, options: Options) -> tuple[bool, list[Action]]:
+    """An instance that knows the settings of the one clean broker knows whether topics may be deleted."""
+    if rng.random() > 0.1 or options.only_clean:
+        return False, []
+    return True, [Action(rng.uniform(2.0, SPEAKS_AT_S), UNKNOWN_DELETES, _FIRST_UNKNOWN_DELETES)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

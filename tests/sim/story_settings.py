@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.sim.broker import PROTOCOL, SimBroker
-from tests.sim.story_admin import later
+from tests.sim.story_admin import delete_now, existing, later
 from tests.sim.story_admin import restart as start
 from tests.sim.world import SimWorld
 
@@ -86,6 +86,12 @@ def allow_again(world: SimWorld, broker: SimBroker) -> None:
         start(broker)
 
 
+def delete_while_unknown(world: SimWorld, rng: Random) -> None:
+    """A topic is to be deleted while no broker has said whether topics may be."""
+    if topics := existing(world):
+        delete_now(world, rng.choice(topics))
+
+
 def _restart(broker: SimBroker) -> None:
     """Restart the broker at once, if it runs; the next start reads the file in any case."""
     if broker.is_running and not broker.is_paused:
@@ -97,4 +103,5 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
     "forbidden_setting": forbidden_setting,
+    "delete_while_unknown": delete_while_unknown,
 }

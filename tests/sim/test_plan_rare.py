@@ -9,6 +9,7 @@ from tests.sim.plan import (
     RETURN,
     RETURN_IN_NEW_SESSION,
     UNCLEAN_TARGET,
+    UNKNOWN_DELETES,
     WAITING,
     plan_of,
 )
@@ -22,6 +23,7 @@ SHARES = {
     UNCLEAN_TARGET: 0.1,
     BESIDE_A_BOUNCE: 0.1,
     FORBIDDEN: 0.1,
+    UNKNOWN_DELETES: 0.08,
     OURS_ALONE: 0.1,
     RETURN: 0.08,
     RETURN_IN_NEW_SESSION: 0.08,

@@ -7,6 +7,7 @@ from tests.sim.plan import (
     RETURN_IN_NEW_SESSION,
     SETTINGS,
     UNCLEAN_TARGET,
+    UNKNOWN_DELETES,
     plan_of,
 )
 from tests.sim.plan_registration import KINDS
@@ -31,7 +32,7 @@ def test_half_of_the_stories_have_neither_old_brokers_nor_such_acts() -> None:
 
 
 def test_registrations_leave_the_other_actions_and_their_numbers_alone() -> None:
-    ours = {RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, BESIDE_A_BOUNCE, FORBIDDEN, OURS_ALONE}
+    ours = {RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, BESIDE_A_BOUNCE, FORBIDDEN, UNKNOWN_DELETES, OURS_ALONE}
     added = {*REGISTRATION_ACTS, *SETTINGS, *ours}
     for seed in range(50):
         plan, before = plan_of(seed), plan_of(seed, has_old_brokers=False)

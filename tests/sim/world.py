@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
-from controllerd.core.cluster_settings import UNCLEAN, understood
+from controllerd.core.cluster_settings import DELETE_TOPICS, UNCLEAN, understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.settings_book import Answer, Remembered
@@ -26,7 +26,7 @@ from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, SimMemory,
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
-from tests.sim.plan import Options
+from tests.sim.plan import SPEAKS_AT_S, Options
 from tests.sim.topic_desk import TopicDesk
 from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
@@ -66,7 +66,7 @@ class SimWorld:
         self.config = base_config(
             unclean=None if options.only_clean else options.unclean,
             takes=options.takes,
-            deletes=options.admin.deletes,
+            deletes=None if options.asks_for_deletes else options.admin.deletes,
             register=options.registration.register,
         )
         self.instances: dict[int, SimInstance] = {}
@@ -104,10 +104,18 @@ class SimWorld:
                 broker.configured[UNCLEAN] = "true"
             if number == self.options.only_clean:
                 (broker.own if self.options.is_clean_by_own else broker.configured)[UNCLEAN] = "false"
+            if self.options.asks_for_deletes:
+                self._fall_silent(broker)
             broker.start()
         self.desk.opened()
         for number in range(self.options.instances):
             self.start_instance(number)
+
+    def _fall_silent(self, broker: SimBroker) -> None:
+        """The broker says whether topics may be deleted, but not at once."""
+        broker.configured[DELETE_TOPICS] = str(self.options.admin.deletes).lower()
+        broker.is_silent = True
+        self.loop.call_later(SPEAKS_AT_S, setattr, broker, "is_silent", False, context=self.loop.context_of(""))
 
     def _release(self, broker: int, rng: Random, *, is_mixed: bool) -> ReleaseNumber:
         mixed = rng.choice(RELEASES) if is_mixed else NEWEST
