@@ -27,7 +27,7 @@ from events.responses import BrokerSettingsReceived
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.observation import SettingsRecord
-from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
+from replay.records import EventBegin, EventEnd, Record, RequestRecord, SessionRecord, TermRecord
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
@@ -258,9 +258,12 @@ class SimInstance:
         elif isinstance(record, EventBegin):
             self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
             self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
+            self._oracle.zookeeper.questions.begins(self.owner, record.name)
             self._announce_answers()
         elif isinstance(record, SettingsRecord):
             self._judge_settings(record)
+        elif isinstance(record, RequestRecord):
+            self._oracle.zookeeper.questions.sends(self.owner, record.api, self.loop.time())
         elif isinstance(record, EventEnd):
             self._announce_end(record)
 
