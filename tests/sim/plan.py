@@ -83,6 +83,10 @@ _FIRST_BESIDE_A_BOUNCE: Final = 2670
 UNKNOWN_DELETES: Final = "delete_while_unknown"
 """In one of ten stories, from a stream of its own as well: while no broker has said whether topics may be deleted."""
 _FIRST_UNKNOWN_DELETES: Final = 2699
+SHORT_SESSION: Final = "freeze_past_granted"
+"""In one of ten stories, from a stream of its own as well: those in which ZooKeeper grants a shorter session."""
+_FIRST_SHORT_SESSION: Final = 2698
+_SHORT_SESSION_S: Final = 3.0
 FORBIDDEN: Final = "forbidden_setting"
 """In one of ten stories, from a stream of its own as well: early, because nobody leads for a while."""
 _FIRST_FORBIDDEN: Final = 2689
@@ -132,6 +136,8 @@ class Options:
     """The only broker that turns unclean elections off, where no instance has them configured; 0: they have."""
     is_clean_by_own: bool = False
     """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
+    longest_session_s: float | None = None
+    """The session time-out that ZooKeeper grants at most; None: whatever is asked for."""
     asks_for_deletes: bool = False
     """Whether brokers alone say if topics may be deleted, and are silent at the beginning."""
 
@@ -139,7 +145,7 @@ class Options:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes", "brokers_3_0", "protocol", "only_clean", "is_clean_by_own",
-            "asks_for_deletes",
+            "asks_for_deletes", "longest_session_s",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -208,6 +214,8 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
+        options.longest_session_s, freezes = _short_session(Random(f"{seed}/short session"))
+        actions += freezes
         options.asks_for_deletes, deletions = _unknown_deletes(Random(f"{seed}/unknown deletes"), options)
         actions += deletions
     return Plan(seed, options, sorted(actions))
@@ -289,6 +297,12 @@ def _unknown_deletes(rng: Random, options: Options) -> tuple[bool, list[Action]]
     if rng.random() > 0.1 or options.only_clean:
         return False, []
     return True, [Action(rng.uniform(2.0, SPEAKS_AT_S), UNKNOWN_DELETES, _FIRST_UNKNOWN_DELETES)]
+
+
+def _short_session(rng: Random) -> tuple[float | None, list[Action]]:
+    if rng.random() > 0.1:
+        return None, []
+    return _SHORT_SESSION_S, [Action(rng.uniform(2.0, STORY_S - 10.0), SHORT_SESSION, _FIRST_SHORT_SESSION)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

@@ -53,6 +53,10 @@ class SimWorld:
         """Whether faults have ended."""
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
+        if options.longest_session_s is not None:
+            self.server.longest_session_s = options.longest_session_s
+        self.session_s = min(SESSION_S, self.server.longest_session_s)
+        """The session time-out that instances are granted."""
         self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean, takes_from_brokers=options.takes)
         self.oracle.zookeeper.history.features = self._features
         watch(self.server, self.oracle.zookeeper)
@@ -293,7 +297,7 @@ class SimWorld:
     def _thaw(self, target: SimInstance) -> None:
         if not self.loop.is_frozen(target.owner):
             return
-        if self.loop.time() - self._frozen_at[target.owner] > SESSION_S * SAFE_SHARE:
+        if self.loop.time() - self._frozen_at[target.owner] > self.session_s * SAFE_SHARE:
             self.oracle.requests.on_pause(target.owner)
             self._thawed_at_zxid[target.owner] = self.server.zxid
         self.loop.trace(f"{target.owner} thawed")
