@@ -31,6 +31,7 @@ from replay.records import EventBegin, EventEnd, Record, RequestRecord, SessionR
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
+from tests.sim.oracle_seen import WALL_MS
 from tests.sim.zk_client import SimKazoo
 from tests.sim.zk_server import SimZooKeeper
 
@@ -39,7 +40,6 @@ SESSION_S: Final = 6.0
 CLUSTER: Final = "simulated"
 _BEGINS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
-_WALL_MS: Final = 1_700_000_000_000
 
 
 class SimClock:
@@ -50,7 +50,7 @@ class SimClock:
 
     def now_ms(self) -> int:
         """Wall clock."""
-        return _WALL_MS + int(self._loop.time() * 1000)
+        return WALL_MS + int(self._loop.time() * 1000)
 
     def monotonic(self) -> float:
         """Monotonic clock."""
@@ -327,8 +327,15 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool | None, takes: bool, deletes: bool | None = True, register: str = "auto") -> Config:
-    """The configuration that all instances share but for the node id; None leaves a switch to the brokers."""
+def base_config(
+    *,
+    unclean: bool | None,
+    takes: bool,
+    deletes: bool | None = True,
+    register: str = "auto",
+    token_check_ms: int | None = None,
+) -> Config:
+    """The configuration that all instances share but for the node id; None leaves a setting to the brokers."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
         "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),
@@ -339,6 +346,8 @@ def base_config(*, unclean: bool | None, takes: bool, deletes: bool | None = Tru
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }
+    if token_check_ms is not None:
+        given["kafka.delegation_token_expiry_check_interval_ms"] = str(token_check_ms)
     if deletes is not None:
         given["kafka.delete_topic_enable"] = str(deletes).lower()
     if unclean is not None:

@@ -10,6 +10,7 @@ from tests.sim import (
     oracle_role,
     oracle_settings,
     oracle_states,
+    oracle_tokens,
     oracle_topics,
 )
 from tests.sim.oracle_admin import AdminJudge
@@ -21,11 +22,12 @@ from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
 from tests.sim.oracle_settings import SettingsJudge
 from tests.sim.oracle_states import StateJudge
+from tests.sim.oracle_tokens import TokenJudge
 from tests.sim.oracle_topics import TopicJudge
 
 _PARTS: Final = (
     oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls, oracle_registration, oracle_settings,
-    oracle_questions,
+    oracle_questions, oracle_tokens,
 )  # fmt: skip
 RULES: Final = dict(sorted(rule for part in _PARTS for rule in part.RULES.items()))
 """What each rule says, by its id."""
@@ -55,6 +57,7 @@ class ZooKeeperOracle:
         self.registrations = RegistrationJudge(self.history, self._role, self.report)
         self.settings = SettingsJudge(self.history, self.report)
         self.questions = QuestionJudge(self.history, self.report)
+        self.tokens = TokenJudge(self.history, self.report)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self.admin = AdminJudge(self.history, self.report)
         self.calls = CallJudge(self.history, self.report)
@@ -127,6 +130,7 @@ class ZooKeeperOracle:
                 self._judge(operation, transaction)
                 self.questions.writes(self.owner_of(transaction.session_id) or "", operation, transaction)
             self.calls.see(operation, transaction, is_ours=is_ours)
+            self.tokens.see(operation, transaction, is_ours=is_ours)
             self.history.apply(operation, transaction)
 
     def _judge(self, operation: Operation, transaction: Transaction) -> None:

@@ -83,6 +83,9 @@ _FIRST_BESIDE_A_BOUNCE: Final = 2670
 UNKNOWN_DELETES: Final = "delete_while_unknown"
 """In one of ten stories, from a stream of its own as well: while no broker has said whether topics may be deleted."""
 _FIRST_UNKNOWN_DELETES: Final = 2699
+TOKENS: Final = "tokens_expire"
+"""Several times in one of ten stories, from a stream of its own as well."""
+_FIRST_TOKENS: Final = 2620
 SHORT_SESSION: Final = "freeze_past_granted"
 """In one of ten stories, from a stream of its own as well: those in which ZooKeeper grants a shorter session."""
 _FIRST_SHORT_SESSION: Final = 2698
@@ -138,6 +141,8 @@ class Options:
     """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
     longest_session_s: float | None = None
     """The session time-out that ZooKeeper grants at most; None: whatever is asked for."""
+    has_tokens: bool = False
+    """Whether there are delegation tokens, and instances look often whether one has expired."""
     asks_for_deletes: bool = False
     """Whether brokers alone say if topics may be deleted, and are silent at the beginning."""
 
@@ -145,7 +150,7 @@ class Options:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes", "brokers_3_0", "protocol", "only_clean", "is_clean_by_own",
-            "asks_for_deletes", "longest_session_s",
+            "asks_for_deletes", "longest_session_s", "has_tokens",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -216,6 +221,9 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
         options.longest_session_s, freezes = _short_session(Random(f"{seed}/short session"))
         actions += freezes
+        tokens = _tokens(Random(f"{seed}/tokens"))
+        options.has_tokens = bool(tokens)
+        actions += tokens
         options.asks_for_deletes, deletions = _unknown_deletes(Random(f"{seed}/unknown deletes"), options)
         actions += deletions
     return Plan(seed, options, sorted(actions))
@@ -303,6 +311,12 @@ def _short_session(rng: Random) -> tuple[float | None, list[Action]]:
     if rng.random() > 0.1:
         return None, []
     return _SHORT_SESSION_S, [Action(rng.uniform(2.0, STORY_S - 10.0), SHORT_SESSION, _FIRST_SHORT_SESSION)]
+
+
+def _tokens(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(1.0, STORY_S), TOKENS, number) for number in range(_FIRST_TOKENS, _FIRST_TOKENS + 4)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

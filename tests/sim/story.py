@@ -24,6 +24,7 @@ from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.story_registration import REGISTRATION_ACTS
 from tests.sim.story_settings import SETTINGS_ACTS, allow_again
+from tests.sim.story_tokens import TOKEN_ACTS
 from tests.sim.story_topics import TOPIC_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 from tests.sim.world import SimWorld
@@ -38,6 +39,7 @@ _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
 _ACTS: Final = {
     **RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS, **REGISTRATION_ACTS, **SETTINGS_ACTS,
+    **TOKEN_ACTS,
 }  # fmt: skip
 
 

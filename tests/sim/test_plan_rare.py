@@ -9,6 +9,7 @@ from tests.sim.plan import (
     RETURN,
     RETURN_IN_NEW_SESSION,
     SHORT_SESSION,
+    TOKENS,
     UNCLEAN_TARGET,
     UNKNOWN_DELETES,
     WAITING,
@@ -51,3 +52,10 @@ def test_it_leaves_the_numbers_of_the_other_actions_alone(kind: str) -> None:
         mine = [action.number for action in plan_of(seed).actions if action.kind == kind]
         others = [action.number for action in plan_of(seed).actions if action.kind != kind]
         assert set(mine).isdisjoint(others)
+
+
+def test_one_of_ten_stories_has_tokens_that_expire_several_times() -> None:
+    counts = [[action.kind for action in plan_of(seed).actions].count(TOKENS) for seed in range(SEEDS)]
+
+    assert set(counts) == {0, 4}
+    assert 0.05 * SEEDS < counts.count(4) < 0.15 * SEEDS

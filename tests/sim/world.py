@@ -27,6 +27,7 @@ from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
 from tests.sim.plan import SPEAKS_AT_S, Options
+from tests.sim.token_desk import CHECK_MS, TokenDesk
 from tests.sim.topic_desk import TopicDesk
 from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
@@ -72,6 +73,7 @@ class SimWorld:
             takes=options.takes,
             deletes=None if options.asks_for_deletes else options.admin.deletes,
             register=options.registration.register,
+            token_check_ms=CHECK_MS if options.has_tokens else None,
         )
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
@@ -82,6 +84,7 @@ class SimWorld:
         self.topics: dict[str, list[list[int]]] = {}
         self.desk = AdminDesk(self)
         self.topic_desk = TopicDesk(self)
+        self.tokens: TokenDesk | None = None
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
@@ -112,6 +115,8 @@ class SimWorld:
                 self._fall_silent(broker)
             broker.start()
         self.desk.opened()
+        if self.options.has_tokens:
+            self.tokens = TokenDesk(self)
         for number in range(self.options.instances):
             self.start_instance(number)
 
