@@ -23,13 +23,15 @@ from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
 from controllerd.zk.session import SessionState
+from events.responses import BrokerSettingsReceived
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
 from replay.observation import SettingsRecord
-from replay.records import EventBegin, EventEnd, Record, SessionRecord, TermRecord
+from replay.records import EventBegin, EventEnd, Record, RequestRecord, SessionRecord, TermRecord
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle
+from tests.sim.oracle_seen import WALL_MS
 from tests.sim.zk_client import SimKazoo
 from tests.sim.zk_server import SimZooKeeper
 
@@ -38,7 +40,6 @@ SESSION_S: Final = 6.0
 CLUSTER: Final = "simulated"
 _BEGINS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
-_WALL_MS: Final = 1_700_000_000_000
 
 
 class SimClock:
@@ -49,7 +50,7 @@ class SimClock:
 
     def now_ms(self) -> int:
         """Wall clock."""
-        return _WALL_MS + int(self._loop.time() * 1000)
+        return WALL_MS + int(self._loop.time() * 1000)
 
     def monotonic(self) -> float:
         """Monotonic clock."""
@@ -223,6 +224,7 @@ class SimInstance:
 
     async def _serve(self) -> bool:
         """One life of the process; False when it ended by itself and a supervisor starts it again."""
+        self._oracle.zookeeper.settings.begins(self.owner)
         self._instance = instance = Instance(
             self._config, self.uuid, self.audit, lambda: (self._endpoint,), self._around
         )
@@ -256,9 +258,27 @@ class SimInstance:
         elif isinstance(record, EventBegin):
             self.loop.trace(f"{self.owner} event {record.number} {record.name} {record.detail}")
             self._oracle.requests.on_event(self.owner, self.loop.time() - record.queued_ms / 1000)
+            self._oracle.zookeeper.questions.begins(self.owner, record.name)
+            self._announce_answers()
         elif isinstance(record, SettingsRecord):
             self._judge_settings(record)
-        elif isinstance(record, EventEnd) and self._instance is not None and not len(self._instance.queue):
+        elif isinstance(record, RequestRecord):
+            self._oracle.zookeeper.questions.sends(self.owner, record.api, self.loop.time())
+        elif isinstance(record, EventEnd):
+            self._announce_end(record)
+
+    def _announce_answers(self) -> None:
+        """The answers of brokers that the event has which begins now."""
+        events = self._instance.loop if self._instance is not None else None
+        event = events.current.event if events is not None and events.current is not None else None
+        if isinstance(event, BrokerSettingsReceived):
+            for broker, answer in sorted(event.answers.items()):
+                judge = self._oracle.zookeeper.settings
+                judge.told(self.owner, broker, answer.broker_epoch, answer.values)
+
+    def _announce_end(self, record: EventEnd) -> None:
+        self._oracle.zookeeper.settings.on_event_end(self.owner, self.loop.time(), is_active=self.is_active)
+        if self._instance is not None and not len(self._instance.queue):
             self._oracle.requests.on_idle(self.owner)
             client = self._instance.client
             is_connected = client is not None and client.session.state is SessionState.CONNECTED
@@ -307,19 +327,29 @@ def _nothing() -> None:
 
 
 @lru_cache
-def base_config(*, unclean: bool | None, takes: bool, deletes: bool = True, register: str = "auto") -> Config:
-    """The configuration that all instances share but for the node id; ``unclean`` None leaves it to the brokers."""
+def base_config(
+    *,
+    unclean: bool | None,
+    takes: bool,
+    deletes: bool | None = True,
+    register: str = "auto",
+    token_check_ms: int | None = None,
+) -> Config:
+    """The configuration that all instances share but for the node id; None leaves a setting to the brokers."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
         "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),
         "node.id": FIRST_NODE_ID,
         "node.data_dir": "unused",
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
-        "kafka.delete_topic_enable": str(deletes).lower(),
         "kafka.register": register,
         "controller.when_broker_holds": "takeover" if takes else "standby",
         "http.listen": "127.0.0.1:0",
     }
+    if token_check_ms is not None:
+        given["kafka.delegation_token_expiry_check_interval_ms"] = str(token_check_ms)
+    if deletes is not None:
+        given["kafka.delete_topic_enable"] = str(deletes).lower()
     if unclean is not None:
         given["kafka.unclean_leader_election_enable"] = str(unclean).lower()
     return load_config(None, {}, given)

@@ -89,6 +89,14 @@ ROLE: Final = (
         "if now < self._seen_at:",
     ),
     bug(
+        "freeze-limit-as-asked",
+        "the limit of a freeze follows the session time-out that was asked for, not the granted one",
+        "I-03, ADR 0011",
+        "controllerd/daemon/instance.py",
+        "self.guard.set_limit(timeout_s * _SAFE_SHARE)",
+        "self.guard.set_limit(self._asked_timeout_s * _SAFE_SHARE)",
+    ),
+    bug(
         "validation-without-sync",
         "after a freeze a server that lags may say whose the role is",
         "I-03, ADR 0011",

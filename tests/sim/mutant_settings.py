@@ -77,4 +77,28 @@ SETTINGS: Final = (
         "not topics or not topics.isdisjoint(body.topic_ids)",
         "topics <= body.topic_ids.keys()",
     ),
+    bug(
+        "authorizer-ends-no-term",
+        "a setting with which nobody must lead is looked at before elections alone",
+        "S-05",
+        "handlers/cluster_settings.py",
+        "    elif now.refusal is not None:\n        await _give_up(now.refusal, c)\n",
+        "",
+    ),
+    bug(
+        "authorizer-dies-with-its-broker",
+        "a setting with which nobody must lead counts only while its broker is live",
+        "S-05",
+        "controllerd/core/settings_book.py",
+        "refusal(told, gone)",
+        "refusal(told)",
+    ),
+    bug(
+        "unknown-is-forbidden",
+        "requests to delete topics are dropped while nobody knows whether topics may be deleted",
+        "peer 3.9 (delete.topic.enable of its own broker)",
+        "handlers/topic_deletion.py",
+        "    if DELETE_TOPICS in c.policy.unknown:\n        return\n",
+        "",
+    ),
 )

@@ -44,6 +44,14 @@ WIRE: Final = (
         "    if False:\n",
     ),
     bug(
+        "refusal-told",
+        "a refused AlterPartition makes the instance send UpdateMetadata without partitions to all brokers",
+        "R-16, peer 3.9",
+        "handlers/isr_change.py",
+        "    if changed:\n",
+        "    if proposed:\n",
+    ),
+    bug(
         "coalescing-loses",
         "of two requests that are merged only the partitions of the newer survive",
         "M5, KAFKA-7537",

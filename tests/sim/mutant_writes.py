@@ -135,6 +135,14 @@ WRITES: Final = (
         "        return\n",
     ),
     bug(
+        "latest-timer-counts",
+        "of equal events that are put for later the latest counts, so that one that is wanted often never comes",
+        "retries that delay each other, QuarantineCheck",
+        "controllerd/clock.py",
+        "            if pending.when() <= due:\n                return\n            pending.cancel()\n",
+        "            pending.cancel()\n",
+    ),
+    bug(
         "sanitizer-off",
         "replicas that brokers assigned to the controller stay with it",
         "C12, DESIGN 5",

@@ -35,6 +35,7 @@ _RULES: Final = {
     "Q-14": "who is dead is in no ISR but as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
     "Q-25": "the active instance is registered where a broker needs it, and no other instance is",
+    "Q-26": "no delegation token is left that expired long ago",
     "Q-24": "no configuration that an instance wrote outlives its topic",
 }
 RULES: Final = {**_RULES, **oracle_admin_rest.RULES}
@@ -46,6 +47,7 @@ def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bo
     judge = _Judge(zookeeper, end)
     found = [*judge.role(), *judge.partitions(isr_is_full=isr_is_full), *judge.brokers(), *judge.work()]
     found += zookeeper.registrations.at_rest(wanted=end.wants_registration)
+    found += zookeeper.tokens.at_rest(end.time)
     found += judge_requests(zookeeper.history, end)
     return [Violation(rule, end.time, evidence) for rule, evidence in found]
 

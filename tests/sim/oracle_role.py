@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from tests.sim.oracle_admin import DELETABLE
 from tests.sim.oracle_history import CONTROLLER, EPOCH, History, document_of, is_registration, number_of
 from tests.sim.oracle_seen import ANY_VERSION, Operation, Report, Transaction
+from tests.sim.oracle_tokens import TOKENS
 
 RULES: Final = {
     "Z-01": "every write of an instance demands, first of all, the version of /controller_epoch that it won itself",
@@ -15,7 +16,7 @@ RULES: Final = {
     "Z-04": "/controller is an ephemeral znode of the winner, and an instance deletes only its own",
     "Z-05": "an instance never takes the role from another one by itself, nor from a broker if it is to stand by",
     "Z-23": "an instance deletes nothing but its /controller, registrations of instances, notifications that it read, "
-    "and what was asked for",
+    "delegation tokens, and what was asked for",
     "Z-24": "a compared write finds the version that it demands, and zxids rise",
 }
 _PARENTS: Final = frozenset({
@@ -23,7 +24,7 @@ _PARENTS: Final = frozenset({
     "/cluster/id", "/config", "/config/brokers", "/config/changes", "/config/clients", "/config/ips", "/config/topics",
     "/config/users", "/consumers", "/isr_change_notification", "/log_dir_event_notification",
 })  # fmt: skip
-_NOTIFICATIONS: Final = ("/isr_change_notification/", "/log_dir_event_notification/")
+_DELETABLE: Final = ("/isr_change_notification/", "/log_dir_event_notification/", TOKENS, *DELETABLE)
 
 
 class Term(NamedTuple):
@@ -93,7 +94,7 @@ class RoleJudge:
     def judge_deletion(self, operation: Operation, transaction: Transaction) -> None:
         """An instance deletes something."""
         path = operation.path
-        if path != CONTROLLER and not is_registration(path) and not path.startswith((*_NOTIFICATIONS, *DELETABLE)):
+        if path != CONTROLLER and not is_registration(path) and not path.startswith(_DELETABLE):
             self._say("Z-23", transaction, f"deleted {path}")
 
     # -- elections ---------------------------------------------------------------------------------------------------

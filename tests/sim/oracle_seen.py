@@ -10,6 +10,8 @@ from typing import Final, NamedTuple, Protocol
 
 ANY_VERSION: Final = -1
 NO_LEADER: Final = -1
+WALL_MS: Final = 1_700_000_000_000
+"""The wall clock of everybody when virtual time begins, in milliseconds."""
 OUR_IDS: Final = range(2_000_000_000, 2_000_000_100)
 """Node ids of instances, as DESIGN.md section 5 has them: never a broker and never a replica."""
 

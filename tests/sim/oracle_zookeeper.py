@@ -2,17 +2,33 @@
 
 from typing import Final
 
-from tests.sim import oracle_admin, oracle_calls, oracle_registration, oracle_role, oracle_states, oracle_topics
+from tests.sim import (
+    oracle_admin,
+    oracle_calls,
+    oracle_questions,
+    oracle_registration,
+    oracle_role,
+    oracle_settings,
+    oracle_states,
+    oracle_tokens,
+    oracle_topics,
+)
 from tests.sim.oracle_admin import AdminJudge
 from tests.sim.oracle_calls import MARKERS, USERS, CallJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History
+from tests.sim.oracle_questions import QuestionJudge
 from tests.sim.oracle_registration import RegistrationJudge
 from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
+from tests.sim.oracle_settings import SettingsJudge
 from tests.sim.oracle_states import StateJudge
+from tests.sim.oracle_tokens import TokenJudge
 from tests.sim.oracle_topics import TopicJudge
 
-_PARTS: Final = (oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls, oracle_registration)
+_PARTS: Final = (
+    oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls, oracle_registration, oracle_settings,
+    oracle_questions, oracle_tokens,
+)  # fmt: skip
 RULES: Final = dict(sorted(rule for part in _PARTS for rule in part.RULES.items()))
 """What each rule says, by its id."""
 
@@ -39,6 +55,9 @@ class ZooKeeperOracle:
         self.history = History(window, unclean_by_default=unclean_by_default)
         self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
         self.registrations = RegistrationJudge(self.history, self._role, self.report)
+        self.settings = SettingsJudge(self.history, self.report)
+        self.questions = QuestionJudge(self.history, self.report)
+        self.tokens = TokenJudge(self.history, self.report)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self.admin = AdminJudge(self.history, self.report)
         self.calls = CallJudge(self.history, self.report)
@@ -109,7 +128,9 @@ class ZooKeeperOracle:
                 continue
             if is_ours:
                 self._judge(operation, transaction)
+                self.questions.writes(self.owner_of(transaction.session_id) or "", operation, transaction)
             self.calls.see(operation, transaction, is_ours=is_ours)
+            self.tokens.see(operation, transaction, is_ours=is_ours)
             self.history.apply(operation, transaction)
 
     def _judge(self, operation: Operation, transaction: Transaction) -> None:

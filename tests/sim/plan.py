@@ -15,6 +15,8 @@ from tests.sim.plan_registration import RegistrationOptions, registration_of
 from tests.sim.plan_topics import topic_calls_of
 
 STORY_S: Final = 60.0
+SPEAKS_AT_S: Final = 4.0
+"""Until then brokers are silent that nobody may know before a deletion is asked for."""
 WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
 FAULTS: Final = (
     "kill",
@@ -81,6 +83,19 @@ _FIRST_BESIDE_A_BOUNCE: Final = 2670
 SWITCH_MOVES: Final = "switch_moves"
 """In few stories, from a stream of its own: the file of one broker alone turns unclean elections off there."""
 _FIRST_SWITCH_MOVES: Final = 2675
+UNKNOWN_DELETES: Final = "delete_while_unknown"
+"""In one of ten stories, from a stream of its own as well: while no broker has said whether topics may be deleted."""
+_FIRST_UNKNOWN_DELETES: Final = 2699
+TOKENS: Final = "tokens_expire"
+"""Several times in one of ten stories, from a stream of its own as well."""
+_FIRST_TOKENS: Final = 2620
+SHORT_SESSION: Final = "freeze_past_granted"
+"""In one of ten stories, from a stream of its own as well: those in which ZooKeeper grants a shorter session."""
+_FIRST_SHORT_SESSION: Final = 2698
+_SHORT_SESSION_S: Final = 3.0
+FORBIDDEN: Final = "forbidden_setting"
+"""In one of ten stories, from a stream of its own as well: early, because nobody leads for a while."""
+_FIRST_FORBIDDEN: Final = 2689
 OURS_ALONE: Final = "outsider_starts_on_us"
 """In one of ten stories, from a stream of its own as well."""
 _FIRST_OURS_ALONE: Final = 2690
@@ -127,11 +142,18 @@ class Options:
     """The only broker that turns unclean elections off, where no instance has them configured; 0: they have."""
     is_clean_by_own: bool = False
     """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
+    longest_session_s: float | None = None
+    """The session time-out that ZooKeeper grants at most; None: whatever is asked for."""
+    has_tokens: bool = False
+    """Whether there are delegation tokens, and instances look often whether one has expired."""
+    asks_for_deletes: bool = False
+    """Whether brokers alone say if topics may be deleted, and are silent at the beginning."""
 
     def __str__(self) -> str:
         names = (
             "instances", "brokers", "topics", "replication", "unclean", "racks", "loses_calls", "breaths", "curtain",
             "takes", "brokers_3_0", "protocol", "only_clean", "is_clean_by_own",
+            "asks_for_deletes", "longest_session_s", "has_tokens",
         )  # fmt: skip
         return ", ".join(
             [*(f"{name}={getattr(self, name)}" for name in names), str(self.admin), str(self.registration)]
@@ -196,10 +218,18 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
         actions += _unclean_target(Random(f"{seed}/unclean target"))
         actions += _beside_a_bounce(Random(f"{seed}/beside a bounce"))
+        actions += _forbidden(Random(f"{seed}/forbidden"))
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
         actions += _switch_moves(Random(f"{seed}/switch moves"), options)
+        options.longest_session_s, freezes = _short_session(Random(f"{seed}/short session"))
+        actions += freezes
+        tokens = _tokens(Random(f"{seed}/tokens"))
+        options.has_tokens = bool(tokens)
+        actions += tokens
+        options.asks_for_deletes, deletions = _unknown_deletes(Random(f"{seed}/unknown deletes"), options)
+        actions += deletions
     return Plan(seed, options, sorted(actions))
 
 
@@ -273,6 +303,31 @@ def _switch_moves(rng: Random, options: Options) -> list[Action]:
         return []
     options.only_clean, options.is_clean_by_own = options.only_clean or rng.randrange(1, options.brokers + 1), False
     return [Action(rng.uniform(0.4 * STORY_S, 0.8 * STORY_S), SWITCH_MOVES, _FIRST_SWITCH_MOVES)]
+
+
+def _forbidden(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(2.0, STORY_S / 2), FORBIDDEN, _FIRST_FORBIDDEN)]
+
+
+def _unknown_deletes(rng: Random, options: Options) -> tuple[bool, list[Action]]:
+    """An instance that knows the settings of the one clean broker knows whether topics may be deleted."""
+    if rng.random() > 0.1 or options.only_clean:
+        return False, []
+    return True, [Action(rng.uniform(2.0, SPEAKS_AT_S), UNKNOWN_DELETES, _FIRST_UNKNOWN_DELETES)]
+
+
+def _short_session(rng: Random) -> tuple[float | None, list[Action]]:
+    if rng.random() > 0.1:
+        return None, []
+    return _SHORT_SESSION_S, [Action(rng.uniform(2.0, STORY_S - 10.0), SHORT_SESSION, _FIRST_SHORT_SESSION)]
+
+
+def _tokens(rng: Random) -> list[Action]:
+    if rng.random() > 0.1:
+        return []
+    return [Action(rng.uniform(1.0, STORY_S), TOKENS, number) for number in range(_FIRST_TOKENS, _FIRST_TOKENS + 4)]
 
 
 def _ours_alone(rng: Random) -> list[Action]:

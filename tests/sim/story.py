@@ -23,7 +23,8 @@ from tests.sim.story_admin import ADMIN_ACTS
 from tests.sim.story_late import LATE_ACTS
 from tests.sim.story_rare import RARE_ACTS, draw_curtain
 from tests.sim.story_registration import REGISTRATION_ACTS
-from tests.sim.story_settings import SETTINGS_ACTS
+from tests.sim.story_settings import SETTINGS_ACTS, allow_again
+from tests.sim.story_tokens import TOKEN_ACTS
 from tests.sim.story_topics import TOPIC_ACTS
 from tests.sim.story_waiting import WAITING_ACTS
 from tests.sim.world import SimWorld
@@ -38,6 +39,7 @@ _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
 _ACTS: Final = {
     **RARE_ACTS, **LATE_ACTS, **ADMIN_ACTS, **TOPIC_ACTS, **WAITING_ACTS, **REGISTRATION_ACTS, **SETTINGS_ACTS,
+    **TOKEN_ACTS,
 }  # fmt: skip
 
 
@@ -368,6 +370,8 @@ class Story:
     def _mend(self) -> None:
         for path in list(self._hidden):
             self._give_back(path)
+        for broker in self.world.cluster.brokers.values():
+            allow_again(self.world, broker)
 
     def _broken_topic(self, rng: Random) -> None:
         path = f"/brokers/topics/{rng.choice(list(self.world.topics))}"

@@ -89,7 +89,21 @@ def freeze_behind(world: SimWorld, rng: Random) -> None:
     client.replica = world.server.follower(_LAG_S)
     client.cut()
     broker = rng.choice(list(world.cluster.brokers))
-    sleep_s = rng.uniform(SAFE_SHARE + 0.02, SAFE_SHARE + 0.08) * SESSION_S
+    _freeze_unanswered(world, frozen, broker, rng.uniform(SAFE_SHARE + 0.02, SAFE_SHARE + 0.08) * SESSION_S)
+
+
+def freeze_past_granted(world: SimWorld, rng: Random) -> None:
+    """The active one freezes for longer than its session, and less long than the session that it asked for.
+
+    A request is unanswered, and the role moves meanwhile.
+    """
+    active = [each for each in world.instances.values() if each.is_active and each.is_running]
+    if active:
+        broker = rng.choice(list(world.cluster.brokers))
+        _freeze_unanswered(world, active[0], broker, rng.uniform(SAFE_SHARE + 0.05, 1.05) * world.session_s)
+
+
+def _freeze_unanswered(world: SimWorld, frozen: SimInstance, broker: int, sleep_s: float) -> None:
     _later(world, 0.4, world.network.block, frozen.owner, broker)
     _later(world, 0.5, _new_topic, world, broker)
     _later(world, _FREEZES_S, world.freeze, frozen.number, sleep_s)
@@ -206,6 +220,7 @@ LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "outsider_wins": outsider_wins,
     "outsider_starts_on_us": outsider_starts_on_us,
     "freeze_behind": freeze_behind,
+    "freeze_past_granted": freeze_past_granted,
     "self_audit": self_audit,
     "topic_returns": topic_returns,
     "topic_returns_in_new_session": topic_returns_in_new_session,

@@ -7,7 +7,7 @@ from typing import Final
 from controllerd.core.cluster_settings import UNCLEAN
 from tests.sim.broker import PROTOCOL, SimBroker
 from tests.sim.oracle_seen import Key
-from tests.sim.story_admin import existing, later, restart
+from tests.sim.story_admin import delete_now, existing, later, restart
 from tests.sim.world import SimWorld
 
 _MOVES_AFTER_S: Final = 0.5
@@ -20,6 +20,15 @@ _DIFFERENT: Final = (
     ("controller.quota.window.num", "5"),
     ("leader.imbalance.check.interval.seconds", "600"),
 )
+FORBIDDEN: Final = (
+    ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
+    ("create.topic.policy.class.name", "org.example.Policy"),
+    ("zookeeper.metadata.migration.enable", "true"),
+)
+"""Settings with which no instance must lead."""
+_FORBIDS_S: Final = (4.0, 8.0)
+_EXPIRES_SOON_S: Final = 0.05
+_ALLOWS_AFTER_S: Final = 20.0
 
 
 def protocol_raised(world: SimWorld, _rng: Random) -> None:
@@ -108,6 +117,48 @@ def _comes(broker: SimBroker) -> None:
         restart(broker)
 
 
+def forbidden_setting(world: SimWorld, rng: Random) -> None:
+    """A broker comes back with a setting with which no instance must lead, and dies: it holds until the broker returns.
+
+    The broker returns without the setting after a while, and at the latest when faults end.
+    """
+    serving = [each for each in world.cluster.brokers.values() if each.is_serving]
+    if serving:
+        broker = rng.choice(serving)
+        broker.configured.update(dict([rng.choice(FORBIDDEN)]))
+        _restart(broker)
+        later(world, rng.choice(_FORBIDS_S), _dies_forbidding, broker)
+        later(world, _ALLOWS_AFTER_S, allow_again, world, broker)
+
+
+def _dies_forbidding(broker: SimBroker) -> None:
+    if broker.is_running and not broker.is_paused:
+        broker.crash(expires_after_s=_EXPIRES_SOON_S)
+
+
+def allow_again(world: SimWorld, broker: SimBroker) -> None:
+    """Take the settings out of the file with which no instance must lead, and start the broker if it has or had them.
+
+    A broker that an operator gave up returns, too: otherwise nobody could lead ever again.
+    """
+    running = broker.life.configured if broker.life is not None else {}
+    if not any(name in broker.configured or name in running for name, _ in FORBIDDEN):
+        return
+    for name, _ in FORBIDDEN:
+        broker.configured.pop(name, None)
+    world.desk.buried.discard(broker.id)
+    if broker.is_running:
+        _restart(broker)
+    else:
+        restart(broker)
+
+
+def delete_while_unknown(world: SimWorld, rng: Random) -> None:
+    """A topic is to be deleted while no broker has said whether topics may be."""
+    if topics := existing(world):
+        delete_now(world, rng.choice(topics))
+
+
 def _restart(broker: SimBroker) -> None:
     """Restart the broker at once, if it runs; the next start reads the file in any case."""
     if broker.is_running and not broker.is_paused:
@@ -119,4 +170,6 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
     "switch_moves": switch_moves,
+    "forbidden_setting": forbidden_setting,
+    "delete_while_unknown": delete_while_unknown,
 }

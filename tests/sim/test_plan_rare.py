@@ -4,11 +4,15 @@ import pytest
 
 from tests.sim.plan import (
     BESIDE_A_BOUNCE,
+    FORBIDDEN,
     OURS_ALONE,
     RETURN,
     RETURN_IN_NEW_SESSION,
+    SHORT_SESSION,
     SWITCH_MOVES,
+    TOKENS,
     UNCLEAN_TARGET,
+    UNKNOWN_DELETES,
     WAITING,
     plan_of,
 )
@@ -21,6 +25,9 @@ SHARES = {
     WAITING: 0.3,
     UNCLEAN_TARGET: 0.1,
     BESIDE_A_BOUNCE: 0.1,
+    FORBIDDEN: 0.1,
+    SHORT_SESSION: 0.1,
+    UNKNOWN_DELETES: 0.08,
     OURS_ALONE: 0.1,
     SWITCH_MOVES: 0.1,
     RETURN: 0.08,
@@ -47,3 +54,10 @@ def test_it_leaves_the_numbers_of_the_other_actions_alone(kind: str) -> None:
         mine = [action.number for action in plan_of(seed).actions if action.kind == kind]
         others = [action.number for action in plan_of(seed).actions if action.kind != kind]
         assert set(mine).isdisjoint(others)
+
+
+def test_one_of_ten_stories_has_tokens_that_expire_several_times() -> None:
+    counts = [[action.kind for action in plan_of(seed).actions].count(TOKENS) for seed in range(SEEDS)]
+
+    assert set(counts) == {0, 4}
+    assert 0.05 * SEEDS < counts.count(4) < 0.15 * SEEDS

@@ -2,11 +2,15 @@
 
 from tests.sim.plan import (
     BESIDE_A_BOUNCE,
+    FORBIDDEN,
     OURS_ALONE,
     RETURN_IN_NEW_SESSION,
     SETTINGS,
+    SHORT_SESSION,
     SWITCH_MOVES,
+    TOKENS,
     UNCLEAN_TARGET,
+    UNKNOWN_DELETES,
     plan_of,
 )
 from tests.sim.plan_registration import KINDS
@@ -31,15 +35,8 @@ def test_half_of_the_stories_have_neither_old_brokers_nor_such_acts() -> None:
 
 
 def test_registrations_leave_the_other_actions_and_their_numbers_alone() -> None:
-    added = {
-        *REGISTRATION_ACTS,
-        *SETTINGS,
-        SWITCH_MOVES,
-        RETURN_IN_NEW_SESSION,
-        UNCLEAN_TARGET,
-        BESIDE_A_BOUNCE,
-        OURS_ALONE,
-    }
+    ours = {RETURN_IN_NEW_SESSION, UNCLEAN_TARGET, BESIDE_A_BOUNCE, SHORT_SESSION, OURS_ALONE, SWITCH_MOVES}
+    added = {*REGISTRATION_ACTS, *SETTINGS, FORBIDDEN, TOKENS, UNKNOWN_DELETES, *ours}
     for seed in range(50):
         plan, before = plan_of(seed), plan_of(seed, has_old_brokers=False)
         mine = [action for action in plan.actions if action.kind in added]

@@ -200,6 +200,21 @@ def test_a_process_frozen_for_less_than_its_session_keeps_it() -> None:
     play(story)
 
 
+def test_a_server_that_grants_less_than_was_asked_for_expires_the_session_by_that() -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.longest_session_s = TIMEOUT_S / 2
+        one = await stage.instance()
+        assert one.kazoo.negotiated_timeout_s == TIMEOUT_S / 2
+        await one.hold("/e")
+        await asyncio.sleep(3 * TIMEOUT_S)
+        assert "/e" in stage.server.nodes
+        stage.loop.freeze("one")
+        took = await stage.until(lambda: "/e" not in stage.server.nodes)
+        assert took <= TIMEOUT_S / 2 + 0.1
+
+    play(story)
+
+
 def test_the_ephemerals_of_a_killed_process_live_as_long_as_its_session() -> None:
     async def story(stage: Stage) -> None:
         one = await stage.instance()

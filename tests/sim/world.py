@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
-from controllerd.core.cluster_settings import UNCLEAN, understood
+from controllerd.core.cluster_settings import DELETE_TOPICS, UNCLEAN, understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.settings_book import Answer, Remembered
@@ -26,7 +26,8 @@ from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance, SimMemory,
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
-from tests.sim.plan import Options
+from tests.sim.plan import SPEAKS_AT_S, Options
+from tests.sim.token_desk import CHECK_MS, TokenDesk
 from tests.sim.topic_desk import TopicDesk
 from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
@@ -53,6 +54,10 @@ class SimWorld:
         """Whether faults have ended."""
         self.rng = loop.rng("world")
         self.server = SimZooKeeper(loop)
+        if options.longest_session_s is not None:
+            self.server.longest_session_s = options.longest_session_s
+        self.session_s = min(SESSION_S, self.server.longest_session_s)
+        """The session time-out that instances are granted."""
         self.oracle = Oracle(window=WINDOW_S, unclean_by_default=options.unclean, takes_from_brokers=options.takes)
         self.oracle.zookeeper.history.features = self._features
         watch(self.server, self.oracle.zookeeper)
@@ -66,8 +71,9 @@ class SimWorld:
         self.config = base_config(
             unclean=None if options.only_clean else options.unclean,
             takes=options.takes,
-            deletes=options.admin.deletes,
+            deletes=None if options.asks_for_deletes else options.admin.deletes,
             register=options.registration.register,
+            token_check_ms=CHECK_MS if options.has_tokens else None,
         )
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
@@ -78,6 +84,7 @@ class SimWorld:
         self.topics: dict[str, list[list[int]]] = {}
         self.desk = AdminDesk(self)
         self.topic_desk = TopicDesk(self)
+        self.tokens: TokenDesk | None = None
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
@@ -104,10 +111,20 @@ class SimWorld:
                 broker.configured[UNCLEAN] = "true"
             if number == self.options.only_clean:
                 (broker.own if self.options.is_clean_by_own else broker.configured)[UNCLEAN] = "false"
+            if self.options.asks_for_deletes:
+                self._fall_silent(broker)
             broker.start()
         self.desk.opened()
+        if self.options.has_tokens:
+            self.tokens = TokenDesk(self)
         for number in range(self.options.instances):
             self.start_instance(number)
+
+    def _fall_silent(self, broker: SimBroker) -> None:
+        """The broker says whether topics may be deleted, but not at once."""
+        broker.configured[DELETE_TOPICS] = str(self.options.admin.deletes).lower()
+        broker.is_silent = True
+        self.loop.call_later(SPEAKS_AT_S, setattr, broker, "is_silent", False, context=self.loop.context_of(""))
 
     def _release(self, broker: int, rng: Random, *, is_mixed: bool) -> ReleaseNumber:
         mixed = rng.choice(RELEASES) if is_mixed else NEWEST
@@ -295,7 +312,7 @@ class SimWorld:
     def _thaw(self, target: SimInstance) -> None:
         if not self.loop.is_frozen(target.owner):
             return
-        if self.loop.time() - self._frozen_at[target.owner] > SESSION_S * SAFE_SHARE:
+        if self.loop.time() - self._frozen_at[target.owner] > self.session_s * SAFE_SHARE:
             self.oracle.requests.on_pause(target.owner)
             self._thawed_at_zxid[target.owner] = self.server.zxid
         self.loop.trace(f"{target.owner} thawed")

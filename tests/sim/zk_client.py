@@ -218,7 +218,8 @@ class SimKazooClient(Watchers):
         if session is None and self._session_id:
             self._inbox.put(self._expired)
             return
-        session = session or self._server.new_session(self._timeout_s, beats=False)
+        granted_s = min(self._timeout_s, self._server.longest_session_s)
+        session = session or self._server.new_session(granted_s, beats=False)
         self._link = Connection(self.replica, session, self, self._broken)
         self._sent_until = now
         self._packet_of = -1.0
@@ -236,12 +237,15 @@ class SimKazooClient(Watchers):
             return
         self._retry_s = _RETRY_S
         self._session_id = link.session.id
-        self.negotiated_timeout_s = self._timeout_s
+        self.negotiated_timeout_s = link.session.timeout_s
         self._xid = 0
         self._waits_for_pong = False
         self._enter(KeeperState.CONNECTED)
         self._flush()
-        self._loop.call_later(self._timeout_s / _PINGS_PER_TIMEOUT, self._ping, link, context=self._inside)
+        self._ping_later(link)
+
+    def _ping_later(self, link: Connection) -> None:
+        self._loop.call_later(link.session.timeout_s / _PINGS_PER_TIMEOUT, self._ping, link, context=self._inside)
 
     def _expired(self) -> None:
         self._retry_s = _RETRY_S
@@ -258,7 +262,7 @@ class SimKazooClient(Watchers):
             self._waits_for_pong = True
         elif link.is_open:
             link.session.heard()
-        self._loop.call_later(self._timeout_s / _PINGS_PER_TIMEOUT, self._ping, link, context=self._inside)
+        self._ping_later(link)
 
     def _broken(self) -> None:
         """Nothing of what was under way arrives; the client is told."""

@@ -213,6 +213,8 @@ class SimZooKeeper:
         self.leader = Replica(self, Tree(), self.zxid)
         self.followers: list[Replica] = []
         self.random = loop.rng("zookeeper").random
+        self.longest_session_s = float("inf")
+        """``maxSessionTimeout``: a client that asks for more is granted this."""
         self._sessions_made = 0
         self._is_committing = False
 
