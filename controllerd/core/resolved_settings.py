@@ -9,7 +9,7 @@ from controllerd.core.cluster_settings import MIN_ISR, PROTOCOL_VERSION, QUOTA_S
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.core.policy import Policy
-from controllerd.core.protocol_versions import version_told
+from controllerd.core.protocol_versions import LOWEST, version_told
 
 
 class Source(Enum):
@@ -69,13 +69,19 @@ class Resolved(NamedTuple):
         if self.source is Source.CONFIGURED:
             return f"is configured here ({self.origin}) and used"
         if self.setting.name == PROTOCOL_VERSION:
-            used = version_told(self.value)
-            is_any_lower = any(version_told(text) < used for text in self.brokers.values())
-            return "never falls by itself and is used" if is_any_lower else "is used as the lowest of all"
+            return self._why_this_version
         if self.decided_by:
             gone = " and ".join(f"broker {broker}" for broker in self.decided_by)
             return f"is used as the last answer of {gone}, now gone (configure {self.setting.key} to decide it)"
         return "is used as what most brokers say" if self.source is Source.MAJORITY else "is used as the safer value"
+
+    @property
+    def _why_this_version(self) -> str:
+        used = version_told(self.value)
+        if not any(version_told(text) < used for text in self.brokers.values()):
+            return "is used as the lowest of all"
+        is_lowest = used == version_told(LOWEST)
+        return "is used as the lowest that is served" if is_lowest else "never falls by itself and is used"
 
 
 class Unclean(NamedTuple):

@@ -165,6 +165,16 @@ def test_the_protocol_version_never_falls_by_itself() -> None:
     }
 
 
+def test_a_version_below_those_that_are_served_is_an_alarm_that_names_the_lowest_of_them() -> None:
+    book = told(raised("3.9", 2, 3), raised("1.1", 1))
+
+    assert book.current.values[PROTOCOL_VERSION] == "2.0"
+    assert book.current.problems[PROTOCOL_VERSION] == (
+        "inter.broker.protocol.version: 2.0 is used as the lowest that is served, but broker 1 says 1.1, "
+        "broker 2 says 3.9, broker 3 says 3.9"
+    )
+
+
 def test_the_protocol_version_of_before_is_kept_beyond_a_restart() -> None:
     before = told(raised("3.9", 1, 2, 3))
     book = SettingsBook()

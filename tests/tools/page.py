@@ -56,8 +56,8 @@ had it.
 
 controllerd serves the protocol versions from 2.0 to 3.9; `kafka.inter_broker_protocol_version` takes no other one. A
 lower version of a broker is no reason to refuse the role: controllerd then uses 2.0, or the higher version that it
-knows already, and raises the alarm `settings of brokers differ` (`inter.broker.protocol.version: 2.0 never falls by
-itself and is used, but broker 1 says 1.1`). Raise the version of this broker. No release is tested below 2.0.
+knows already, and raises the alarm `settings of brokers differ` (`inter.broker.protocol.version: 2.0 is used as
+the lowest that is served, but broker 1 says 1.1`). Raise the version of this broker. No release is tested below 2.0.
 
 The table is generated from what was seen (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
 test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose test has not succeeded as it is now.
