@@ -52,6 +52,14 @@ WIRE: Final = (
         "    if proposed:\n",
     ),
     bug(
+        "newer-epoch-told",
+        "a state that is written once more, for a leader that would not take it otherwise, is sent to all brokers",
+        "R-16, peer 3.9",
+        "handlers/isr_change.py",
+        "if tp in changes and isinstance(result, Written)]",
+        "if isinstance(result, Written)]",
+    ),
+    bug(
         "coalescing-loses",
         "of two requests that are merged only the partitions of the newer survive",
         "M5, KAFKA-7537",
