@@ -11,8 +11,8 @@ that cannot do harm.
 of this cannot be undone: topics get ids, states get fields. Therefore
 
 * it is the lowest version of the live brokers, because a broker understands nothing above its own;
-* it rises only when every live broker has said its version in its present life: a broker that has not
-  answered may be the one whose version was not raised;
+* it rises only when every live broker has said its version to this process, in its present life: a broker
+  that has not answered may be the one whose version was not raised;
 * it never falls by itself while the instance keeps its data directory (with a new one, the instance
   knows only the lower bound below). A broker with a lower version than the cluster's was started with a wrong
   configuration, or an operator rolls the cluster back, which Kafka does not support. In either case a
@@ -48,6 +48,7 @@ from typing import Final, NamedTuple
 
 from controllerd.core.cluster_settings import (
     AUTO_REBALANCE,
+    BY_NAME,
     DELETE_TOPICS,
     IMBALANCE_INTERVAL,
     IMBALANCE_PERCENTAGE,
@@ -128,7 +129,8 @@ class SettingsBook:
         """The last answers of brokers that are gone, which still count as far as they forbid something."""
         self._answered: set[BrokerId] = set()
         """The brokers that have answered this process."""
-        self._protocol: str | None = None
+        given = self._configured.get(PROTOCOL_VERSION)
+        self._protocol: str | None = None if given is None else given.value
         self._evidence = LOWEST
         self._registered: Mapping[BrokerId, int] = {}
         self.current: Resolution = self._resolve()
@@ -201,7 +203,17 @@ class SettingsBook:
         if any(broker in registered for broker in self._answers):
             self._set_gone_apart()
         self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in self._answered}
+        self._let_protocol_rise()
         self.current = self._resolve()
+
+    def _let_protocol_rise(self) -> None:
+        """Raise the version to the lowest of the live brokers, as soon as all of them are known."""
+        if PROTOCOL_VERSION in self._configured or not self._registered or not self._has_all:
+            return
+        texts = {broker: self._answers[broker].values[PROTOCOL_VERSION] for broker in self._registered}
+        floor = self._evidence if self._protocol is None else _higher(self._protocol, self._evidence)
+        lowest = merged(BY_NAME[PROTOCOL_VERSION], texts)
+        self._protocol = _higher(floor, lowest)
 
     def _set_gone_apart(self) -> None:
         gone = self._answers.keys() - self._registered.keys()
@@ -211,10 +223,9 @@ class SettingsBook:
     def expect(self, registered: Mapping[BrokerId, int]) -> None:
         """Count on the answers of brokers that have registered with these epochs; call it before any of them can lead.
 
-        Until they answer, unclean elections that brokers have turned on are off. Nothing else changes: a
-        broker without an answer in its present life changes no value, and the protocol version does not
-        rise. Brokers that are gone are the business of ``take``, because a rise of the protocol version
-        can follow from their end, and a new term from it.
+        Until they answer, unclean elections that brokers have turned on are off. Nothing else changes, above
+        all not the protocol version: it rises in ``take`` and ``note_evidence`` alone, whose callers begin a
+        new term, or are about to load everything.
         """
         self._registered = {**self._registered, **registered}
         self.current = self._resolve()
@@ -223,6 +234,7 @@ class SettingsBook:
         """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
         if version_told(version) > version_told(self._evidence):
             self._evidence = version
+            self._let_protocol_rise()
             self.current = self._resolve()
 
     # -- resolving ---------------------------------------------------------------------------------------------------
@@ -256,8 +268,6 @@ class SettingsBook:
         texts = {broker: values[setting.name] for broker, values in sorted(told.items())}
         given = self._configured.get(setting.name)
         if given is not None:
-            if setting.name == PROTOCOL_VERSION:
-                self._protocol = given.value
             return Resolved(setting, given.value, Source.CONFIGURED, given.origin, self._without_default(setting.name))
         if setting.name == PROTOCOL_VERSION:
             return self._resolved_protocol(setting, texts)
@@ -307,16 +317,11 @@ class SettingsBook:
         return answer is not None and answer.broker_epoch == self._registered.get(broker)
 
     def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
-        before = self._protocol
-        if self._registered and all(map(self._is_fresh, self._registered)):
-            lowest = merged(setting, {broker: texts[broker] for broker in self._registered})
-            floor = self._evidence if before is None else _higher(before, self._evidence)
-            self._protocol = _higher(floor, lowest)
-        elif before is None or version_told(before) < version_told(self._evidence):
+        known = self._protocol
+        if known is None or version_told(known) < version_told(self._evidence):
             source = Source.ZOOKEEPER if self._evidence != LOWEST else Source.DEFAULT
             return Resolved(setting, self._evidence, source, None, texts)
-        assert self._protocol is not None
-        return Resolved(setting, self._protocol, self._source_of_protocol(self._protocol, texts), None, texts)
+        return Resolved(setting, known, self._source_of_protocol(known, texts), None, texts)
 
     def _source_of_protocol(self, adopted: str, texts: Mapping[BrokerId, str]) -> Source:
         used = version_told(adopted)

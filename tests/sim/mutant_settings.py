@@ -18,8 +18,8 @@ SETTINGS: Final = (
         "the protocol version is the highest that any broker says",
         "S-03",
         "controllerd/core/settings_book.py",
-        "lowest = merged(setting, {broker: texts[broker] for broker in self._registered})",
-        "lowest = max((texts[broker] for broker in self._registered), key=version_told)",
+        "lowest = merged(BY_NAME[PROTOCOL_VERSION], texts)",
+        "lowest = max(texts.values(), key=version_told)",
     ),
     bug(
         "evidence-is-not-read",
