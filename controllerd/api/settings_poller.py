@@ -4,9 +4,9 @@ A standby asks as well: when it takes the role over it knows the settings alread
 broker. An answer enters the event queue only when there is anything new in it.
 
 Brokers are asked at the start; when a broker registers (it may have been configured anew before its
-start); twice, with a delay, when the configuration of brokers changes in ZooKeeper, because brokers
-apply a change only when they notice it themselves; and every 30 s, for changes without a
-notification.
+start), and once more five seconds after its first answer; twice, with a delay, when the configuration
+of brokers changes in ZooKeeper, because brokers apply a change only when they notice it themselves; and
+every 30 s, for changes without a notification.
 """
 
 import asyncio
@@ -206,10 +206,14 @@ class SettingsPoller:
     def _plan(self, life: Life, *, has_answered: bool) -> None:
         """Ask a broker that did not answer again soon, and then less and less often."""
         failures = self._failures[life] = 0 if has_answered else self._failures.get(life, 0) + 1
-        pause_s = _EVERY_S if has_answered else _doubled(_FIRST_RETRY_S, failures - 1, _EVERY_S)
+        pause_s = self._pause_after_answer_s(life) if has_answered else _doubled(_FIRST_RETRY_S, failures - 1, _EVERY_S)
         is_to_be_repeated = has_answered and life in self._asked_too_early
         self._asked_too_early.discard(life)
         self._due[life] = self._now() + (0.0 if is_to_be_repeated else pause_s)
+
+    def _pause_after_answer_s(self, life: Life) -> float:
+        """The event of a first answer may get lost, because a new session empties the queue: ask once more soon."""
+        return _LOOK_S if self._book.unheard(dict([life])) else _EVERY_S
 
     def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
         self._asked_too_early &= registered.items()

@@ -93,6 +93,8 @@ class Unclean(NamedTuple):
     """Whether they are off although the dynamic default turns them on."""
     is_held_on: bool = False
     """Whether they are on although the dynamic default turns them off."""
+    awaited: tuple[BrokerId, ...] = ()
+    """The registered brokers that have not answered since they or this process started."""
 
     def under(self, dynamic: bool | None) -> bool:
         """Return whether they are on with this dynamic default, which the controller reads from its znode.

@@ -25,12 +25,13 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
   brokers requests that they do not understand.
 
-**Unclean elections are on only where every registered broker has said so to this process, in its present
-life.** A broker that comes may have them turned off, may be the only live replica of a partition, and would
-lead in the event in which it is found. An earlier answer proves nothing about it: brokers are restarted in
-order to turn the switch off, also while no instance runs. So the handlers call ``expect`` for the brokers of
-a takeover, and for those that come, before anybody is elected. What this costs is the time until the
-answer, in which such a partition stays without a leader.
+**Unclean elections are on only where every registered broker has said so to this process, in its
+present life** (of those that the controller serves). A broker that comes may have them turned off, may
+be the only live replica of a partition, and would lead in the event in which it is found. An earlier
+answer proves nothing about it: brokers are restarted in order to turn the switch off, also while no
+instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those that come,
+before anybody is elected. What this costs is the time until the answer, in which such a partition stays
+without a leader.
 
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
@@ -172,6 +173,11 @@ class SettingsBook:
         """Return what is to be kept beyond the end of the process."""
         return Remembered({**self._gone, **self._answers}, self._protocol)
 
+    def unheard(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
+        """Return those of these brokers, given with their epochs, that have not answered this process in that life."""
+        heard = {broker: self._answers[broker].broker_epoch for broker in self._answered}
+        return tuple(sorted(broker for broker, epoch in registered.items() if heard.get(broker) != epoch))
+
     def of_broker(self, broker: BrokerId) -> Resolution:
         """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
 
@@ -262,6 +268,7 @@ class SettingsBook:
             is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
             is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
             is_held_on=has_all and len(own) == len(answers) and not any(answer.is_off(UNCLEAN) for answer in own),
+            awaited=self.unheard(self._registered),
         )
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
@@ -300,16 +307,12 @@ class SettingsBook:
 
     @property
     def _has_all(self) -> bool:
-        """Whether every registered broker has answered this process, and in its present life."""
-        return bool(self._answers) and all(map(self._is_known, self._registered))
+        return bool(self._answers) and not self.unheard(self._registered)
 
     @property
     def _has_fresh(self) -> bool:
         """Whether any live broker has answered since this process began."""
         return bool(self._answered)
-
-    def _is_known(self, broker: BrokerId) -> bool:
-        return broker in self._answered and self._is_fresh(broker)
 
     def _is_fresh(self, broker: BrokerId) -> bool:
         """Whether the broker has answered in its present life; a version cannot change without a restart."""

@@ -238,7 +238,8 @@ class ObservingNode:
     def _manner(self) -> Manner:
         """Return the configuration of the controller that is watched, as far as it is known now."""
         listener = self.config.kafka.controller_listener_name
-        return manner_of(self.config.node.id, listener, self.snapshot.holder, self.discovery.book)
+        registered = {broker.id: broker.epoch for broker in self.snapshot.brokers.values()}
+        return manner_of(self.config.node.id, listener, self.snapshot.holder, self.discovery.book, registered)
 
     # -- showing -----------------------------------------------------------------------------------------------------
 

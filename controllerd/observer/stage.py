@@ -14,7 +14,7 @@ from typing import Final
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.requests import ControlRequest, UpdateMetadataPartition, api_name
-from controllerd.core.resolved_settings import Resolution
+from controllerd.core.resolved_settings import Resolution, Source
 from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.errors import IllegalState
 from controllerd.results import Held, Won
@@ -35,21 +35,37 @@ class Manner:
     settings: Resolution = field(default_factory=lambda: fixed_settings().current)
     """The settings of the cluster; the dynamic default of unclean elections is read from its znode."""
 
+    awaited: tuple[BrokerId, ...] = ()
+    """The live brokers that an instance of controllerd may have heard, and the observer has not."""
+
     @property
     def unknown(self) -> list[str]:
         """The settings that change elections and of which no value is known, in order."""
-        return sorted(self.settings.policy.unknown & _DECIDING)
+        unknown = set(self.settings.policy.unknown & _DECIDING)
+        source = self.settings.settings[UNCLEAN].source
+        may_be_on = source is Source.WAITING or (self.settings.unclean.is_on and source is not Source.CONFIGURED)
+        if self.awaited and may_be_on:
+            unknown.add(UNCLEAN)
+        return sorted(unknown)
 
 
-def manner_of(node_id: int, inter_broker_listener: str, holder: Holder | None, book: SettingsBook) -> Manner:
+def manner_of(
+    node_id: int,
+    inter_broker_listener: str,
+    holder: Holder | None,
+    book: SettingsBook,
+    registered: Mapping[BrokerId, int],
+) -> Manner:
     """Return the configuration of the controller that holds the role, as far as brokers have told it.
 
     The built-in controller decides by the settings of its own broker, whatever the others have. An
-    instance of controllerd decides by the settings of all, as this one would.
+    instance of controllerd decides by the settings of all, as this one would; ``registered`` are the
+    epochs of the live brokers.
     """
     is_broker = holder is not None and holder.is_known and not holder.is_controllerd
-    settings = book.of_broker(BrokerId(holder.node_id)) if is_broker and holder is not None else book.current
-    return Manner(node_id, inter_broker_listener, settings)
+    if is_broker and holder is not None:
+        return Manner(node_id, inter_broker_listener, book.of_broker(BrokerId(holder.node_id)))
+    return Manner(node_id, inter_broker_listener, book.current, book.unheard(registered))
 
 
 class NullChannels:

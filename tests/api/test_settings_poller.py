@@ -90,6 +90,23 @@ async def test_unchanged_answers_put_nothing_into_the_queue() -> None:
     assert desk.book.policy.default_replication_factor == 3
 
 
+async def test_an_answer_that_was_lost_with_the_queue_is_asked_for_again_soon() -> None:
+    """A new session empties the queue of events."""
+    desk = Desk()
+    async with TellingBroker(1) as one:
+        desk.register(one)
+        await desk.poller.round()
+        desk.book.take({}, {})
+        asked = []
+        for after_s in (4, 2, 6, 25):
+            desk.now += after_s
+            await desk.poller.round()
+            asked.append(len(one.asked))
+
+    assert asked == [1, 2, 3, 3]
+    assert desk.book.unheard({BrokerId(1): 1}) == ()
+
+
 async def test_a_broker_that_says_nothing_delays_no_other_and_is_asked_again_with_more_time() -> None:
     desk = Desk()
     async with TellingBroker(1, is_silent=True) as silent, TellingBroker(2) as two:

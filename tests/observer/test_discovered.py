@@ -35,10 +35,16 @@ class Discovering:
         self.holder: Holder | None = None
         self.observer = Observer(
             ReadOnly(FakeZooKeeper(self.world.tree, 99)),
-            lambda: manner_of(NODE_ID, "PLAINTEXT", self.holder, self.book),
+            lambda: manner_of(NODE_ID, "PLAINTEXT", self.holder, self.book, self.registered),
             self.clock,
             self.audit,
         )
+
+    @property
+    def registered(self) -> dict[BrokerId, int]:
+        """The epochs of the brokers that live."""
+        nodes = {BrokerId(b): self.world.tree.nodes.get(f"/brokers/ids/{b}") for b in (1, 2)}
+        return {b: node.czxid for b, node in nodes.items() if node is not None}
 
     async def begin(self) -> "Discovering":
         """t-0 is led by 1, the only one in its ISR; looked at once."""
@@ -53,7 +59,7 @@ class Discovering:
 
     def hear(self, **others: Mapping[str, str]) -> None:
         """Every broker answers; ``others`` have settings of their own, as ``b1``."""
-        epochs = {BrokerId(b): self.world.tree.nodes[f"/brokers/ids/{b}"].czxid for b in (1, 2)}
+        epochs = self.registered
         told = {b: understood({**self.settings, **others.get(f"b{b}", {})}) for b in epochs}
         self.book.take({b: Answer(epoch, told[b]) for b, epoch in epochs.items()}, epochs)
 
@@ -143,3 +149,17 @@ async def test_nothing_is_judged_before_the_broker_that_holds_the_role_has_answe
     found = await seen.lose_the_only_one_in_sync()
 
     assert found == {("broker died", "unclear"): 1}
+
+
+async def test_a_broker_that_the_observer_has_not_heard_leaves_unclean_elections_of_an_instance_unclear() -> None:
+    """The instance may have heard that it allows them, or that it does not."""
+    seen = await Discovering(OLD).begin()
+    seen.hear()
+    lives = seen.registered
+
+    manners = [
+        manner_of(NODE_ID, "PLAINTEXT", None, seen.book, registered)
+        for registered in (lives, {**lives, BrokerId(2): 99}, {**lives, BrokerId(3): 7})
+    ]
+
+    assert [manner.unknown for manner in manners] == [[], [UNCLEAN], [UNCLEAN]]

@@ -23,6 +23,7 @@ from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
 from controllerd.zk.session import SessionState
+from events.base import Event
 from events.responses import BrokerSettingsReceived
 from replay.envelope import Envelope
 from replay.fold import ClusterState, apply
@@ -211,6 +212,12 @@ class SimInstance:
         return self.is_alive and self._instance is not None and self._instance.snapshot.is_active
 
     @property
+    def event(self) -> Event | None:
+        """The event that it handles now, if any."""
+        events = self._instance.loop if self._instance is not None else None
+        return events.current.event if events is not None and events.current is not None else None
+
+    @property
     def epoch(self) -> int:
         """The epoch of its term, 0 without one."""
         return self._instance.context.epoch if self._instance is not None else 0
@@ -269,8 +276,7 @@ class SimInstance:
 
     def _announce_answers(self) -> None:
         """The answers of brokers that the event has which begins now."""
-        events = self._instance.loop if self._instance is not None else None
-        event = events.current.event if events is not None and events.current is not None else None
+        event = self.event
         if isinstance(event, BrokerSettingsReceived):
             for broker, answer in sorted(event.answers.items()):
                 judge = self._oracle.zookeeper.settings

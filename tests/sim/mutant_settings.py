@@ -58,8 +58,8 @@ SETTINGS: Final = (
         "what a broker said before it was restarted allows unclean elections",
         "ADR 0034",
         "controllerd/core/settings_book.py",
-        "broker in self._answered and self._is_fresh(broker)",
-        "broker in self._answers",
+        "if heard.get(broker) != epoch))",
+        "if broker not in self._answers))",
     ),
     bug(
         "brokers-of-a-takeover-are-not-asked",

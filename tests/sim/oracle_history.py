@@ -139,7 +139,7 @@ class BrokerHistory:
     heard: dict[int, float] = field(default_factory=dict)
     """When the controller of an epoch first reached it since it registered."""
     read_in: set[int] = field(default_factory=set)
-    """The epochs of the controllers that have read its present registration."""
+    """The epochs of the controllers that have read its present registration while they led."""
     is_clean: bool = False
     """Whether its process has unclean elections turned off in its file."""
 

@@ -301,7 +301,9 @@ class StateJudge:
         if not self._history.is_surely_up_to_files(write.place.topic, write.now):
             return False
         leader = self._history.brokers.get(write.after.leader)
-        return leader is not None and leader.is_clean and write.epoch in leader.read_in
+        if leader is None or not leader.is_clean:
+            return False
+        return write.epoch > leader.registered_in or write.epoch in leader.read_in  # who is elected later reads all
 
     def _is_surely_known(self, broker: int, write: _Write) -> bool:
         """Whether every controller must know that the broker is an eligible replica of this partition."""

@@ -448,7 +448,7 @@ def test_a_permission_that_was_just_taken_back_may_still_be_used() -> None:
         (True, True, False, None, set()),
         (True, True, True, "true", set()),
     ],
-    ids=["known to be against it", "by the default", "for it", "not known yet", "by the topic"],
+    ids=["known to be against it", "by the default", "for it", "not read yet", "by the topic"],
 )
 def test_a_leader_whose_file_forbids_it_is_not_elected_uncleanly_by_a_controller_that_knows_this_life(
     by_files: bool, is_clean: bool, reads: bool, configured: str | None, rules: set[str]
@@ -465,6 +465,19 @@ def test_a_leader_whose_file_forbids_it_is_not_elected_uncleanly_by_a_controller
     tale.time += LONG
     tale.fenced(set_(STATE, state(2, 2, [2], recovery=1), 1))
     assert {found.id for found in tale.oracle.violations} == rules
+
+
+def test_who_is_elected_after_a_broker_registered_knows_this_life() -> None:
+    tale = Tale(unclean=True)
+    tale.zookeeper.on_unclean_default(tale.time, allowed=True, by_files=True)
+    after_deaths(2, 3, then=step(state(1, 1, [1])))(tale)
+    tale.die(1)
+    tale.register(2)
+    tale.zookeeper.history.starts(2, is_clean=True)
+    tale.depose()
+    tale.time += LONG
+    tale.write(B_SESSION, fence(2), set_(STATE, state(2, 2, [2], recovery=1, written_by=2), 1))
+    assert {found.id for found in tale.oracle.violations} == {"Z-16"}
 
 
 def test_a_request_that_the_network_delivers_again_is_no_step_back() -> None:

@@ -15,7 +15,7 @@ from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
 from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Call
-from events.cluster import Resign, Takeover
+from events.cluster import Resign, SelfAudit, Takeover
 from events.queue import EventQueue
 from replay.invariants import InvariantChecker
 from tests.sim.admin_desk import AdminDesk
@@ -192,13 +192,14 @@ class SimWorld:
             self._validated(session)
 
     def _read_brokers(self, owner: str, paths: Sequence[str], zxid: int) -> None:
-        instance = next((each for each in self.instances.values() if each.owner == owner), None)
-        if instance is None:
+        """An event of a term reads registrations in order to act on them, unless it only compares."""
+        reader = next((each for each in self.instances.values() if each.owner == owner), None)
+        if reader is None or not reader.is_active or isinstance(reader.event, SelfAudit | None):
             return
         for path in paths:
             place = self.oracle.zookeeper.history.place(path)
             if place.kind == "broker":
-                self.oracle.zookeeper.history.reads(place.number, zxid, instance.epoch)
+                self.oracle.zookeeper.history.reads(place.number, zxid, reader.epoch)
 
     def _validated(self, session: int) -> None:
         owner = self.oracle.zookeeper.owner_of(session)

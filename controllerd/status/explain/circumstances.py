@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.core.resolved_settings import Resolution, Source
 from controllerd.recent import Entry
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
 
-_UNCLEAN: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
 _IDLE: Final = WorkerView()
 _CONNECTED: Final = SessionView("connected")
@@ -24,6 +25,8 @@ class Unclean(NamedTuple):
 
     is_allowed: bool
     origin: str
+    awaited: tuple[BrokerId, ...] = ()
+    """The brokers that have to answer before the cluster's setting can turn out to be on."""
 
 
 class QueueView(NamedTuple):
@@ -56,17 +59,19 @@ class Circumstances:
     nothing."""
     unclean_by_default: bool | None = None
     """The cluster's default of ``unclean.leader.election.enable``; None where it is not known."""
+    unclean_awaits: tuple[BrokerId, ...] = ()
+    """The brokers whose answers that default waits for."""
     min_isr_by_default: int | None = None
     """The cluster's default of ``min.insync.replicas``; None where it is not known."""
 
     def unclean(self, topic: str) -> Unclean | None:
         """Whether the topic may elect outside the ISR; None when that is not known."""
         config = self.configs.get(topic)
-        if config is not None and _UNCLEAN in config:
-            return Unclean(config[_UNCLEAN].strip().lower() == "true", "topic")
+        if config is not None and UNCLEAN in config:
+            return Unclean(config[UNCLEAN].strip().lower() == "true", "topic")
         if config is None or self.unclean_by_default is None:
             return None
-        return Unclean(self.unclean_by_default, "cluster")
+        return Unclean(self.unclean_by_default, "cluster", self.unclean_awaits)
 
     def min_isr(self, topic: str) -> int | None:
         """``min.insync.replicas`` of the topic; None when it is not known or makes no sense."""
@@ -98,5 +103,12 @@ def circumstances_of(
         policy=policy,
         configs=configs or {},
         unclean_by_default=unclean_by_default,
+        unclean_awaits=_awaited(sources.cluster_settings()),
         min_isr_by_default=min_isr_by_default,
     )
+
+
+def _awaited(settings: Resolution | None) -> tuple[BrokerId, ...]:
+    if settings is None or settings.settings[UNCLEAN].source is not Source.WAITING:
+        return ()
+    return settings.unclean.awaited

@@ -131,6 +131,11 @@ def _unclean_off(alive: str, unclean: Unclean | None, topic: str) -> Cause:
     if unclean.origin == "topic":
         text = f"{alive}; unclean election is disabled by the topic {topic}: unclean.leader.election.enable=false"
         return cause("unclean-off-topic", text)
+    if unclean.awaited:
+        have = "has" if len(unclean.awaited) == 1 else "have"
+        whom = brokers_of(unclean.awaited)
+        text = f"{alive}; unclean election is off until {whom} {have} said whether it is allowed"
+        return cause("unclean-awaits-brokers", text)
     text = f"{alive}; unclean election is disabled by the cluster's default: unclean.leader.election.enable=false"
     return cause("unclean-off-cluster", text)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllerd.core.model import BrokerId
 from controllerd.zk.access import SetData
 from events.elections import UncleanLeaderElectionEnable
 from tests.fakes.reassigning import reassign
@@ -42,6 +43,20 @@ async def test_the_cluster_says_no_to_unclean_elections() -> None:
     assert codes(why) == ["broker-gone", "unclean-off-cluster"]
     assert "unclean election: disabled (cluster)" in why.facts[0]
     assert "3 is alive but not in the ISR" in why.causes[1].sentence
+
+
+async def test_the_brokers_that_have_not_said_whether_unclean_elections_are_allowed_are_named() -> None:
+    seeded = await Seeded(3, 5).start([5, 3])
+    await seeded.isr(5)
+    await seeded.kill(5)
+
+    awaited = (BrokerId(3), BrokerId(6))
+    why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False, unclean_awaits=awaited)
+
+    assert codes(why) == ["broker-gone", "unclean-awaits-brokers"]
+    assert why.causes[1].sentence == (
+        "3 is alive but not in the ISR; unclean election is off until brokers 3,6 have said whether it is allowed"
+    )
 
 
 async def test_where_the_configuration_is_not_known_the_election_that_failed_tells() -> None:
