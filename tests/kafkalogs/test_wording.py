@@ -21,7 +21,6 @@ Window = tuple[str, int, int, int]
 State = tuple[int, str, int, str]
 """Milliseconds, topic, partition, and the state from then on."""
 OFFLINE = "OfflinePartition"
-FOUND_OFFLINE = "a controller began without it"
 
 
 def written(log: Log, folder: Path) -> list[Path]:
@@ -79,15 +78,33 @@ def true_states(log: Log) -> list[State]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_windows_are_those_of_the_audit_log(seed: int, tmp_path: Path) -> None:
-    """Of a partition that another controller left without a leader, the lines tell the begin of the term alone."""
+    """Of a partition that a new controller finds without a leader, the lines tell a bound: the audit log, the load.
+
+    The bound is the begin of the term, or the line of it that tells which brokers live.
+    """
     log = true_log(seed)
     rows = facts(log, tmp_path)
     told, true = windows(told_states(rows)), windows(true_states(log))
-    found = {(row["topic"], row["partition"], row["ts_ms"]) for row in rows if row.get("reason") == FOUND_OFFLINE}
-    bounds = {window for window in told - true if window[:3] in found}
+    loaded = {(*window[:2], window[3]) for window in true if window[:3] in _loaded_offline(log)}
+    bounds = {window for window in told - true if (*window[:2], window[3]) in loaded}
 
     assert sorted(told - bounds) == sorted(true - _began_later(bounds, true))
     assert len(bounds) == len(_began_later(bounds, true))
+    marked = {(row["topic"], row["partition"], row["ts_ms"]) for row in rows if row["bound"] == "not after"}
+    assert {window[:3] for window in bounds} <= marked
+
+
+def _loaded_offline(log: Log) -> set[tuple[str, int, int]]:
+    """The partitions that were offline when a term began, with the times."""
+    return {
+        (topic, partition, envelope.ts_ms)
+        for envelope, record in log
+        if isinstance(record, PartitionStateRecord)
+        for topic, partition, before, after in zip(
+            record.topics, record.partitions, record.before, record.after, strict=True
+        )
+        if before == "NonExistentPartition" and after == OFFLINE
+    }
 
 
 def _began_later(bounds: set[Window], windows: set[Window]) -> set[Window]:
