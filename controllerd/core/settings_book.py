@@ -184,8 +184,9 @@ class SettingsBook:
         They are unknown until the broker has answered in its present life.
         """
         book = SettingsBook(self._configured, fixed=self._fixed)
-        if self._is_fresh(broker):
-            book.take({broker: self._answers[broker]}, {broker: self._registered[broker]})
+        answer = self._answers.get(broker)
+        if answer is not None and answer.broker_epoch == self._registered.get(broker):
+            book.take({broker: answer}, {broker: answer.broker_epoch})
         return book.current
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
@@ -307,17 +308,13 @@ class SettingsBook:
 
     @property
     def _has_all(self) -> bool:
+        """Whether every registered broker has answered this process in its present life, and any answer is known."""
         return bool(self._answers) and not self.unheard(self._registered)
 
     @property
     def _has_fresh(self) -> bool:
         """Whether any live broker has answered since this process began."""
         return bool(self._answered)
-
-    def _is_fresh(self, broker: BrokerId) -> bool:
-        """Whether the broker has answered in its present life; a version cannot change without a restart."""
-        answer = self._answers.get(broker)
-        return answer is not None and answer.broker_epoch == self._registered.get(broker)
 
     def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
         known = self._protocol

@@ -34,7 +34,6 @@ class Manner:
     inter_broker_listener: str
     settings: Resolution = field(default_factory=lambda: fixed_settings().current)
     """The settings of the cluster; the dynamic default of unclean elections is read from its znode."""
-
     awaited: tuple[BrokerId, ...] = ()
     """The live brokers that an instance of controllerd may have heard, and the observer has not."""
 
@@ -62,8 +61,7 @@ def manner_of(
     instance of controllerd decides by the settings of all, as this one would; ``registered`` are the
     epochs of the live brokers.
     """
-    is_broker = holder is not None and holder.is_known and not holder.is_controllerd
-    if is_broker and holder is not None:
+    if holder is not None and holder.is_known and not holder.is_controllerd:
         return Manner(node_id, inter_broker_listener, book.of_broker(BrokerId(holder.node_id)))
     return Manner(node_id, inter_broker_listener, book.current, book.unheard(registered))
 
