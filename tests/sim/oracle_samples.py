@@ -1,6 +1,7 @@
 """A small true history for tests of the judge: two instances, three brokers, one topic; a step is a transaction."""
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from tests.sim.oracle import Oracle
@@ -117,6 +118,13 @@ class Tale:
 
     def greet(self, broker: int = 1) -> None:
         self.send("UpdateMetadata", broker=broker)
+
+
+def broken_by(history: Callable[[Tale], object]) -> set[str]:
+    """The rules that a history breaks."""
+    tale = Tale()
+    history(tale)
+    return {found.id for found in tale.oracle.violations}
 
 
 ROW: Final = Row("t", 0, 1, 0, (1, 2, 3), 0, (1, 2, 3))

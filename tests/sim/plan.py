@@ -63,42 +63,12 @@ _FIRST_LATE: Final = 2000
 SETTINGS: Final = ("protocol_raised", "protocol_raised", "protocol_lowered", "setting_differs")
 """Brokers that are configured anew, with a stream of their own: in a third of the stories."""
 _FIRST_SETTING: Final = 2680
-AUDIT: Final = "self_audit"
-"""Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
-_FIRST_AUDIT: Final = 2500
-RETURN: Final = "topic_returns"
-"""In few stories, and with a stream of its own."""
-_FIRST_RETURN: Final = 2600
 RETURN_IN_NEW_SESSION: Final = "topic_returns_in_new_session"
 _FIRST_RETURN_IN_NEW_SESSION: Final = 2610
-WAITING: Final = "leader_dies_while_waiting"
-"""In some stories, from a stream of its own as well: not at the beginning, when brokers have just come."""
-_FIRST_WAITING: Final = 2650
-UNCLEAN_TARGET: Final = "target_leads_uncleanly"
-"""In one of ten stories, from a stream of its own as well."""
-_FIRST_UNCLEAN_TARGET: Final = 2660
-BESIDE_A_BOUNCE: Final = "returns_beside_a_bounce"
-"""In one of ten stories, from a stream of its own as well."""
-_FIRST_BESIDE_A_BOUNCE: Final = 2670
 SWITCH_MOVES: Final = "switch_moves"
-"""In few stories, from a stream of its own: the file of one broker alone turns unclean elections off there."""
+"""In few stories: the file of one broker alone turns unclean elections off there."""
 _FIRST_SWITCH_MOVES: Final = 2675
-UNKNOWN_DELETES: Final = "delete_while_unknown"
-"""In one of ten stories, from a stream of its own as well: while no broker has said whether topics may be deleted."""
-_FIRST_UNKNOWN_DELETES: Final = 2699
-TOKENS: Final = "tokens_expire"
-"""Several times in one of ten stories, from a stream of its own as well."""
-_FIRST_TOKENS: Final = 2620
-SHORT_SESSION: Final = "freeze_past_granted"
-"""In one of ten stories, from a stream of its own as well: those in which ZooKeeper grants a shorter session."""
-_FIRST_SHORT_SESSION: Final = 2698
 _SHORT_SESSION_S: Final = 3.0
-FORBIDDEN: Final = "forbidden_setting"
-"""In one of ten stories, from a stream of its own as well: early, because nobody leads for a while."""
-_FIRST_FORBIDDEN: Final = 2689
-OURS_ALONE: Final = "outsider_starts_on_us"
-"""In one of ten stories, from a stream of its own as well."""
-_FIRST_OURS_ALONE: Final = 2690
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
 """How the cluster goes on after all was well: at last somebody dies who does not come back."""
 
@@ -112,6 +82,44 @@ class Action(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.at:8.3f} {self.kind} #{self.number}"
+
+
+class Seldom(NamedTuple):
+    """An act that a share of the stories has, from a stream of its own: what seeds had before it stays as it was."""
+
+    kind: str
+    stream: str
+    number: int
+    """That of the first action."""
+    share: float
+    since: float
+    until: float
+    times: int = 1
+
+    def actions(self, seed: int) -> list[Action]:
+        """Return the actions of a seed; most seeds have none."""
+        rng = Random(f"{seed}/{self.stream}")
+        if rng.random() > self.share:
+            return []
+        numbers = range(self.number, self.number + self.times)
+        return [Action(rng.uniform(self.since, self.until), self.kind, number) for number in numbers]
+
+
+AUDIT: Final = Seldom("self_audit", "audit", 2500, 0.25, 1.0, STORY_S, times=6)
+"""Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
+RETURN: Final = Seldom("topic_returns", "return", 2600, 0.08, 1.0, STORY_S / 2)
+TOKENS: Final = Seldom("tokens_expire", "tokens", 2620, 0.1, 1.0, STORY_S, times=4)
+WAITING: Final = Seldom("leader_dies_while_waiting", "waiting", 2650, 0.3, STORY_S / 4, STORY_S)
+"""Not at the beginning, when brokers have just come."""
+UNCLEAN_TARGET: Final = Seldom("target_leads_uncleanly", "unclean target", 2660, 0.1, STORY_S / 4, STORY_S)
+BESIDE_A_BOUNCE: Final = Seldom("returns_beside_a_bounce", "beside a bounce", 2670, 0.1, STORY_S / 4, STORY_S / 2)
+FORBIDDEN: Final = Seldom("forbidden_setting", "forbidden", 2689, 0.1, 2.0, STORY_S / 2)
+"""Early, because nobody leads for a while."""
+OURS_ALONE: Final = Seldom("outsider_starts_on_us", "ours alone", 2690, 0.1, 1.0, STORY_S)
+SHORT_SESSION: Final = Seldom("freeze_past_granted", "short session", 2698, 0.1, 2.0, STORY_S - 10.0)
+"""Where ZooKeeper grants a shorter session than was asked for."""
+UNKNOWN_DELETES: Final = Seldom("delete_while_unknown", "unknown deletes", 2699, 0.1, 2.0, SPEAKS_AT_S)
+"""While no broker has said whether topics may be deleted."""
 
 
 @dataclass(slots=True)
@@ -203,33 +211,30 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         options.takes = late.random() < 0.4
         options.brokers_3_0 = _brokers_3_0(Random(f"{seed}/releases"), brokers)
         options.admin, requests = admin_of(seed, STORY_S)
-        actions += [*_late_actions(late), *(Action(*each) for each in requests), *_audits(Random(f"{seed}/audit"))]
-        actions += _returns(Random(f"{seed}/return"))
-        actions += _waiting(Random(f"{seed}/waiting"))
+        actions += [*_late_actions(late), *(Action(*each) for each in requests)]
+        actions += [action for act in (AUDIT, RETURN, WAITING) for action in act.actions(seed)]
     if is_late and calls_for_topics:
         actions += [Action(*each) for each in topic_calls_of(seed, STORY_S)]
     if is_late and calls_for_topics and has_old_brokers:
-        actions += _ours_alone(Random(f"{seed}/ours alone"))
+        actions += OURS_ALONE.actions(seed)
     if is_late and has_old_brokers:
         options.registration, registrations = registration_of(seed, brokers, STORY_S)
         actions += [Action(*each) for each in registrations]
         options.protocol, settings = _settings(Random(f"{seed}/settings"))
         actions += settings
         actions += _returns_in_new_session(Random(f"{seed}/return in new session"))
-        actions += _unclean_target(Random(f"{seed}/unclean target"))
-        actions += _beside_a_bounce(Random(f"{seed}/beside a bounce"))
-        actions += _forbidden(Random(f"{seed}/forbidden"))
+        actions += [action for act in (UNCLEAN_TARGET, BESIDE_A_BOUNCE, FORBIDDEN) for action in act.actions(seed)]
         switches = Random(f"{seed}/switches")
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
         actions += _switch_moves(Random(f"{seed}/switch moves"), options)
-        options.longest_session_s, freezes = _short_session(Random(f"{seed}/short session"))
-        actions += freezes
-        tokens = _tokens(Random(f"{seed}/tokens"))
+        actions += (freezes := SHORT_SESSION.actions(seed))
+        options.longest_session_s = _SHORT_SESSION_S if freezes else None
+        actions += (tokens := TOKENS.actions(seed))
         options.has_tokens = bool(tokens)
-        actions += tokens
-        options.asks_for_deletes, deletions = _unknown_deletes(Random(f"{seed}/unknown deletes"), options)
-        actions += deletions
+        # An instance that knows the settings of the one clean broker knows whether topics may be deleted.
+        actions += (deletions := [] if options.only_clean else UNKNOWN_DELETES.actions(seed))
+        options.asks_for_deletes = bool(deletions)
     return Plan(seed, options, sorted(actions))
 
 
@@ -265,37 +270,9 @@ def _late_actions(rng: Random) -> list[Action]:
     return [Action(rng.uniform(1.0, STORY_S), kind, number) for number, kind in enumerate(kinds, _FIRST_LATE)]
 
 
-def _audits(rng: Random) -> list[Action]:
-    if rng.random() > 0.25:
-        return []
-    return [Action(rng.uniform(1.0, STORY_S), AUDIT, number) for number in range(_FIRST_AUDIT, _FIRST_AUDIT + 6)]
-
-
-def _returns(rng: Random) -> list[Action]:
-    return [Action(rng.uniform(1.0, STORY_S / 2), RETURN, _FIRST_RETURN)] if rng.random() < 0.08 else []
-
-
 def _returns_in_new_session(rng: Random) -> list[Action]:
     at = rng.uniform(1.0, STORY_S / 2)
     return [Action(at, RETURN_IN_NEW_SESSION, _FIRST_RETURN_IN_NEW_SESSION)] if rng.random() < 0.08 else []
-
-
-def _waiting(rng: Random) -> list[Action]:
-    if rng.random() > 0.3:
-        return []
-    return [Action(rng.uniform(STORY_S / 4, STORY_S), WAITING, _FIRST_WAITING)]
-
-
-def _unclean_target(rng: Random) -> list[Action]:
-    if rng.random() > 0.1:
-        return []
-    return [Action(rng.uniform(STORY_S / 4, STORY_S), UNCLEAN_TARGET, _FIRST_UNCLEAN_TARGET)]
-
-
-def _beside_a_bounce(rng: Random) -> list[Action]:
-    if rng.random() > 0.1:
-        return []
-    return [Action(rng.uniform(STORY_S / 4, STORY_S / 2), BESIDE_A_BOUNCE, _FIRST_BESIDE_A_BOUNCE)]
 
 
 def _switch_moves(rng: Random, options: Options) -> list[Action]:
@@ -303,37 +280,6 @@ def _switch_moves(rng: Random, options: Options) -> list[Action]:
         return []
     options.only_clean, options.is_clean_by_own = options.only_clean or rng.randrange(1, options.brokers + 1), False
     return [Action(rng.uniform(0.4 * STORY_S, 0.8 * STORY_S), SWITCH_MOVES, _FIRST_SWITCH_MOVES)]
-
-
-def _forbidden(rng: Random) -> list[Action]:
-    if rng.random() > 0.1:
-        return []
-    return [Action(rng.uniform(2.0, STORY_S / 2), FORBIDDEN, _FIRST_FORBIDDEN)]
-
-
-def _unknown_deletes(rng: Random, options: Options) -> tuple[bool, list[Action]]:
-    """An instance that knows the settings of the one clean broker knows whether topics may be deleted."""
-    if rng.random() > 0.1 or options.only_clean:
-        return False, []
-    return True, [Action(rng.uniform(2.0, SPEAKS_AT_S), UNKNOWN_DELETES, _FIRST_UNKNOWN_DELETES)]
-
-
-def _short_session(rng: Random) -> tuple[float | None, list[Action]]:
-    if rng.random() > 0.1:
-        return None, []
-    return _SHORT_SESSION_S, [Action(rng.uniform(2.0, STORY_S - 10.0), SHORT_SESSION, _FIRST_SHORT_SESSION)]
-
-
-def _tokens(rng: Random) -> list[Action]:
-    if rng.random() > 0.1:
-        return []
-    return [Action(rng.uniform(1.0, STORY_S), TOKENS, number) for number in range(_FIRST_TOKENS, _FIRST_TOKENS + 4)]
-
-
-def _ours_alone(rng: Random) -> list[Action]:
-    if rng.random() > 0.1:
-        return []
-    return [Action(rng.uniform(1.0, STORY_S), OURS_ALONE, _FIRST_OURS_ALONE)]
 
 
 def _settings(rng: Random) -> tuple[str, list[Action]]:

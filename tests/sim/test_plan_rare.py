@@ -22,15 +22,15 @@ from tests.sim.story_waiting import WAITING_ACTS
 
 SEEDS = 400
 SHARES = {
-    WAITING: 0.3,
-    UNCLEAN_TARGET: 0.1,
-    BESIDE_A_BOUNCE: 0.1,
-    FORBIDDEN: 0.1,
-    SHORT_SESSION: 0.1,
-    UNKNOWN_DELETES: 0.08,
-    OURS_ALONE: 0.1,
+    WAITING.kind: 0.3,
+    UNCLEAN_TARGET.kind: 0.1,
+    BESIDE_A_BOUNCE.kind: 0.1,
+    FORBIDDEN.kind: 0.1,
+    SHORT_SESSION.kind: 0.1,
+    UNKNOWN_DELETES.kind: 0.08,
+    OURS_ALONE.kind: 0.1,
     SWITCH_MOVES: 0.1,
-    RETURN: 0.08,
+    RETURN.kind: 0.08,
     RETURN_IN_NEW_SESSION: 0.08,
 }
 """Of the stories that have the act."""
@@ -57,7 +57,7 @@ def test_it_leaves_the_numbers_of_the_other_actions_alone(kind: str) -> None:
 
 
 def test_one_of_ten_stories_has_tokens_that_expire_several_times() -> None:
-    counts = [[action.kind for action in plan_of(seed).actions].count(TOKENS) for seed in range(SEEDS)]
+    counts = [[action.kind for action in plan_of(seed).actions].count(TOKENS.kind) for seed in range(SEEDS)]
 
     assert set(counts) == {0, 4}
     assert 0.05 * SEEDS < counts.count(4) < 0.15 * SEEDS
