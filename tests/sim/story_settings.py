@@ -8,6 +8,7 @@ from controllerd.core.cluster_settings import UNCLEAN
 from tests.sim.broker import PROTOCOL, SimBroker
 from tests.sim.oracle_seen import Key
 from tests.sim.story_admin import delete_now, existing, later, restart
+from tests.sim.story_waiting import others_die
 from tests.sim.world import SimWorld
 
 _MOVES_AFTER_S: Final = 0.5
@@ -92,11 +93,7 @@ def _followers(world: SimWorld, but: SimBroker) -> list[tuple[Key, SimBroker]]:
 def _leave_alone(world: SimWorld, rng: Random, key: Key, last: SimBroker) -> None:
     """All other replicas die, and this broker comes with the switch turned off."""
     last.configured[UNCLEAN] = "false"
-    for number in world.oracle.zookeeper.history.partition(*key).replicas or ():
-        broker = world.cluster.brokers.get(number)
-        if broker is not None and broker is not last and broker.is_running and not broker.is_paused:
-            broker.crash(expires_after_s=0.05)
-            later(world, _RETURNS_AFTER_S, restart, broker)
+    others_die(world, key, last, return_after_s=_RETURNS_AFTER_S)
     if rng.random() < 0.4:
         _start_anew(world, rng)
     later(world, _COMES_AFTER_S, _comes, last)

@@ -1,6 +1,7 @@
 """The parts of stories in which a reassignment waits, and leaders die meanwhile: of it, or of a topic to be deleted."""
 
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -44,7 +45,7 @@ def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
     later(world, _CATCHES_UP_AFTER_S, setattr, late, "is_stuck", False)
     world.desk.allow_unclean(f"topics/{key[0]}", allowed=True)
     world.desk.reassign({key: [late.id]})
-    later(world, _DIES_AFTER_S, _everybody_dies, world, key, late)
+    later(world, _DIES_AFTER_S, partial(others_die, world, key, late, return_after_s=_RETURNS_AFTER_S))
     later(world, _DIES_AFTER_S + _RETURNS_AFTER_S, _follow_the_default, world, key[0])
 
 
@@ -56,12 +57,13 @@ def _follow_the_default(world: SimWorld, topic: str) -> None:
         world.desk.allow_unclean(f"topics/{topic}", allowed=None)
 
 
-def _everybody_dies(world: SimWorld, key: Key, but: SimBroker) -> None:
+def others_die(world: SimWorld, key: Key, but: SimBroker, *, return_after_s: float) -> None:
+    """All brokers with a replica of the partition die, without this one, and come back later."""
     for number in _partition(world, key).replicas or ():
         broker = world.cluster.brokers.get(number)
         if broker is not None and broker is not but and broker.is_running and not broker.is_paused:
             broker.crash(expires_after_s=0.05)
-            later(world, _RETURNS_AFTER_S, restart, broker)
+            later(world, return_after_s, restart, broker)
 
 
 def _keys(world: SimWorld, *, least: int = 1) -> list[Key]:
