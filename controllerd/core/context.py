@@ -309,7 +309,7 @@ class ControllerContext:
         hidden, found = hidden_topics(self), list[TopicPartition]()
         for leader, led in self._indexes.by_leader():
             gone = leader not in self.brokers or leader in self.shutting_down
-            bad = led.keys() if gone else self.offline_dirs.get(leader, ())
+            bad = led.keys() if gone else sorted(self.offline_dirs.get(leader, ()))  # a set has another order each time
             found += [tp for tp in bad if tp in led and tp.topic not in hidden]
         return found
 
