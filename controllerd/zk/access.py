@@ -4,7 +4,7 @@
 has a policy (fence, conflicts, lost replies) stands above this line, so that it is tested against both.
 """
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
@@ -168,6 +168,9 @@ class ZooKeeper(Protocol):
         """Let the server catch up with the leader, so that the next read sees everything committed before."""
         ...
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """Run something small in the background, such as arming a watch anew; lost with the session."""
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Call ``work`` and run what it returns in the background, such as arming a watch anew.
+
+        It ends with the session, and is never called where the session is closed before its turn comes.
+        """
         ...

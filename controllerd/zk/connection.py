@@ -95,7 +95,7 @@ class KazooZooKeeper:
         """Let the server catch up with the leader."""
         await self._ask(Sync(self._full("/")))
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run something small in the background; a lost session ends it, because ``Resync`` does it all again."""
         task = self._loop.create_task(_until_lost(work))
         self._background.add(task)
@@ -227,8 +227,8 @@ def _ignore(_path: str, _fired: Fired, /) -> None:
     """Nobody listens yet."""
 
 
-async def _until_lost(work: Coroutine[object, object, None]) -> None:
+async def _until_lost(work: Callable[[], Coroutine[object, object, None]]) -> None:
     try:
-        await work
+        await work()
     except StoreUnavailable as error:
         log.info("background work ended with the session", reason=str(error))

@@ -3,7 +3,7 @@
 A watch is no change of data, but the server keeps it; an observer is to leave no trace but its session.
 """
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from controllerd.errors import InvariantBroken
 from controllerd.zk import codecs, paths
@@ -59,7 +59,7 @@ class ReadOnly(ZooKeeper):
         """Let the server catch up with its leader: a request that changes nothing."""
         await self._zk.sync()
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run something small in the background, with no more rights than everything else here."""
         self._zk.spawn(work)
 

@@ -5,7 +5,7 @@ what it would do. Watches never fire.
 """
 
 import itertools
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
 from controllerd.zk.access import (
@@ -107,9 +107,8 @@ class Shadow(ZooKeeper):
     async def sync(self) -> None:
         """There is nobody to catch up with."""
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """What a watch would begin; none fires, so there is nothing to do."""
-        work.close()
 
     # -- transactions --------------------------------------------------------------------------------------------------
 

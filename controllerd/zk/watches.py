@@ -1,6 +1,7 @@
 """From a watch that fired to the event that it means. A watch carries no data: the handler reads the truth."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from controllerd.zk import paths
@@ -68,7 +69,7 @@ class Watches:
     def fired(self, path: str, fired: Fired) -> None:
         """A watch fired, in the present session."""
         if path in ADMIN_REQUESTS:
-            self._zk.spawn(self._rearm(path))
+            self._zk.spawn(partial(self._rearm, path))
         elif (event := event_for(path, fired)) is not None:
             self._put(event)
 

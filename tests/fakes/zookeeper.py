@@ -283,9 +283,9 @@ class FakeZooKeeper:
         """There is but one server."""
         self._alive()
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run it at once: nothing here suspends."""
-        run(work)
+        run(work())
 
     def _alive(self) -> None:
         if self.is_lost:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import warnings
 from typing import cast
 
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent
@@ -34,3 +35,22 @@ async def test_a_watch_waits_for_nobody_and_asks_zookeeper_nothing_kafka_6517_an
     assert seen == []
     await asyncio.sleep(0)
     assert seen == [("/brokers/ids", Fired.CHILD)]
+
+
+async def test_background_work_that_is_closed_before_its_turn_is_never_begun() -> None:
+    """A watch fires in the very turn in which the session is closed: no coroutine is left that nobody awaits."""
+    begun: list[str] = []
+    zk = KazooZooKeeper(cast("ZooKeeperSession", Session()))
+
+    async def work() -> None:
+        begun.append("begun")
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        zk.spawn(work)
+        zk.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    assert begun == []
+    assert [str(each.message) for each in warned] == []

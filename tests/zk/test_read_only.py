@@ -63,7 +63,7 @@ async def test_small_work_runs_on_the_session_below(below: FakeZooKeeper) -> Non
     async def work() -> None:
         done.append("done")
 
-    ReadOnly(below).spawn(work())
+    ReadOnly(below).spawn(work)
 
     assert done == ["done"]
 
