@@ -145,8 +145,8 @@ class SettingsPoller:
             return self._unreadable(error)
         self._unread = 0
         registered = {broker.id: broker.epoch for broker in brokers}
+        answers = self._finished()  # before others are forgotten: a broker that has died since may forbid something
         self._forget_others(registered)
-        answers = self._finished()
         self._ask_due(brokers)
         if self._asking:
             await asyncio.wait(self._asking.values(), timeout=self._ask_s)

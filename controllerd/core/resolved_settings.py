@@ -24,8 +24,8 @@ class Source(Enum):
     SAFER = "safer"
     """Brokers disagree, and this value does less harm."""
     WAITING = "waiting"
-    """A registered broker has not answered since it or this process started; it may have this value, which does less
-    harm."""
+    """A broker has not answered since it or this process started, and may have died since; it may have this value,
+    which does less harm."""
     CACHE = "cache"
     """No live broker has answered yet; brokers gave this value last."""
     ZOOKEEPER = "zookeeper"
@@ -94,7 +94,7 @@ class Unclean(NamedTuple):
     is_held_on: bool = False
     """Whether they are on although the dynamic default turns them off."""
     awaited: tuple[BrokerId, ...] = ()
-    """The registered brokers that have not answered since they or this process started."""
+    """The brokers that have not answered since they or this process started; some of them may have died since."""
 
     def under(self, dynamic: bool | None) -> bool:
         """Return whether they are on with this dynamic default, which the controller reads from its znode.
@@ -102,8 +102,8 @@ class Unclean(NamedTuple):
         It overrides what is configured here and in the files of brokers. The dynamic configuration of
         one broker overrides the default (``DynamicBrokerConfig``), so that the default has no effect
         while one broker has unclean elections turned off, or every broker has them turned on, by its
-        own. It does not turn them on either while a registered broker has not answered since it or this
-        process started, because that broker may have them turned off by its own.
+        own. It does not turn them on either while a broker has not answered since it or this process
+        started, because that broker may have them turned off by its own.
         """
         if dynamic is None:
             return self.is_on

@@ -31,13 +31,16 @@ be the only live replica of a partition, and would lead in the event in which it
 answer proves nothing about it: brokers are restarted in order to turn the switch off, also while no
 instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those that come,
 before anybody is elected. What this costs is the time until the answer, in which such a partition stays
-without a leader.
+without a leader. A broker that dies before it has answered is still waited for: it may have been the only
+ISR member of a partition, and its earlier answer proves as little after its death. It is waited for until
+it registers again and answers, or until the setting is configured here.
 
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
 ``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
 answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
-with another value or the setting is configured here. The dynamic default of all brokers is read from
+with another value or the setting is configured here. An answer may be handled only after the death of its broker:
+it counts as the last one. The dynamic default of all brokers is read from
 its znode, and the values that it overrides are kept beside it, because they hold again when it is
 deleted. An authorizer, and everything else with which this controller must not lead, counts beyond the
 death of its broker for the same reason (``refusal``).
@@ -128,8 +131,10 @@ class SettingsBook:
         self._answers: dict[BrokerId, Answer] = {}
         self._gone: dict[BrokerId, Answer] = {}
         """The last answers of brokers that are gone, which still count as far as they forbid something."""
-        self._answered: set[BrokerId] = set()
-        """The brokers that have answered this process."""
+        self._heard: dict[BrokerId, int] = {}
+        """The brokers that have answered this process, with the broker epoch of the life in which they did."""
+        self._expected: dict[BrokerId, int] = {}
+        """The brokers that this process has served, with the epochs of their last lives."""
         given = self._configured.get(PROTOCOL_VERSION)
         self._protocol: str | None = None if given is None else given.value
         self._evidence = LOWEST
@@ -175,8 +180,7 @@ class SettingsBook:
 
     def unheard(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
         """Return those of these brokers, given with their epochs, that have not answered this process in that life."""
-        heard = {broker: self._answers[broker].broker_epoch for broker in self._answered}
-        return tuple(sorted(broker for broker, epoch in registered.items() if heard.get(broker) != epoch))
+        return tuple(sorted(broker for broker, epoch in registered.items() if self._heard.get(broker) != epoch))
 
     def of_broker(self, broker: BrokerId) -> Resolution:
         """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
@@ -191,27 +195,49 @@ class SettingsBook:
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
         """Whether ``take`` with the same arguments would learn anything."""
-        told = {broker: answer for broker, answer in answers.items() if broker in registered}
-        return (
-            dict(registered) != self._registered
-            or not told.keys() <= self._answered
-            or any(self._answers.get(broker) != answer for broker, answer in told.items())
+        told = self._of_last_lives(answers, registered)
+        return dict(registered) != self._registered or any(
+            self._heard.get(broker) != answer.broker_epoch or self._answers.get(broker) != answer
+            for broker, answer in told.items()
         )
 
     def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
-        An answer of a broker that is not registered is ignored. As soon as another broker has
-        answered, the answer of a broker that is gone counts only as far as it forbids something.
+        An answer of a broker that is not registered is ignored, unless it is from the last known life of
+        this broker. As soon as another broker has answered, the answer of a broker that is gone counts only
+        as far as it forbids something.
         """
+        told = self._of_last_lives(answers, registered)
         self._registered = dict(registered)
-        self._answered = (self._answered | answers.keys()) & registered.keys()
-        self._answers |= {broker: answer for broker, answer in answers.items() if broker in registered}
+        self._heard |= {broker: answer.broker_epoch for broker, answer in told.items()}
+        self._answers |= told
+        self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in self._answers}
         if any(broker in registered for broker in self._answers):
             self._set_gone_apart()
-        self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in self._answered}
         self._let_protocol_rise()
         self.current = self._resolve()
+
+    def _of_last_lives(
+        self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
+    ) -> dict[BrokerId, Answer]:
+        """Those of registered brokers, and of brokers that have died since they answered."""
+        last = self._last_lives
+        return {
+            broker: answer
+            for broker, answer in answers.items()
+            if broker in registered or last.get(broker) == answer.broker_epoch
+        }
+
+    @property
+    def _last_lives(self) -> dict[BrokerId, int]:
+        """The brokers that are registered or were served by this process, with the epochs of their last lives."""
+        return {**self._expected, **self._registered}
+
+    @property
+    def _awaited(self) -> tuple[BrokerId, ...]:
+        """The brokers that have not answered this process in their last lives, in which they may have died."""
+        return self.unheard(self._last_lives)
 
     def _let_protocol_rise(self) -> None:
         """Raise the version to the lowest of the live brokers, as soon as all of them are known."""
@@ -234,6 +260,7 @@ class SettingsBook:
         all not the protocol version: it rises in ``take`` and ``note_evidence`` alone, whose callers begin a
         new term, or are about to load everything.
         """
+        self._expected |= registered
         self._registered = {**self._registered, **registered}
         self.current = self._resolve()
 
@@ -256,7 +283,7 @@ class SettingsBook:
         return Resolution(settings, refused, found.unclean, policy, features)
 
     def _unclean(self) -> Unclean:
-        """A live broker that has not answered forbids it, and so may the last answer of one that is gone."""
+        """A broker that has not answered in its last life forbids it, and so may the last answer of a dead one."""
         given = self._configured.get(UNCLEAN)
         if self._fixed is not None:
             return NEVER_UNCLEAN
@@ -264,12 +291,12 @@ class SettingsBook:
             return Unclean(is_on=given.value.lower() == "true")
         answers = [*self._answers.values(), *self._gone.values()]
         own = [answer for answer in answers if UNCLEAN in answer.of_broker]
-        has_all = self._has_all
+        has_all = bool(self._answers) and not self._awaited
         return Unclean(
             is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
             is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
             is_held_on=has_all and len(own) == len(answers) and not any(answer.is_off(UNCLEAN) for answer in own),
-            awaited=self.unheard(self._registered),
+            awaited=self._awaited,
         )
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
@@ -282,11 +309,17 @@ class SettingsBook:
         if not texts:
             return Resolved(setting, setting.cautious or setting.default, Source.DEFAULT, None, texts)
         value = merged(setting, texts)
-        if value.lower() == "true" and (holding := self._turned_off_by(setting)):
+        holding = self._turned_off_by(setting)
+        if holding and value.lower() == "true":
             return Resolved(setting, "false", Source.SAFER, None, texts, holding)
-        if setting.name == UNCLEAN and value.lower() == "true" and not self._has_all:
+        if setting.name == UNCLEAN and not holding and self._is_waited_for(setting, texts):
             return Resolved(setting, "false", Source.WAITING, None, texts)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
+
+    def _is_waited_for(self, setting: Setting, texts: Mapping[BrokerId, str]) -> bool:
+        """Whether nobody but the brokers that have not answered in their last lives keeps this switch from being on."""
+        heard = {broker: text for broker, text in texts.items() if broker not in self._awaited}
+        return bool(self._awaited) and merged(setting, heard or texts).lower() == "true"
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:
         """The dynamic default overrides what is configured here as it does the values of brokers."""
@@ -314,7 +347,7 @@ class SettingsBook:
     @property
     def _has_fresh(self) -> bool:
         """Whether any live broker has answered since this process began."""
-        return bool(self._answered)
+        return not self._heard.keys().isdisjoint(self._registered)
 
     def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
         known = self._protocol

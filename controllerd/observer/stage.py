@@ -41,11 +41,16 @@ class Manner:
     def unknown(self) -> list[str]:
         """The settings that change elections and of which no value is known, in order."""
         unknown = set(self.settings.policy.unknown & _DECIDING)
-        source = self.settings.settings[UNCLEAN].source
-        may_be_on = source is Source.WAITING or (self.settings.unclean.is_on and source is not Source.CONFIGURED)
-        if self.awaited and may_be_on:
+        if self.awaited and self._may_be_unclean:
             unknown.add(UNCLEAN)
         return sorted(unknown)
+
+    @property
+    def _may_be_unclean(self) -> bool:
+        """Whether brokers turn unclean elections on, in their files or by the dynamic default of all brokers."""
+        source, unclean = self.settings.settings[UNCLEAN].source, self.settings.unclean
+        is_on = unclean.is_on or self.settings.is_on(UNCLEAN)
+        return source is Source.WAITING or (is_on and source is not Source.CONFIGURED)
 
 
 def manner_of(

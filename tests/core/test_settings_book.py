@@ -316,6 +316,29 @@ def test_unclean_elections_wait_for_a_broker_that_has_never_answered() -> None:
     assert book.current.settings[UNCLEAN].value == "true"
 
 
+def test_it_is_the_broker_without_an_answer_that_keeps_unclean_elections_off_whatever_it_said_before() -> None:
+    """The files of all brokers said no; then the dynamic default was set, and broker 2, which restarted, is silent."""
+    one, two = BrokerId(1), BrokerId(2)
+    book = told(says(1, unclean_leader_election_enable="false"), says(2, unclean_leader_election_enable="false"))
+    book.expect({two: 99})
+    (yes,) = says(1, unclean_leader_election_enable="true").values()
+
+    book.take({one: yes._replace(hidden={UNCLEAN: "false"})}, {one: ALL[one], two: 99})
+
+    assert not book.current.unclean.under(True)
+    assert (book.current.settings[UNCLEAN].source, book.current.unclean.awaited) == (Source.WAITING, (two,))
+
+
+def test_a_broker_that_is_gone_and_has_not_been_heard_is_waited_for() -> None:
+    book = told(says(1, unclean_leader_election_enable="true"), says(2, unclean_leader_election_enable="true"))
+    book.expect({BrokerId(2): 99})
+
+    book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
+
+    assert (book.current.unclean.is_on, book.current.unclean.awaited) == (False, (2,))
+    assert book.current.settings[PROTOCOL_VERSION].source is Source.BROKERS
+
+
 def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:
     book = told(says(1), says(2), says(3, num_partitions="9"))
 

@@ -392,7 +392,7 @@ async def test_a_broker_that_bounced_since_it_was_asked_has_said_nothing() -> No
 
 async def test_unclean_elections_that_brokers_allow_bring_partitions_online() -> None:
     world = discovering()
-    await hear(world, b1={})
+    await hear(world, b1={}, b2={UNCLEAN: "true"})
     await world.start()
     world.die(1)
     world.die(2)

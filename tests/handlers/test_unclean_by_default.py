@@ -15,7 +15,7 @@ from controllerd.core.resolved_settings import Source
 from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
 from replay.observation import SettingsRecord
 from tests.fakes.world import World
-from tests.handlers.test_cluster_settings import NEWEST, discovering, hear
+from tests.handlers.test_cluster_settings import NEWEST, discovering, hear, news
 
 ON = {UNCLEAN: "true"}
 OFF = {UNCLEAN: "false"}
@@ -48,6 +48,19 @@ def without_two(world: World) -> World:
         world.tree.put(f"/brokers/topics/orders/partitions{path}", data)
     world.tree.put("/controller_epoch", b"7")
     world.die(2)
+    return world
+
+
+async def led_by_two_restarted(world: World) -> World:
+    """As above, and broker 2 has been restarted since it answered: its file may say the contrary. Broker 1 is back."""
+    await led_by_two_alone(world)
+    world.die(2)
+    await world.settle()
+    world.register(2)
+    await world.settle()
+    world.register(1)
+    await hear(world, b1=ON)
+    assert world.state("orders")[::2] == (2, [2])
     return world
 
 
@@ -152,3 +165,65 @@ async def test_what_is_configured_here_waits_for_no_broker(configured: str) -> N
     await world.start()
 
     assert (world.state("orders")[0] == 1) is (configured == "true")
+
+
+async def test_a_broker_that_dies_before_it_has_answered_still_forbids_unclean_elections() -> None:
+    """Broker 2 was restarted in order to turn them off, perhaps."""
+    world = await led_by_two_restarted(discovering())
+    world.die(2)
+    await world.settle()
+
+    await hear(world, b1=ON)
+
+    assert world.state("orders")[::2] == (-1, [2])
+    assert world.c.settings.current.unclean.awaited == (2,)
+    assert world.c.settings.current.settings[UNCLEAN].source is Source.WAITING
+
+
+async def test_a_broker_that_died_before_it_had_answered_is_waited_for_until_it_comes_back_and_answers() -> None:
+    world = await led_by_two_restarted(discovering())
+    world.die(1)
+    world.die(2)
+    await world.settle()
+    world.register(1)
+    await hear(world, b1=ON)
+    world.register(3)
+    await hear(world, b3=ON)
+    assert not world.c.configs.unclean_by_default()
+
+    world.register(2)
+    await hear(world, b2=ON)
+
+    assert world.c.configs.unclean_by_default()
+
+
+@pytest.mark.parametrize(("said", "leader"), [(OFF, -1), (ON, 1)], ids=["off", "on"])
+async def test_an_answer_that_is_handled_after_the_death_of_its_broker_counts(
+    said: Mapping[str, str], leader: int
+) -> None:
+    world = await led_by_two_restarted(discovering())
+    late = news(world, {2: said})
+    world.die(2)
+    await world.settle()
+    assert world.state("orders")[0] == -1
+
+    world.queue.put(late)
+    await world.settle()
+    await hear(world)
+
+    assert world.state("orders")[0] == leader
+
+
+async def test_the_answer_of_an_earlier_life_of_a_dead_broker_is_ignored() -> None:
+    world = await led_by_two_alone(discovering())
+    early = news(world, {2: ON})
+    world.bounce(2)
+    world.register(1)
+    await hear(world, b1=ON)
+    world.die(2)
+    await world.settle()
+
+    world.queue.put(early)
+    await world.settle()
+
+    assert world.state("orders")[::2] == (-1, [2])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN, understood
+from controllerd.core.cluster_settings import DELETE_TOPICS, NAMES, PROTOCOL_VERSION, UNCLEAN, understood
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.settings_book import Answer, Configured, SettingsBook
 from controllerd.observer.observer import Observer
@@ -163,3 +163,15 @@ async def test_a_broker_that_the_observer_has_not_heard_leaves_unclean_elections
     ]
 
     assert [manner.unknown for manner in manners] == [[], [UNCLEAN], [UNCLEAN]]
+
+
+def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_unclear_as_well() -> None:
+    """The files of all brokers say no, and the dynamic default of all brokers says yes."""
+    one, two = BrokerId(1), BrokerId(2)
+    values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "3.9-IV0", UNCLEAN: "true"})
+    book = SettingsBook()
+    book.take({each: Answer(1, values, {UNCLEAN: "false"}) for each in (one, two)}, {one: 1, two: 1})
+
+    manners = [manner_of(NODE_ID, "PLAINTEXT", None, book, lives) for lives in ({one: 1, two: 1}, {one: 1, two: 9})]
+
+    assert [manner.unknown for manner in manners] == [[], [UNCLEAN]]

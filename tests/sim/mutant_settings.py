@@ -58,8 +58,16 @@ SETTINGS: Final = (
         "what a broker said before it was restarted allows unclean elections",
         "ADR 0034",
         "controllerd/core/settings_book.py",
-        "if heard.get(broker) != epoch))",
+        "if self._heard.get(broker) != epoch))",
         "if broker not in self._answers))",
+    ),
+    bug(
+        "unheard-die-forgotten",
+        "a broker that dies before it has said whether unclean elections are allowed forbids them no longer",
+        "ADR 0034",
+        "controllerd/core/settings_book.py",
+        "return self.unheard(self._last_lives)",
+        "return self.unheard(self._registered)",
     ),
     bug(
         "brokers-of-a-takeover-are-not-asked",

@@ -140,6 +140,8 @@ class BrokerHistory:
     """When the controller of an epoch first reached it since it registered."""
     read_in: set[int] = field(default_factory=set)
     """The epochs of the controllers that have read its present registration while they led."""
+    known_in: set[int] = field(default_factory=set)
+    """The epochs of the controllers that had read the registration before the present one, or before it died."""
     is_clean: bool = False
     """Whether its process has unclean elections turned off in its file."""
 
@@ -421,7 +423,8 @@ class History:
             history.changed_at = now
         if czxid != history.czxid:
             history.is_leaving = history.has_bad_dirs = False
-            history.registered_in, history.heard, history.read_in = self.epoch, {}, set()
+            history.registered_in, history.heard = self.epoch, {}
+            history.read_in, history.known_in = set(), history.read_in
         history.czxid, history.is_usable = czxid, usable
         if czxid:
             history.epochs.add(czxid)

@@ -277,6 +277,8 @@ class StateJudge:
             self._say("Z-16", write, "unclean elections are not allowed")
         elif self._is_against_its_file(write):
             self._say("Z-16", write, "the file of the leader turns unclean elections off, and nothing overrides it")
+        elif lost := self._dead_and_against_it(write, before):
+            self._say("Z-16", write, f"the files of {lost} of the ISR, now dead, turn unclean elections off")
         if after.isr != (after.leader,):
             self._say("Z-12", write, "after an unclean election the leader alone is in sync")
         is_marked = self._leader_recovery and self._history.features().leader_recovery
@@ -296,14 +298,23 @@ class StateJudge:
 
     def _is_against_its_file(self, write: _Write) -> bool:
         """Whether the controller knows this life of the leader, whose file forbids what only files can allow."""
-        if (write.place.topic, write.place.number) in self._history.asked.unclean:
-            return False
-        if not self._history.is_surely_up_to_files(write.place.topic, write.now):
-            return False
         leader = self._history.brokers.get(write.after.leader)
-        if leader is None or not leader.is_clean:
+        if leader is None or not leader.is_clean or not self._is_up_to_files(write):
             return False
         return write.epoch > leader.registered_in or write.epoch in leader.read_in  # who is elected later reads all
+
+    def _dead_and_against_it(self, write: _Write, before: State) -> list[int]:
+        """The dead members of the ISR whose last lives this controller has known, and whose files forbid it."""
+        if not self._is_up_to_files(write):
+            return []
+        lives = {broker: self._history.brokers.get(broker) for broker in before.isr}
+        dead = {broker: life for broker, life in lives.items() if life is not None and not life.czxid}
+        return [broker for broker, life in dead.items() if life.is_clean and write.epoch in life.known_in]
+
+    def _is_up_to_files(self, write: _Write) -> bool:
+        """Whether nothing but the files of brokers can allow it, and every controller knows that."""
+        is_asked_for = (write.place.topic, write.place.number) in self._history.asked.unclean
+        return not is_asked_for and self._history.is_surely_up_to_files(write.place.topic, write.now)
 
     def _is_surely_known(self, broker: int, write: _Write) -> bool:
         """Whether every controller must know that the broker is an eligible replica of this partition."""

@@ -66,7 +66,8 @@ _FIRST_SETTING: Final = 2680
 RETURN_IN_NEW_SESSION: Final = "topic_returns_in_new_session"
 _FIRST_RETURN_IN_NEW_SESSION: Final = 2610
 SWITCH_MOVES: Final = "switch_moves"
-"""In few stories: the file of one broker alone turns unclean elections off there."""
+SWITCH_DIES: Final = "switch_dies_unheard"
+"""Each in few stories, and never both: the file of one broker alone turns unclean elections off there."""
 _FIRST_SWITCH_MOVES: Final = 2675
 _SHORT_SESSION_S: Final = 3.0
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
@@ -276,10 +277,12 @@ def _returns_in_new_session(rng: Random) -> list[Action]:
 
 
 def _switch_moves(rng: Random, options: Options) -> list[Action]:
-    if options.unclean or options.replication == 1 or rng.random() > 0.2:
+    share = rng.random()
+    if options.unclean or options.replication == 1 or share > 0.4:
         return []
     options.only_clean, options.is_clean_by_own = options.only_clean or rng.randrange(1, options.brokers + 1), False
-    return [Action(rng.uniform(0.4 * STORY_S, 0.8 * STORY_S), SWITCH_MOVES, _FIRST_SWITCH_MOVES)]
+    kind = SWITCH_MOVES if share <= 0.2 else SWITCH_DIES
+    return [Action(rng.uniform(0.4 * STORY_S, 0.8 * STORY_S), kind, _FIRST_SWITCH_MOVES)]
 
 
 def _settings(rng: Random) -> tuple[str, list[Action]]:

@@ -1,6 +1,7 @@
 """The parts of stories in which brokers are configured anew: each change takes a restart of the broker."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,6 +16,9 @@ _MOVES_AFTER_S: Final = 0.5
 _ALONE_AFTER_S: Final = 6.0
 _COMES_AFTER_S: Final = 0.3
 _RETURNS_AFTER_S: Final = 15.0
+_COMES_SILENT_AFTER_S: Final = 7.5
+_RETURN_AFTER_S: Final = 3.0
+_DIES_UNHEARD_AFTER_S: Final = 11.0
 _DIFFERENT: Final = (
     ("num.partitions", "7"),
     ("request.timeout.ms", "20000"),
@@ -114,6 +118,36 @@ def _comes(broker: SimBroker) -> None:
         restart(broker)
 
 
+def switch_dies_unheard(world: SimWorld, rng: Random) -> None:
+    """The only member of an ISR comes back with unclean elections turned off, and dies before anybody has heard it.
+
+    Every other broker allows them, and has said so. It answers nobody until it has returned once more.
+    """
+    clean = world.cluster.brokers[world.options.only_clean]
+    followers = _followers(world, clean)
+    if not followers:
+        return
+    key, last = rng.choice(followers)
+    world.desk.files_allow(allowed=True)
+    clean.configured[UNCLEAN] = "true"
+    later(world, _MOVES_AFTER_S, _restart, clean)
+    later(world, _ALONE_AFTER_S, partial(others_die, world, key, last, return_after_s=_RETURN_AFTER_S))
+    later(world, _COMES_SILENT_AFTER_S, _comes_silent, last)
+    later(world, _DIES_UNHEARD_AFTER_S, _dies_forbidding, last)
+    later(world, _RETURNS_AFTER_S, _speaks_again, last)
+
+
+def _comes_silent(broker: SimBroker) -> None:
+    broker.configured[UNCLEAN] = "false"
+    broker.is_silent = True
+    _restart(broker)
+
+
+def _speaks_again(broker: SimBroker) -> None:
+    broker.is_silent = False
+    restart(broker)
+
+
 def forbidden_setting(world: SimWorld, rng: Random) -> None:
     """A broker comes back with a setting with which no instance must lead, and dies: it holds until the broker returns.
 
@@ -167,6 +201,7 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
     "switch_moves": switch_moves,
+    "switch_dies_unheard": switch_dies_unheard,
     "forbidden_setting": forbidden_setting,
     "delete_while_unknown": delete_while_unknown,
 }

@@ -480,6 +480,26 @@ def test_who_is_elected_after_a_broker_registered_knows_this_life() -> None:
     assert {found.id for found in tale.oracle.violations} == {"Z-16"}
 
 
+@pytest.mark.parametrize(
+    ("is_clean", "reads", "rules"), [(True, True, {"Z-16"}), (False, True, set()), (True, False, set())]
+)
+def test_nobody_is_elected_uncleanly_for_a_dead_broker_of_the_isr_whose_file_forbids_it(
+    is_clean: bool, reads: bool, rules: set[str]
+) -> None:
+    tale = Tale(unclean=True)
+    tale.zookeeper.on_unclean_default(tale.time, allowed=True, by_files=True)
+    after_deaths(2, 3, then=step(state(1, 1, [1])))(tale)
+    tale.die(1)
+    zxid = tale.register(1)
+    tale.zookeeper.history.starts(1, is_clean=is_clean)
+    tale.zookeeper.history.reads(1, zxid if reads else zxid - 1, 1)
+    tale.die(1)
+    tale.register(2)
+    tale.time += LONG
+    tale.fenced(set_(STATE, state(2, 2, [2], recovery=1), 1))
+    assert {found.id for found in tale.oracle.violations} == rules
+
+
 def test_a_request_that_the_network_delivers_again_is_no_step_back() -> None:
     tale = Tale()
     tale.greet()

@@ -9,6 +9,7 @@ from tests.sim.plan import (
     RETURN,
     RETURN_IN_NEW_SESSION,
     SHORT_SESSION,
+    SWITCH_DIES,
     SWITCH_MOVES,
     TOKENS,
     UNCLEAN_TARGET,
@@ -30,6 +31,7 @@ SHARES = {
     UNKNOWN_DELETES.kind: 0.08,
     OURS_ALONE.kind: 0.1,
     SWITCH_MOVES: 0.1,
+    SWITCH_DIES: 0.1,
     RETURN.kind: 0.08,
     RETURN_IN_NEW_SESSION: 0.08,
 }

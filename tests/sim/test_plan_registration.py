@@ -7,6 +7,7 @@ from tests.sim.plan import (
     RETURN_IN_NEW_SESSION,
     SETTINGS,
     SHORT_SESSION,
+    SWITCH_DIES,
     SWITCH_MOVES,
     TOKENS,
     UNCLEAN_TARGET,
@@ -36,7 +37,8 @@ def test_half_of_the_stories_have_neither_old_brokers_nor_such_acts() -> None:
 
 def test_registrations_leave_the_other_actions_and_their_numbers_alone() -> None:
     seldom = (UNCLEAN_TARGET, BESIDE_A_BOUNCE, SHORT_SESSION, OURS_ALONE, FORBIDDEN, TOKENS, UNKNOWN_DELETES)
-    added = {*REGISTRATION_ACTS, *SETTINGS, RETURN_IN_NEW_SESSION, SWITCH_MOVES, *(act.kind for act in seldom)}
+    alone = (RETURN_IN_NEW_SESSION, SWITCH_DIES, SWITCH_MOVES)
+    added = {*REGISTRATION_ACTS, *SETTINGS, *alone, *(act.kind for act in seldom)}
     for seed in range(50):
         plan, before = plan_of(seed), plan_of(seed, has_old_brokers=False)
         mine = [action for action in plan.actions if action.kind in added]
