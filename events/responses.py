@@ -5,10 +5,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.releases import Release
-from controllerd.core.settings_book import Answer
 from events.base import ControllerState, Event
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
@@ -13,7 +14,6 @@ from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.scram import ScramChange, ScramCredential
-from controllerd.core.settings_book import Answer
 from controllerd.core.topic_creation import TopicWish
 from events import admin, cluster, elections, operator, reassignments, responses, topics
 from events.base import Event

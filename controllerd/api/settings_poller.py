@@ -18,9 +18,10 @@ from typing import Final
 import structlog
 
 from controllerd.api.broker_versions import plaintext_endpoint
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import AN_AUTHORIZER, BY_NAME, NAMES, understood
 from controllerd.core.model import Broker, BrokerId, Endpoint
-from controllerd.core.settings_book import Answer, SettingsBook
+from controllerd.core.settings_book import SettingsBook
 from controllerd.core.topic_defaults import BrokerSetting, ConfigSource
 from controllerd.errors import BadZnode, StoreUnavailable
 from events.responses import BrokerSettingsReceived

@@ -47,9 +47,9 @@ death of its broker for the same reason (``refusal``).
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from controllerd.core.broker_answers import Answer, BrokerAnswers
 from controllerd.core.cluster_settings import (
     AUTO_REBALANCE,
     BY_NAME,
@@ -65,7 +65,6 @@ from controllerd.core.cluster_settings import (
     UNCLEAN,
     Setting,
     Texts,
-    forbidden,
     is_safe_off,
     is_same,
     merged,
@@ -82,27 +81,6 @@ class Configured(NamedTuple):
 
     value: str
     origin: str
-
-
-class Answer(NamedTuple):
-    """The settings of a broker in its life with this epoch; ``values`` is complete (``understood``)."""
-
-    broker_epoch: int
-    values: Texts
-    hidden: Texts = MappingProxyType({})
-    """The broker's own values of the settings that the dynamic default of all brokers overrides, by Kafka's names."""
-    of_broker: frozenset[str] = frozenset()
-    """The settings whose values are dynamic configurations of this broker alone, by Kafka's names."""
-
-    def is_off(self, name: str) -> bool:
-        """Whether a switch is turned off on this broker when the dynamic default of all brokers is left out."""
-        return self.hidden.get(name, self.values[name]).lower() == "false"
-
-    @property
-    def counts_when_gone(self) -> bool:
-        """Whether the answer forbids something: a switch is off, or a setting with which controllerd must not lead."""
-        is_any_off = any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
-        return is_any_off or forbidden(self.values) is not None
 
 
 class Remembered(NamedTuple):
@@ -128,17 +106,10 @@ class SettingsBook:
         """
         self._configured: Final = dict(configured or {})
         self._fixed: Final = fixed
-        self._answers: dict[BrokerId, Answer] = {}
-        self._gone: dict[BrokerId, Answer] = {}
-        """The last answers of brokers that are gone, which still count as far as they forbid something."""
-        self._heard: dict[BrokerId, int] = {}
-        """The brokers that have answered this process, with the broker epoch of the life in which they did."""
-        self._expected: dict[BrokerId, int] = {}
-        """The brokers that this process has served, with the epochs of their last lives."""
+        self._answers: Final = BrokerAnswers()
         given = self._configured.get(PROTOCOL_VERSION)
         self._protocol: str | None = None if given is None else given.value
         self._evidence = LOWEST
-        self._registered: Mapping[BrokerId, int] = {}
         self.current: Resolution = self._resolve()
 
     @property
@@ -165,22 +136,22 @@ class SettingsBook:
     @property
     def needs_brokers(self) -> bool:
         """Whether a setting is unknown that only brokers can give, so that the first answer is worth a short wait."""
-        return self._fixed is None and not self._answers
+        return self._fixed is None and not self._answers.counting
 
     def recall(self, known: Remembered) -> None:
         """Begin with the settings that an earlier process knew, unless newer ones are known."""
-        self._answers = {**known.answers, **self._answers}
+        self._answers.recall(known.answers)
         if self._protocol is None:
             self._protocol = known.protocol_version
         self.current = self._resolve()
 
     def remembered(self) -> Remembered:
         """Return what is to be kept beyond the end of the process."""
-        return Remembered({**self._gone, **self._answers}, self._protocol)
+        return Remembered({**self._answers.forbidding, **self._answers.counting}, self._protocol)
 
     def unheard(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
-        """Return those of these brokers, given with their epochs, that have not answered this process in that life."""
-        return tuple(sorted(broker for broker, epoch in registered.items() if self._heard.get(broker) != epoch))
+        """Return those of these brokers, given with their epochs, that have not answered this process since then."""
+        return self._answers.unheard(registered)
 
     def of_broker(self, broker: BrokerId) -> Resolution:
         """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
@@ -188,18 +159,14 @@ class SettingsBook:
         They are unknown until the broker has answered in its present life.
         """
         book = SettingsBook(self._configured, fixed=self._fixed)
-        answer = self._answers.get(broker)
-        if answer is not None and answer.broker_epoch == self._registered.get(broker):
+        answer = self._answers.counting.get(broker)
+        if answer is not None and answer.broker_epoch == self._answers.registered.get(broker):
             book.take({broker: answer}, {broker: answer.broker_epoch})
         return book.current
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
         """Whether ``take`` with the same arguments would learn anything."""
-        told = self._of_last_lives(answers, registered)
-        return dict(registered) != self._registered or any(
-            self._heard.get(broker) != answer.broker_epoch or self._answers.get(broker) != answer
-            for broker, answer in told.items()
-        )
+        return self._answers.would_change(answers, registered)
 
     def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
@@ -208,50 +175,19 @@ class SettingsBook:
         this broker. As soon as another broker has answered, the answer of a broker that is gone counts only
         as far as it forbids something.
         """
-        told = self._of_last_lives(answers, registered)
-        self._registered = dict(registered)
-        self._heard |= {broker: answer.broker_epoch for broker, answer in told.items()}
-        self._answers |= told
-        self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in self._answers}
-        if any(broker in registered for broker in self._answers):
-            self._set_gone_apart()
+        self._answers.take(answers, registered)
         self._let_protocol_rise()
         self.current = self._resolve()
 
-    def _of_last_lives(
-        self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
-    ) -> dict[BrokerId, Answer]:
-        """Those of registered brokers, and of brokers that have died since they answered."""
-        last = self._last_lives
-        return {
-            broker: answer
-            for broker, answer in answers.items()
-            if broker in registered or last.get(broker) == answer.broker_epoch
-        }
-
-    @property
-    def _last_lives(self) -> dict[BrokerId, int]:
-        """The brokers that are registered or were served by this process, with the epochs of their last lives."""
-        return {**self._expected, **self._registered}
-
-    @property
-    def _awaited(self) -> tuple[BrokerId, ...]:
-        """The brokers that have not answered this process in their last lives, in which they may have died."""
-        return self.unheard(self._last_lives)
-
     def _let_protocol_rise(self) -> None:
         """Raise the version to the lowest of the live brokers, as soon as all of them are known."""
-        if PROTOCOL_VERSION in self._configured or not self._registered or not self._has_all:
+        live = self._answers.registered
+        if PROTOCOL_VERSION in self._configured or not live or not self._answers.has_all:
             return
-        texts = {broker: self._answers[broker].values[PROTOCOL_VERSION] for broker in self._registered}
+        texts = {broker: self._answers.last(broker).values[PROTOCOL_VERSION] for broker in live}
         floor = self._evidence if self._protocol is None else _higher(self._protocol, self._evidence)
         lowest = merged(BY_NAME[PROTOCOL_VERSION], texts)
         self._protocol = _higher(floor, lowest)
-
-    def _set_gone_apart(self) -> None:
-        gone = self._answers.keys() - self._registered.keys()
-        self._gone |= {broker: self._answers[broker] for broker in gone if self._answers[broker].counts_when_gone}
-        self._answers = {broker: answer for broker, answer in self._answers.items() if broker not in gone}
 
     def expect(self, registered: Mapping[BrokerId, int]) -> None:
         """Count on the answers of brokers that have registered with these epochs; call it before any of them can lead.
@@ -260,8 +196,7 @@ class SettingsBook:
         all not the protocol version: it rises in ``take`` and ``note_evidence`` alone, whose callers begin a
         new term, or are about to load everything.
         """
-        self._expected |= registered
-        self._registered = {**self._registered, **registered}
+        self._answers.serve(registered)
         self.current = self._resolve()
 
     def note_evidence(self, version: str) -> None:
@@ -274,8 +209,8 @@ class SettingsBook:
     # -- resolving ---------------------------------------------------------------------------------------------------
 
     def _resolve(self) -> Resolution:
-        told = {broker: answer.values for broker, answer in self._answers.items()}
-        gone = {broker: answer.values for broker, answer in self._gone.items()}
+        told = {broker: answer.values for broker, answer in self._answers.counting.items()}
+        gone = {broker: answer.values for broker, answer in self._answers.forbidding.items()}
         settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
         found = Resolution(settings, refusal(told, gone), self._unclean())
         policy, features = self._fixed or (_policy(found), _features(found))
@@ -289,14 +224,15 @@ class SettingsBook:
             return NEVER_UNCLEAN
         if given is not None:
             return Unclean(is_on=given.value.lower() == "true")
-        answers = [*self._answers.values(), *self._gone.values()]
+        answers = [*self._answers.counting.values(), *self._answers.forbidding.values()]
         own = [answer for answer in answers if UNCLEAN in answer.of_broker]
-        has_all = bool(self._answers) and not self._awaited
+        awaited = self._answers.awaited
+        has_all = bool(self._answers.counting) and not awaited
         return Unclean(
             is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
             is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
             is_held_on=has_all and len(own) == len(answers) and not any(answer.is_off(UNCLEAN) for answer in own),
-            awaited=self._awaited,
+            awaited=awaited,
         )
 
     def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
@@ -318,36 +254,27 @@ class SettingsBook:
 
     def _is_waited_for(self, setting: Setting, texts: Mapping[BrokerId, str]) -> bool:
         """Whether nobody but the brokers that have not answered in their last lives keeps this switch from being on."""
-        heard = {broker: text for broker, text in texts.items() if broker not in self._awaited}
-        return bool(self._awaited) and merged(setting, heard or texts).lower() == "true"
+        awaited = self._answers.awaited
+        heard = {broker: text for broker, text in texts.items() if broker not in awaited}
+        return bool(awaited) and (not heard or merged(setting, heard).lower() == "true")
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:
         """The dynamic default overrides what is configured here as it does the values of brokers."""
-        answers = sorted(self._answers.items())
+        answers = sorted(self._answers.counting.items())
         return {broker: answer.hidden.get(name, answer.values[name]) for broker, answer in answers}
 
     def _turned_off_by(self, setting: Setting) -> tuple[BrokerId, ...]:
         """The brokers that are gone and had this switch turned off, unless a dynamic default is in force."""
-        if not is_safe_off(setting) or any(setting.name in answer.hidden for answer in self._answers.values()):
+        if not is_safe_off(setting) or any(setting.name in answer.hidden for answer in self._answers.counting.values()):
             return ()
-        return tuple(sorted(each for each, answer in self._gone.items() if answer.is_off(setting.name)))
+        return tuple(sorted(each for each, answer in self._answers.forbidding.items() if answer.is_off(setting.name)))
 
     def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:
         agreeing = sum(is_same(setting, value, text) for text in texts.values())
         if agreeing == len(texts):
-            return Source.BROKERS if self._has_fresh else Source.CACHE
+            return Source.BROKERS if self._answers.has_fresh else Source.CACHE
         is_size = setting.merge.name.startswith("MOST")
         return Source.MAJORITY if is_size and 2 * agreeing > len(texts) else Source.SAFER
-
-    @property
-    def _has_all(self) -> bool:
-        """Whether every registered broker has answered this process in its present life, and any answer is known."""
-        return bool(self._answers) and not self.unheard(self._registered)
-
-    @property
-    def _has_fresh(self) -> bool:
-        """Whether any live broker has answered since this process began."""
-        return not self._heard.keys().isdisjoint(self._registered)
 
     def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
         known = self._protocol
@@ -359,7 +286,7 @@ class SettingsBook:
     def _source_of_protocol(self, adopted: str, texts: Mapping[BrokerId, str]) -> Source:
         used = version_told(adopted)
         told = [version_told(text) for text in texts.values()]
-        if not self._has_fresh or not told or min(told) != used:
+        if not self._answers.has_fresh or not told or min(told) != used:
             return Source.CACHE
         return Source.BROKERS if max(told) == used else Source.SAFER
 

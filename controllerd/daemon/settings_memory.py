@@ -7,10 +7,11 @@ from typing import Final, Protocol
 import msgspec
 
 from controllerd.cluster_files import Kept, read_kept, write_kept
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import NAMES, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.protocol_versions import version_told
-from controllerd.core.settings_book import Answer, Remembered
+from controllerd.core.settings_book import Remembered
 
 SETTINGS_FILE: Final = "broker_settings.json"
 

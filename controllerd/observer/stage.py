@@ -35,7 +35,7 @@ class Manner:
     settings: Resolution = field(default_factory=lambda: fixed_settings().current)
     """The settings of the cluster; the dynamic default of unclean elections is read from its znode."""
     awaited: tuple[BrokerId, ...] = ()
-    """The live brokers that an instance of controllerd may have heard, and the observer has not."""
+    """The brokers that an instance of controllerd may have heard, and the observer has not; some may have died."""
 
     @property
     def unknown(self) -> list[str]:
@@ -68,7 +68,8 @@ def manner_of(
     """
     if holder is not None and holder.is_known and not holder.is_controllerd:
         return Manner(node_id, inter_broker_listener, book.of_broker(BrokerId(holder.node_id)))
-    return Manner(node_id, inter_broker_listener, book.current, book.unheard(registered))
+    awaited = tuple(sorted({*book.unheard(registered), *book.current.unclean.awaited}))
+    return Manner(node_id, inter_broker_listener, book.current, awaited)
 
 
 class NullChannels:

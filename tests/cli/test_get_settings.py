@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import PROTOCOL_VERSION, REPLICATION_FACTOR, understood
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Answer, Configured, SettingsBook
+from controllerd.core.settings_book import Configured, SettingsBook
 from controllerd.status.schema.config import SettingList
 from tests.cli.running import controllerctl
 from tests.status.fake_controller import FakeController, serving

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import (
     AN_AUTHORIZER,
     AUTO_REBALANCE,
@@ -21,7 +22,7 @@ from controllerd.core.cluster_settings import (
 )
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Source
-from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
+from controllerd.core.settings_book import Configured, Remembered, SettingsBook
 from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 
 ALL = {BrokerId(1): 11, BrokerId(2): 12, BrokerId(3): 13}
@@ -337,6 +338,50 @@ def test_a_broker_that_is_gone_and_has_not_been_heard_is_waited_for() -> None:
 
     assert (book.current.unclean.is_on, book.current.unclean.awaited) == (False, (2,))
     assert book.current.settings[PROTOCOL_VERSION].source is Source.BROKERS
+
+
+def test_a_broker_that_was_left_out_for_a_while_comes_back_in_the_same_life_with_its_answer() -> None:
+    """Its registration could not be understood for a while."""
+    book = told(says(1), says(2))
+    lives = {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))}
+    book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
+
+    book.expect(lives)
+    book.note_evidence("2.8")
+    book.take({}, lives)
+
+    assert book.unheard(lives) == ()
+    assert set(book.current.settings[PARTITIONS].brokers) == {1, 2}
+
+
+def test_a_broker_is_not_waited_for_that_answered_in_a_later_life_than_the_one_in_which_it_was_served() -> None:
+    """The instance led, stood by while the broker was restarted and answered, and leads again when it is gone."""
+    yes = {"unclean_leader_election_enable": "true"}
+    book = told(says(1, **yes), says(2, **yes))
+    book.expect({BrokerId(1): ALL[BrokerId(1)], BrokerId(2): ALL[BrokerId(2)]})
+    (answer,) = says(2, **yes).values()
+    book.take({BrokerId(2): answer._replace(broker_epoch=99)}, {BrokerId(1): ALL[BrokerId(1)], BrokerId(2): 99})
+
+    book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
+
+    assert (book.current.unclean.is_on, book.current.unclean.awaited) == (True, ())
+
+
+def test_the_answers_of_earlier_lives_are_a_cache() -> None:
+    book = told(says(1))
+
+    book.expect({BrokerId(1): 99})
+
+    assert book.current.settings[PARTITIONS].source is Source.CACHE
+
+
+@pytest.mark.parametrize("before", ["true", "false"])
+def test_while_no_live_broker_has_answered_in_its_present_life_unclean_elections_wait(before: str) -> None:
+    book = told(says(1, unclean_leader_election_enable=before))
+
+    book.expect({BrokerId(1): 99})
+
+    assert (book.current.settings[UNCLEAN].source, book.current.unclean.awaited) == (Source.WAITING, (1,))
 
 
 def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import REPLICATION_FACTOR, understood
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Answer, Remembered
+from controllerd.core.settings_book import Remembered
 from controllerd.daemon.settings_memory import SETTINGS_FILE, SettingsFile
 
 KNOWN = Remembered({BrokerId(1): Answer(7, understood({REPLICATION_FACTOR: "3"}))}, "3.7-IV4")

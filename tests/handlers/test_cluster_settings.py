@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import (
     DELETE_TOPICS,
     MUST_BE_ABSENT,
@@ -17,7 +18,7 @@ from controllerd.core.cluster_settings import (
     understood,
 )
 from controllerd.core.model import BrokerId
-from controllerd.core.settings_book import Answer, Configured, Remembered, SettingsBook
+from controllerd.core.settings_book import Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
 from controllerd.snapshot import Role
 from events.base import Event

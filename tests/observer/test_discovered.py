@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import DELETE_TOPICS, NAMES, PROTOCOL_VERSION, UNCLEAN, understood
 from controllerd.core.model import BrokerId, LeaderAndIsr
-from controllerd.core.settings_book import Answer, Configured, SettingsBook
+from controllerd.core.settings_book import Configured, SettingsBook
 from controllerd.observer.observer import Observer
 from controllerd.observer.stage import manner_of
 from controllerd.snapshot import Holder
@@ -175,3 +176,15 @@ def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_uncle
     manners = [manner_of(NODE_ID, "PLAINTEXT", None, book, lives) for lives in ({one: 1, two: 1}, {one: 1, two: 9})]
 
     assert [manner.unknown for manner in manners] == [[], [UNCLEAN]]
+
+
+def test_a_broker_that_died_unheard_leaves_unclean_elections_of_an_instance_unclear() -> None:
+    """The instance that leads waits for it."""
+    one, two = BrokerId(1), BrokerId(2)
+    values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "3.9-IV0", UNCLEAN: "true"})
+    book = SettingsBook()
+    for lives in ({one: 1, two: 1}, {one: 1}):
+        book.expect(lives)
+        book.take({one: Answer(1, values)}, lives)
+
+    assert manner_of(NODE_ID, "PLAINTEXT", None, book, {one: 1}).unknown == [UNCLEAN]

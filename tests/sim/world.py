@@ -7,10 +7,11 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
+from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import DELETE_TOPICS, UNCLEAN, understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features
-from controllerd.core.settings_book import Answer, Remembered
+from controllerd.core.settings_book import Remembered
 from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
 from events.admin import ControlledShutdown, ControlledShutdownReply

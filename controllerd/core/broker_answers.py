@@ -1,0 +1,137 @@
+"""The answers of brokers about their settings: those that count, and the brokers that have not answered.
+
+A broker has one life after the other. Each begins with a registration, whose czxid is the broker epoch of this life, so
+that a later life has a higher one. An answer is about the life in which it was given: a broker is restarted in order to
+change its settings.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from controllerd.core.cluster_settings import SETTINGS, Texts, forbidden, is_safe_off
+from controllerd.core.model import BrokerId
+
+
+class Answer(NamedTuple):
+    """The settings of a broker in its life with this epoch; ``values`` is complete (``understood``)."""
+
+    broker_epoch: int
+    values: Texts
+    hidden: Texts = MappingProxyType({})
+    """The broker's own values of the settings that the dynamic default of all brokers overrides, by Kafka's names."""
+    of_broker: frozenset[str] = frozenset()
+    """The settings whose values are dynamic configurations of this broker alone, by Kafka's names."""
+
+    def is_off(self, name: str) -> bool:
+        """Whether a switch is turned off on this broker when the dynamic default of all brokers is left out."""
+        return self.hidden.get(name, self.values[name]).lower() == "false"
+
+    @property
+    def counts_when_gone(self) -> bool:
+        """Whether the answer forbids something: a switch is off, or a setting with which controllerd must not lead."""
+        is_any_off = any(is_safe_off(setting) and self.is_off(setting.name) for setting in SETTINGS)
+        return is_any_off or forbidden(self.values) is not None
+
+
+class BrokerAnswers:
+    """The last answer of each broker, and the lives of the brokers."""
+
+    def __init__(self) -> None:
+        self.counting: dict[BrokerId, Answer] = {}
+        """The answers whose values count: those of live brokers, and those from before while no live one has any."""
+        self.registered: Mapping[BrokerId, int] = {}
+        """The live brokers, with the epochs of their lives."""
+        self._gone: dict[BrokerId, Answer] = {}
+        """The last answers of brokers that are gone."""
+        self._heard: set[BrokerId] = set()
+        """The brokers that have answered this process; each has its last answer in ``counting`` or ``_gone``."""
+        self._served: dict[BrokerId, int] = {}
+        """The brokers that this process has served as the controller, with the epochs of the last lives of these."""
+
+    @property
+    def forbidding(self) -> dict[BrokerId, Answer]:
+        """The last answers of brokers that are gone, as far as they forbid something."""
+        return {broker: answer for broker, answer in self._gone.items() if answer.counts_when_gone}
+
+    @property
+    def has_fresh(self) -> bool:
+        """Whether any live broker has answered this process since the broker started."""
+        return len(self.unheard(self.registered)) < len(self.registered)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every live broker has answered this process since the broker started, and any answer is known."""
+        return bool(self.counting) and not self.unheard(self.registered)
+
+    @property
+    def awaited(self) -> tuple[BrokerId, ...]:
+        """The brokers that have not answered this process in their last lives, in which they may have died."""
+        return self.unheard(self._last_lives)
+
+    @property
+    def _last_lives(self) -> dict[BrokerId, int]:
+        """The brokers that are registered or were served by this process, with the epochs of their last lives."""
+        return {**self._served, **self.registered}
+
+    def unheard(self, lives: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
+        """Return those of these brokers, given with their epochs, that have not answered this process since then."""
+        heard = {broker: self.last(broker).broker_epoch for broker in self._heard & lives.keys()}
+        return tuple(sorted(broker for broker, epoch in lives.items() if heard.get(broker, -1) < epoch))
+
+    def last(self, broker: BrokerId) -> Answer:
+        """Return the last answer of a broker that has given one."""
+        return self.counting.get(broker) or self._gone[broker]
+
+    def recall(self, answers: Mapping[BrokerId, Answer]) -> None:
+        """Begin with the answers to an earlier process, as far as there are none to this one."""
+        self.counting = {**answers, **self.counting}
+
+    def serve(self, lives: Mapping[BrokerId, int]) -> None:
+        """Note that the controller begins to serve these brokers, and counts on their answers."""
+        self._served |= lives
+        self._register({**self.registered, **lives})
+
+    def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
+        """Whether ``take`` with the same arguments would learn anything."""
+        told = self._of_last_lives(answers, registered)
+        return dict(registered) != self.registered or any(
+            broker not in self._heard or self.last(broker) != answer for broker, answer in told.items()
+        )
+
+    def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
+        """Take the answers of brokers; ``registered`` are the epochs of all live brokers.
+
+        An answer of a broker that is not live is ignored, unless it is from the last known life of this
+        broker.
+        """
+        told = self._of_last_lives(answers, registered)
+        self._register(registered)
+        self._heard |= told.keys()
+        self._count_in(told)
+        if any(broker in registered for broker in self.counting):
+            self._set_gone_apart()
+
+    def _of_last_lives(
+        self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
+    ) -> dict[BrokerId, Answer]:
+        """Return those of live brokers, and of brokers that have died since they answered."""
+        last = self._last_lives
+        return {
+            broker: answer
+            for broker, answer in answers.items()
+            if broker in registered or last.get(broker) == answer.broker_epoch
+        }
+
+    def _register(self, lives: Mapping[BrokerId, int]) -> None:
+        """Some may be back in the life in which they answered: they were left out for a while."""
+        self.registered = dict(lives)
+        self._count_in({broker: each for broker, each in self._gone.items() if lives.get(broker) == each.broker_epoch})
+
+    def _count_in(self, answers: Mapping[BrokerId, Answer]) -> None:
+        self.counting |= answers
+        self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in answers}
+
+    def _set_gone_apart(self) -> None:
+        self._gone |= {broker: answer for broker, answer in self.counting.items() if broker not in self.registered}
+        self.counting = {broker: answer for broker, answer in self.counting.items() if broker in self.registered}
