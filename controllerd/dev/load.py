@@ -198,6 +198,7 @@ class ProducerLoad:
             if self._stopping.is_set() or time.monotonic() >= end:
                 break
         producer.flush(_FLUSH_TIMEOUT_S)
+        self._producer = None  # one that lives on asks for the topic's metadata, and brokers create what is asked for
 
     def _records(self) -> Iterator[tuple[int, int]]:
         for number in range(self._max_records):

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Container
 
 import pytest
@@ -136,6 +137,23 @@ def test_a_load_whose_queue_is_full_for_good_can_be_stopped(monkeypatch: pytest.
     assert producer.is_asked.wait(10)
 
     assert load.stop().sent == 0
+
+
+def test_a_load_that_was_stopped_asks_brokers_for_its_topic_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker would create the topic anew if it was deleted meanwhile: the client is gone with the load."""
+    made: list[weakref.ref[FullProducer]] = []
+
+    def make(*_: object) -> FullProducer:
+        producer = FullProducer()
+        made.append(weakref.ref(producer))
+        return producer
+
+    monkeypatch.setattr(load_module, "_producer", make)
+    load = ProducerLoad("nobody:9092", "t", 1)
+    load.start()
+    load.stop()
+
+    assert [producer() for producer in made] == [None]
 
 
 class NewLeader:

@@ -12,7 +12,7 @@ from tests.real.comparison.asking import ELECT, answer_of, ms
 from tests.real.operator import tp
 from tests.real.scene import MOVES_S, ONE_ALONE
 from tests.releases import isr_ways
-from tests.releases.cluster import ORDERLY_S, SESSION_S, ReleaseScene
+from tests.releases.cluster import SESSION_S, ReleaseScene
 
 PREFERRED: Final = 0
 
@@ -47,14 +47,14 @@ async def take_over(scene: ReleaseScene) -> None:
     since = time.monotonic()
     await scene.take_over()
     await scene.until_whole()
-    assert scene.load.result.worst_gap_s(since_s=since) <= ORDERLY_S
+    assert scene.load.result.worst_gap_s(since_s=since) <= scene.orderly_s
     await scene.judge("take over")
 
 
 @act("Create, produce")
 async def create_and_produce(scene: ReleaseScene) -> None:
     """A topic by CreateTopics, whose records are all there."""
-    async with scene.row("create, produce", within_s=ORDERLY_S):
+    async with scene.row("create, produce", within_s=scene.orderly_s):
         topic = scene.own("made")
         await scene.create(topic, {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         async with scene.load_on(topic, 2) as load:
@@ -83,7 +83,7 @@ async def shrink_and_grow_an_isr(scene: ReleaseScene) -> str:
 @act("Reassign")
 async def reassign(scene: ReleaseScene) -> None:
     """A partition moves to another broker under load, by AlterPartitionReassignments."""
-    async with scene.row("reassign", within_s=ORDERLY_S):
+    async with scene.row("reassign", within_s=scene.orderly_s):
         topic = scene.own("moved")
         await scene.create(topic, {0: [1, 2]}, ONE_ALONE)
         async with scene.load_on(topic):
@@ -109,7 +109,7 @@ async def kill(scene: ReleaseScene) -> None:
 @act("Preferred election")
 async def elect_preferred(scene: ReleaseScene) -> None:
     """Leaders go back to their preferred replicas when ElectLeaders asks for it, and not before."""
-    async with scene.row("preferred election", within_s=ORDERLY_S):
+    async with scene.row("preferred election", within_s=scene.orderly_s):
         before = await scene.cluster.view()
         moved = sum(s.leader != before.assignments[p].replicas[0] for p, s in before.leaderships.items())
         assert moved > 0, "every preferred replica leads already"
@@ -135,7 +135,7 @@ async def bounce(scene: ReleaseScene) -> None:
 @act("Controlled shutdown")
 async def shut_down(scene: ReleaseScene) -> None:
     """SIGTERM is answered: the leaders have moved before the broker goes, so that no producer waits for a session."""
-    async with scene.row("controlled shutdown", within_s=ORDERLY_S):
+    async with scene.row("controlled shutdown", within_s=scene.orderly_s):
         led = await scene.waiting.led_by(BrokerId(3))
         assert led > 0, "it leads nothing that would have to move"
         await scene.shut_down_in_order(3)
@@ -145,7 +145,7 @@ async def shut_down(scene: ReleaseScene) -> None:
 @act("Delete")
 async def delete(scene: ReleaseScene) -> None:
     """Topics of the acts before are gone in ZooKeeper and on each disk; one of the same name can be made."""
-    async with scene.row("delete", within_s=ORDERLY_S):
+    async with scene.row("delete", within_s=scene.orderly_s):
         topic = scene.own("made")
         await scene.delete(topic)
         await scene.create(topic, {0: [3, 1, 2]})
@@ -164,5 +164,5 @@ async def give_back(scene: ReleaseScene) -> None:
         await scene.waiting.until(scene.waiting.missing_isr, "the ISRs are full")
     await scene.delete(topic)
     await scene.until_acknowledged_again()
-    assert scene.load.result.worst_gap_s(since_s=since) <= ORDERLY_S
+    assert scene.load.result.worst_gap_s(since_s=since) <= scene.orderly_s
     await scene.judge_records("give back")

@@ -3,18 +3,13 @@
 The same three brokers are shut down in order and started again one after the other, twice, each time
 under a load of its own. Their protocol version is the release's own, as after a completed upgrade.
 Under controllerd no record is lost, duplicated or out of order, and no partition may wait for a
-session to end: the limit is half of a session.
-
-Leaders of 2.7, 2.8 and 3.0 do not move the high watermark when a change of the ISR is answered
-(KAFKA-13091, mended in 3.1), whoever leads the cluster. A producer whose record arrives at this
-moment waits for its request timeout, which is 5 s here. There the limit is the shortest time in which
-a session can end: it counts from the last ping, which may be a third of it old.
+session to end: the limit is half of a session, or two thirds of it with leaders of 2.7, 2.8 and 3.0
+(``ReleaseScene.orderly_s`` says why).
 """
 
 import asyncio
 import time
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -22,12 +17,9 @@ from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.releases import TESTED_RELEASES
 from tests.real.trial import PARTITIONS, RECORDS_PER_S, TOPIC
 from tests.releases import gaps
-from tests.releases.cluster import ORDERLY_S, SESSION_S, ReleaseScene, open_release
+from tests.releases.cluster import ReleaseScene, open_release
 
 pytestmark = [pytest.mark.kafka, pytest.mark.releases, pytest.mark.timeout(600), pytest.mark.usefixtures("kafka_jars")]
-
-HIGH_WATERMARK_WAITS: Final = ("2.7.2", "2.8.2", "3.0.2")
-SHORTEST_SESSION_S: Final = SESSION_S * 2 / 3
 
 
 @pytest.mark.parametrize("release", TESTED_RELEASES)
@@ -37,10 +29,11 @@ async def test_producers_wait_for_no_session_in_a_rolling_restart(release: str, 
         await scene.take_over()
         await begin_anew(scene)
         measured = gaps.Gaps(own, await worst_gap_s(scene))
+        limit_s = scene.orderly_s
         await scene.judge("rolling restart")
     print(f"| {release} | own controller: {measured.own:.2f} s | controllerd: {measured.ours:.2f} s |")
     gaps.note(release, measured)
-    assert measured.ours <= (SHORTEST_SESSION_S if release in HIGH_WATERMARK_WAITS else ORDERLY_S)
+    assert measured.ours <= limit_s
 
 
 async def worst_gap_s(scene: ReleaseScene) -> float:
