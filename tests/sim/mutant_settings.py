@@ -22,14 +22,6 @@ SETTINGS: Final = (
         "lowest = max(texts.values(), key=version_told)",
     ),
     bug(
-        "evidence-is-not-read",
-        "what brokers say is believed, although topic ids and /feature show that the version was higher",
-        "S-02",
-        "controllerd/core/settings_book.py",
-        "self.current.settings[PROTOCOL_VERSION].source is not Source.CONFIGURED\n",
-        "self.current.settings[PROTOCOL_VERSION].source in {Source.CACHE, Source.ZOOKEEPER, Source.DEFAULT}\n",
-    ),
-    bug(
         "switch-dies-with-its-broker",
         "unclean elections are on as soon as the broker that has them turned off is dead",
         "Z-16",
