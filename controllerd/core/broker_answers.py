@@ -46,8 +46,8 @@ class BrokerAnswers:
         """The last answers of brokers that are gone."""
         self._heard: set[BrokerId] = set()
         """The brokers that have answered this process; each has its last answer in ``counting`` or ``_gone``."""
-        self._served: dict[BrokerId, int] = {}
-        """The brokers that this process has served as the controller, with the epochs of the last lives of these."""
+        self._lives: dict[BrokerId, int] = {}
+        """The brokers that this process has seen registered, with the epochs of their last lives."""
 
     @property
     def forbidding(self) -> dict[BrokerId, Answer]:
@@ -67,12 +67,7 @@ class BrokerAnswers:
     @property
     def awaited(self) -> tuple[BrokerId, ...]:
         """The brokers that have not answered this process in their last lives, in which they may have died."""
-        return self.unheard(self._last_lives)
-
-    @property
-    def _last_lives(self) -> dict[BrokerId, int]:
-        """The brokers that are registered or were served by this process, with the epochs of their last lives."""
-        return {**self._served, **self.registered}
+        return self.unheard(self._lives)
 
     def unheard(self, lives: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
         """Return those of these brokers, given with their epochs, that have not answered this process since then."""
@@ -87,9 +82,8 @@ class BrokerAnswers:
         """Begin with the answers to an earlier process, as far as there are none to this one."""
         self.counting = {**answers, **self.counting}
 
-    def serve(self, lives: Mapping[BrokerId, int]) -> None:
-        """Note that the controller begins to serve these brokers, and counts on their answers."""
-        self._served |= lives
+    def expect(self, lives: Mapping[BrokerId, int]) -> None:
+        """Note that these brokers live as well, so that their answers are awaited."""
         self._register({**self.registered, **lives})
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
@@ -103,7 +97,7 @@ class BrokerAnswers:
         """Take the answers of brokers; ``registered`` are the epochs of all live brokers.
 
         An answer of a broker that is not live is ignored, unless it is from the last known life of this
-        broker.
+        broker, or from a later one.
         """
         told = self._of_last_lives(answers, registered)
         self._register(registered)
@@ -116,16 +110,16 @@ class BrokerAnswers:
         self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
     ) -> dict[BrokerId, Answer]:
         """Return those of live brokers, and of brokers that have died since they answered."""
-        last = self._last_lives
         return {
             broker: answer
             for broker, answer in answers.items()
-            if broker in registered or last.get(broker) == answer.broker_epoch
+            if broker in registered or (broker in self._lives and answer.broker_epoch >= self._lives[broker])
         }
 
     def _register(self, lives: Mapping[BrokerId, int]) -> None:
         """Some may be back in the life in which they answered: they were left out for a while."""
         self.registered = dict(lives)
+        self._lives |= lives
         self._count_in({broker: each for broker, each in self._gone.items() if lives.get(broker) == each.broker_epoch})
 
     def _count_in(self, answers: Mapping[BrokerId, Answer]) -> None:

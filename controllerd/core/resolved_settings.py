@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controllerd.core.cluster_settings import MIN_ISR, PROTOCOL_VERSION, QUOTA_SAMPLES, QUOTA_SECONDS, Setting, is_same
+from controllerd.core.cluster_settings import (
+    MIN_ISR,
+    PROTOCOL_VERSION,
+    QUOTA_SAMPLES,
+    QUOTA_SECONDS,
+    UNCLEAN,
+    Setting,
+    is_same,
+)
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.mutation_quota import QuotaWindow
 from controllerd.core.policy import Policy
@@ -135,6 +143,12 @@ class Resolution:
         """The problems that an operator must know, by the name of the setting."""
         found = {name: resolved.problem for name, resolved in self.settings.items()}
         return {name: problem for name, problem in found.items() if problem is not None}
+
+    @property
+    def unclean_awaits(self) -> tuple[BrokerId, ...]:
+        """The brokers without whose answers nobody knows whether unclean elections are on."""
+        is_open = self.settings[UNCLEAN].source in {Source.WAITING, Source.DEFAULT}
+        return self.unclean.awaited if is_open else ()
 
     def number(self, name: str) -> int:
         """The value of a setting that is a number."""

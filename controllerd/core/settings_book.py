@@ -26,14 +26,15 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   brokers requests that they do not understand.
 
 **Unclean elections are on only where every registered broker has said so to this process, in its
-present life** (of those that the controller serves). A broker that comes may have them turned off, may
+present life** (of those that the active controller serves). A broker that comes may have them turned off, may
 be the only live replica of a partition, and would lead in the event in which it is found. An earlier
 answer proves nothing about it: brokers are restarted in order to turn the switch off, also while no
 instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those that come,
 before anybody is elected. What this costs is the time until the answer, in which such a partition stays
 without a leader. A broker that dies before it has answered is still waited for: it may have been the only
 ISR member of a partition, and its earlier answer proves as little after its death. It is waited for until
-it registers again and answers, or until the setting is configured here.
+it registers again and answers, or until the setting is configured here. A standby sees who registers as
+well, and waits for the same brokers when it takes the role over.
 
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
@@ -172,8 +173,8 @@ class SettingsBook:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
         An answer of a broker that is not registered is ignored, unless it is from the last known life of
-        this broker. As soon as another broker has answered, the answer of a broker that is gone counts only
-        as far as it forbids something.
+        this broker, or from a later one. As soon as another broker has answered, the answer of a broker that
+        is gone counts only as far as it forbids something.
         """
         self._answers.take(answers, registered)
         self._let_protocol_rise()
@@ -196,7 +197,7 @@ class SettingsBook:
         all not the protocol version: it rises in ``take`` and ``note_evidence`` alone, whose callers begin a
         new term, or are about to load everything.
         """
-        self._answers.serve(registered)
+        self._answers.expect(registered)
         self.current = self._resolve()
 
     def note_evidence(self, version: str) -> None:
@@ -248,15 +249,16 @@ class SettingsBook:
         holding = self._turned_off_by(setting)
         if holding and value.lower() == "true":
             return Resolved(setting, "false", Source.SAFER, None, texts, holding)
-        if setting.name == UNCLEAN and not holding and self._is_waited_for(setting, texts):
+        if setting.name == UNCLEAN and self._is_waited_for(setting, texts, holding):
             return Resolved(setting, "false", Source.WAITING, None, texts)
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
 
-    def _is_waited_for(self, setting: Setting, texts: Mapping[BrokerId, str]) -> bool:
+    def _is_waited_for(self, setting: Setting, texts: Mapping[BrokerId, str], holding: tuple[BrokerId, ...]) -> bool:
         """Whether nobody but the brokers that have not answered in their last lives keeps this switch from being on."""
-        awaited = self._answers.awaited
+        awaited = set(self._answers.awaited)
         heard = {broker: text for broker, text in texts.items() if broker not in awaited}
-        return bool(awaited) and (not heard or merged(setting, heard).lower() == "true")
+        is_allowed = not heard or merged(setting, heard).lower() == "true"
+        return bool(awaited) and awaited.issuperset(holding) and is_allowed
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:
         """The dynamic default overrides what is configured here as it does the values of brokers."""
@@ -267,7 +269,9 @@ class SettingsBook:
         """The brokers that are gone and had this switch turned off, unless a dynamic default is in force."""
         if not is_safe_off(setting) or any(setting.name in answer.hidden for answer in self._answers.counting.values()):
             return ()
-        return tuple(sorted(each for each, answer in self._answers.forbidding.items() if answer.is_off(setting.name)))
+        holding = {each for each, answer in self._answers.forbidding.items() if answer.is_off(setting.name)}
+        # One that is back is asked what it says now, which only unclean elections wait for.
+        return tuple(sorted(holding - self._answers.registered.keys() if setting.name == UNCLEAN else holding))
 
     def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:
         agreeing = sum(is_same(setting, value, text) for text in texts.values())

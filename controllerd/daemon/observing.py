@@ -230,7 +230,6 @@ class ObservingNode:
         """Take the answers of brokers at once: no event task decides anything here."""
         book = self.discovery.book
         before = book.current
-        book.expect(event.registered)  # an instance that leads waits for these as well, also when they have died
         book.take(event.answers, event.registered)
         write_down(before, book.current, self.recent)
         if book.current.refusal != before.refusal:

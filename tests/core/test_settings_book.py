@@ -384,6 +384,26 @@ def test_while_no_live_broker_has_answered_in_its_present_life_unclean_elections
     assert (book.current.settings[UNCLEAN].source, book.current.unclean.awaited) == (Source.WAITING, (1,))
 
 
+def test_a_broker_that_is_back_and_silent_after_it_said_no_is_not_called_gone() -> None:
+    book = told(says(1, unclean_leader_election_enable="true"), says(2, unclean_leader_election_enable="false"))
+    book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
+    assert book.current.settings[UNCLEAN].decided_by == (2,)
+
+    book.expect({BrokerId(2): 99})
+
+    assert (book.current.settings[UNCLEAN].source, book.current.unclean_awaits) == (Source.WAITING, (2,))
+    assert book.current.problems == {}
+    assert not book.current.unclean.is_on
+
+
+def test_brokers_are_awaited_that_have_never_answered_anybody() -> None:
+    book = SettingsBook()
+
+    book.expect({BrokerId(1): 11})
+
+    assert (book.current.settings[UNCLEAN].source, book.current.unclean_awaits) == (Source.DEFAULT, (1,))
+
+
 def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:
     book = told(says(1), says(2), says(3, num_partitions="9"))
 

@@ -228,3 +228,37 @@ async def test_the_answer_of_an_earlier_life_of_a_dead_broker_is_ignored() -> No
     await world.settle()
 
     assert world.state("orders")[::2] == (-1, [2])
+
+
+async def test_a_standby_waits_for_a_broker_that_died_unheard_when_it_takes_the_role_over() -> None:
+    world = discovering()
+    await hear(world, b1=ON, b2=ON)
+    world.die(2)
+    world.register(2)
+    await hear(world, b1=ON)
+
+    without_two(world)
+    await hear(world, b1=ON)
+    await world.start()
+
+    assert world.state("orders")[::2] == (-1, [2])
+    assert world.c.settings.current.unclean_awaits == (2,)
+
+
+async def test_an_answer_to_a_standby_that_is_handled_after_the_takeover_counts() -> None:
+    """Broker 2 answered in a life that nobody else saw, and died."""
+    world = without_two(discovering())
+    world.register(2)
+    await hear(world, b1=ON)
+    world.bounce(2)
+    late = news(world, {2: OFF})
+    world.die(2)
+    world.die(1)
+    await world.start()
+
+    world.queue.put(late)
+    await world.settle()
+    world.register(1)
+    await hear(world, b1=ON)
+
+    assert world.state("orders")[::2] == (-1, [2])

@@ -58,7 +58,7 @@ SETTINGS: Final = (
         "a broker that dies before it has said whether unclean elections are allowed forbids them no longer",
         "ADR 0034",
         "controllerd/core/broker_answers.py",
-        "return self.unheard(self._last_lives)",
+        "return self.unheard(self._lives)",
         "return self.unheard(self.registered)",
     ),
     bug(

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
-from controllerd.core.resolved_settings import Resolution, Source
 from controllerd.recent import Entry
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
@@ -91,7 +90,7 @@ def circumstances_of(
     min_isr_by_default: int | None = None,
 ) -> Circumstances:
     """What a running instance knows at this moment. ``configs`` are those of the topics that are asked about."""
-    snapshot = sources.snapshot()
+    snapshot, known = sources.snapshot(), sources.cluster_settings()
     return Circumstances(
         snapshot=snapshot,
         now_ms=sources.now_ms(),
@@ -103,12 +102,6 @@ def circumstances_of(
         policy=policy,
         configs=configs or {},
         unclean_by_default=unclean_by_default,
-        unclean_awaits=_awaited(sources.cluster_settings()),
+        unclean_awaits=() if known is None else known.unclean_awaits,
         min_isr_by_default=min_isr_by_default,
     )
-
-
-def _awaited(settings: Resolution | None) -> tuple[BrokerId, ...]:
-    if settings is None or settings.settings[UNCLEAN].source is not Source.WAITING:
-        return ()
-    return settings.unclean.awaited
