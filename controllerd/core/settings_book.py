@@ -26,25 +26,25 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   brokers requests that they do not understand.
 
 **Unclean elections are on only where every registered broker has said so to this process, in its
-present life** (of those that the active controller serves). A broker that comes may have them turned off, may
-be the only live replica of a partition, and would lead in the event in which it is found. An earlier
-answer proves nothing about it: brokers are restarted in order to turn the switch off, also while no
-instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those that come,
-before anybody is elected. What this costs is the time until the answer, in which such a partition stays
-without a leader. A broker that dies before it has answered is still waited for: it may have been the only
-ISR member of a partition, and its earlier answer proves as little after its death. It is waited for until
-it registers again and answers, or until the setting is configured here. A standby sees who registers as
-well, and waits for the same brokers when it takes the role over.
+present life** (of those that the active controller serves). A broker that comes may have them turned
+off, may be the only live replica of a partition, and would lead in the event in which it is found. An
+earlier answer proves nothing about it: brokers are restarted in order to turn the switch off, also
+while no instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those
+that come, before anybody is elected. What this costs is the time until the answer, in which such a
+partition stays without a leader. A broker that dies before it has answered is still waited for: it may
+have been the only ISR member of a partition, and its earlier answer proves as little after its death.
+It is waited for until it registers again and answers, or until the setting is configured here. A
+standby sees who registers as well, and waits for the same brokers when it takes the role over.
 
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
 ``unclean.leader.election.enable`` counted as on from then on, its records would be lost. So the last
 answer of a broker that is gone counts for such switches, also in the cache, until the broker returns
-with another value or the setting is configured here. An answer may be handled only after the death of its broker:
-it counts as the last one. The dynamic default of all brokers is read from
-its znode, and the values that it overrides are kept beside it, because they hold again when it is
-deleted. An authorizer, and everything else with which this controller must not lead, counts beyond the
-death of its broker for the same reason (``refusal``).
+with another value or the setting is configured here. An answer may be handled only after the death of
+its broker: it counts as the last one. The dynamic default of all brokers is read from its znode, and
+the values that it overrides are kept beside it, because they hold again when it is deleted. An
+authorizer, and everything else with which this controller must not lead, counts beyond the death of its
+broker for the same reason (``refusal``).
 """
 
 from collections.abc import Mapping

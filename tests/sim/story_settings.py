@@ -17,7 +17,7 @@ _ALONE_AFTER_S: Final = 6.0
 _COMES_AFTER_S: Final = 0.3
 _RETURNS_AFTER_S: Final = 15.0
 _COMES_SILENT_AFTER_S: Final = 7.5
-_RETURN_AFTER_S: Final = 3.0
+_OTHERS_RETURN_AFTER_S: Final = 3.0
 _DIES_UNHEARD_AFTER_S: Final = 11.0
 _DIFFERENT: Final = (
     ("num.partitions", "7"),
@@ -131,7 +131,7 @@ def switch_dies_unheard(world: SimWorld, rng: Random) -> None:
     world.desk.files_allow(allowed=True)
     clean.configured[UNCLEAN] = "true"
     later(world, _MOVES_AFTER_S, _restart, clean)
-    later(world, _ALONE_AFTER_S, partial(others_die, world, key, last, return_after_s=_RETURN_AFTER_S))
+    later(world, _ALONE_AFTER_S, partial(others_die, world, key, last, return_after_s=_OTHERS_RETURN_AFTER_S))
     later(world, _COMES_SILENT_AFTER_S, _comes_silent, last)
     later(world, _DIES_UNHEARD_AFTER_S, _dies_forbidding, last)
     later(world, _RETURNS_AFTER_S, _speaks_again, last)
