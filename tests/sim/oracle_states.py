@@ -212,12 +212,23 @@ class StateJudge:
                 self._judge_waiting(write)
             return
         heirs = [broker for broker in write.after.isr if self._is_surely_known(broker, write)]
-        target, is_eligible = write.partition.target, self._history.is_surely_eligible
+        target = write.partition.target
         if not self._is_doomed(write):
             if heirs:
                 self._say("Z-34", write, f"{before.leader} is live, and {heirs} could have followed")
-        elif write.partition.is_being_reassigned and all(is_eligible(broker, write.now) for broker in target):
+        elif write.partition.is_being_reassigned and self._are_surely_served({before.leader, *target}, write):
             self._say("Z-35", write, f"the topic goes, and could have moved to {list(target)} before")
+
+    def _are_surely_served(self, brokers: set[int], write: _Write) -> bool:
+        """Whether the controller must know that these brokers are well, and has dealt with their registrations.
+
+        A leader that registered anew is deposed before it leads again, however late the controller looks.
+        """
+        history = self._history
+        return all(
+            history.is_surely_eligible(broker, write.now) and history.is_surely_noticed(broker, write.now, write.epoch)
+            for broker in brokers
+        )
 
     def _judge_waiting(self, write: _Write) -> None:
         """A topic whose deletion waits for a reassignment is served: whoever can follows a dead leader at once.
