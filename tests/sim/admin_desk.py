@@ -42,6 +42,8 @@ class AdminDesk:
         self.world = world
         self.buried: set[int] = set()
         """Brokers that nobody starts again."""
+        self.forbade: set[int] = set()
+        """Brokers that had a setting with which no instance must lead."""
         self.asked = world.oracle.zookeeper.history.asked
         self._is_unclean_by_default = self._files_allow = world.options.unclean
         self._dynamic_default: bool | None = None

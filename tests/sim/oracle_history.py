@@ -68,6 +68,12 @@ class PartitionHistory:
     """The present assignment, None while there is none."""
     moved_at: float = NEVER
     """When the assignment last changed."""
+    born_at: float = NEVER
+    """When it was last created; its topic may have been created again without it."""
+    gone_at: tuple[int, float] = 0, float("inf")
+    """The zxid at which it last went with its topic, and when."""
+    is_gone: bool = True
+    """Its topic went with it, or there was none yet."""
     former: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
     """Earlier assignments, and until when each held."""
     adding: tuple[int, ...] = ()
@@ -332,6 +338,7 @@ class History:
             self.nodes.pop(path, None)
             if self.place(path).kind == "topic":
                 self.gone_at[self.place(path).topic] = transaction.zxid, transaction.time
+                self._end_partitions(self.place(path).topic, transaction)
                 self.gone_in[self.place(path).topic] = self.epoch
             elif self.place(path).kind == "broker":
                 self.brokers[self.place(path).number].gone_at = transaction.zxid
@@ -344,6 +351,11 @@ class History:
         if self.asked.concerns(path):
             found = None if kind == "delete" else document_of(operation.data)
             self.asked.take(path, found, transaction.time, exists=kind != "delete")
+
+    def _end_partitions(self, topic: str, transaction: Transaction) -> None:
+        for (name, _), partition in self.partitions.items():
+            if name == topic and not partition.is_gone:
+                partition.is_gone, partition.gone_at = True, (transaction.zxid, transaction.time)
 
     def node_after(self, operation: Operation, transaction: Transaction) -> Node:
         """What a create or set makes of the znode."""
@@ -411,6 +423,8 @@ class History:
     def _assign(self, partition: PartitionHistory, replicas: tuple[int, ...] | None, now: float) -> None:
         if partition.replicas == replicas:
             return
+        if replicas is not None and partition.is_gone:
+            partition.is_gone, partition.born_at = False, now
         if partition.replicas is not None:
             partition.former.append((partition.replicas, now))
         partition.replicas, partition.moved_at = replicas, now

@@ -179,9 +179,10 @@ class _Judge:
         it registers again. One that did hear it must not show the topic again.
         """
         history, holder = self._history, self._history.nodes.get(CONTROLLER)
-        zxid, time = history.gone_at.get(key[0], (0, float("inf")))
-        if history.forgot.get((broker, key), NEVER) > history.born_at.get(key[0], NEVER):
+        partition = history.partitions.get(key)
+        if partition is None or history.forgot.get((broker, key), NEVER) > partition.born_at:
             return False
+        zxid, time = partition.gone_at
         was_elected_later = holder is not None and 0 < zxid < holder.czxid
         known = history.brokers.get(broker)
         return was_elected_later or (known.changed_at if known is not None else NEVER) > time - history.window

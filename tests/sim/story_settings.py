@@ -157,6 +157,7 @@ def forbidden_setting(world: SimWorld, rng: Random) -> None:
     if serving:
         broker = rng.choice(serving)
         broker.configured.update(dict([rng.choice(FORBIDDEN)]))
+        world.desk.forbade.add(broker.id)
         _restart(broker)
         later(world, rng.choice(_FORBIDS_S), _dies_forbidding, broker)
         later(world, _ALLOWS_AFTER_S, allow_again, world, broker)
@@ -170,10 +171,12 @@ def _dies_forbidding(broker: SimBroker) -> None:
 def allow_again(world: SimWorld, broker: SimBroker) -> None:
     """Take the settings out of the file with which no instance must lead, and start the broker if it has or had them.
 
-    A broker that an operator gave up returns, too: otherwise nobody could lead ever again.
+    A broker that an operator gave up returns, too: otherwise nobody could lead ever again. So does one that was back
+    without the settings and died, because an instance may not have heard it in between.
     """
     running = broker.life.configured if broker.life is not None else {}
-    if not any(name in broker.configured or name in running for name, _ in FORBIDDEN):
+    is_dead = broker.id in world.desk.forbade and not broker.is_running
+    if not is_dead and not any(name in broker.configured or name in running for name, _ in FORBIDDEN):
         return
     for name, _ in FORBIDDEN:
         broker.configured.pop(name, None)

@@ -81,6 +81,21 @@ def test_what_a_broker_heard_of_an_earlier_topic_of_that_name_counts_for_nothing
 
 
 @pytest.mark.parametrize(("heard", "rules"), [((), set()), ((GONE,), {"Q-04"})])
+def test_a_partition_that_the_next_topic_of_that_name_lacks_ended_with_the_earlier_topic(
+    heard: tuple[Step, ...], rules: set[str]
+) -> None:
+    """The next controller is elected between the ends of the two, and knows nothing of that partition."""
+    tale = Tale()
+    told(MARKED, *heard, WENT)(tale)
+    tale.write(0, create(TOPIC, topic({1: [1, 2, 3]}, topic_id="id-u")))
+    tale.depose()
+    MARKED(tale)
+    tale.write(B_SESSION, fence(2), delete(TOPIC))
+    tale.write(B_SESSION, fence(2), delete(MARKER))
+    assert broken(tale, led_by_the_other(only_the_first_shows_it(tale))) == rules
+
+
+@pytest.mark.parametrize(("heard", "rules"), [((), set()), ((GONE,), {"Q-04"})])
 def test_a_broker_that_registered_after_a_topic_went_may_show_it_unless_it_had_heard(
     heard: tuple[Step, ...], rules: set[str]
 ) -> None:
