@@ -29,8 +29,11 @@ Assigned = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def caught_up(partition: PartitionHistory) -> bool:
-    """Whether all of the target are in the ISR, or were right before the old replicas were let go."""
-    target, latest = set(partition.target), partition.state.version if partition.state is not None else -1
+    """Whether all of the target are in the ISR, or were right before the old replicas were let go.
+
+    A state that a stranger made unreadable in this moment is not known to the controller: the last readable one counts.
+    """
+    target, latest = set(partition.target), max(partition.committed, default=-1)
     recent = (partition.committed.get(version) for version in range(latest, latest - _RECENT, -1))
     return any(state is not None and target <= set(state.isr) for state in recent)
 

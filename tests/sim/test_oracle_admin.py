@@ -352,6 +352,16 @@ TRUE: Final[list[Step]] = [
         long_after,
         fenced(set_(STATE, state(-1, 1, [3]), 0)),
     ),
+    # A stranger makes the state unreadable right before the old replicas go.
+    told(
+        moves(),
+        grows,
+        fenced(set_(STATE, state(1, 2, [1, 4]), 2)),
+        stops(2),
+        stops(3),
+        by_tool(set_(STATE, b"", 3)),
+        assigns([4, 1], [], [], 1),
+    ),
     # Cancelled, and moved elsewhere on the way.
     told(moves(), called(None), assigns([1, 2, 3], [], [], 1), fenced(delete(ENTRIES))),
     told(moves(), called([1, 2, 4]), assigns([1, 2, 4, 3], [4], [3], 1), fenced(delete(ENTRIES))),
