@@ -28,11 +28,14 @@ Assigned = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Replicas, those being added, those being removed."""
 
 
-def caught_up(partition: PartitionHistory) -> bool:
+def caught_up(partition: PartitionHistory, *, is_unreadable: bool = False) -> bool:
     """Whether all of the target are in the ISR, or were right before the old replicas were let go.
 
-    A state that a stranger made unreadable in this moment is not known to the controller: the last readable one counts.
+    ``is_unreadable``: a stranger overwrote the state, which the controller need not know yet. The last readable state
+    counts then. A state that is missing never counts as caught up.
     """
+    if partition.state is None and not is_unreadable:
+        return False
     target, latest = set(partition.target), max(partition.committed, default=-1)
     recent = (partition.committed.get(version) for version in range(latest, latest - _RECENT, -1))
     return any(state is not None and target <= set(state.isr) for state in recent)
@@ -83,7 +86,8 @@ class AdminJudge:
         target = tuple(replica for replica in old[0] if replica not in old[2])
         what = f"{key[0]}-{key[1]} from {_told(old)} to {_told(new)}"
         if (old[1] or old[2]) and new == (target, (), ()):
-            if not caught_up(partition):
+            state_path = f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
+            if not caught_up(partition, is_unreadable=state_path in self._history.unreadable):
                 self._report("Z-28", now, f"{what}, the state is {partition.state}")
         elif old[1:] == new[1:] and not wanted:
             self._report("Z-20", now, what)

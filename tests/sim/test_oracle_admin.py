@@ -187,6 +187,7 @@ WRONG: Final[list[tuple[str, Step]]] = [
     ("Z-27", told(moves(), assigns([1, 2, 3], [], [], 1))),
     ("Z-28", told(moves(), assigns([4, 1], [], [], 1))),
     ("Z-28", told(moves(), long_after, fenced(set_(STATE, state(1, 1, [1]), 0)))),
+    ("Z-28", told(moves(), grows, by_tool(delete(STATE)), assigns([4, 1], [], [], 1))),
     ("Z-29", told(moves(), fenced(delete(ENTRIES)))),
     ("Z-29", told(fourth_broker, wants([4, 1]), fenced(delete(ENTRIES)))),
     ("Z-29", told(fourth_broker, called([1, 2]), long_after, wants([4, 1]), fenced(delete(ENTRIES)))),
