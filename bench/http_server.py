@@ -22,13 +22,13 @@ from controllerd.core.model import Broker, BrokerId, Endpoint, LeaderAndIsr, Par
 from controllerd.core.replica_states import ReplicaStates
 from controllerd.pace import favour_the_loop
 from controllerd.recent import MAX_ROWS, Recent
+from controllerd.record.records import MAX_ROWS as ROWS_OF_A_RECORD
+from controllerd.record.records import LeadershipRecord, Record
 from controllerd.snapshot import ClusterSnapshot, Holder, PartitionView, Role, TopicView
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
 from events.cluster import ControllerChange, Reelect
 from events.queue import EventQueue
-from replay.records import MAX_ROWS as ROWS_OF_A_RECORD
-from replay.records import LeadershipRecord, Record
 
 NODE: Final = 2_000_000_001
 EVENT_EVERY_S: Final = 0.003

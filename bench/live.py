@@ -31,10 +31,10 @@ from bench.stubs import stub_brokers
 from controllerd.audit.reader import AuditReader
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.record.records import EventBegin, EventEnd
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from controllerd.zk.connection import KazooZooKeeper
-from replay.records import EventBegin, EventEnd
 
 ANSWER_MS: Final = 300.0
 DELAY_MS: Final = 20.0

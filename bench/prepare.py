@@ -10,11 +10,11 @@ from typing import Final
 
 from bench import layout
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.record.records import Record
 from controllerd.zk.access import Check, Committed, Create, Delete, Operation, SetData
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from events.base import Event
-from replay.records import Record
 
 HEAP_MIB: Final = 2_048
 SESSION_MS: Final = 60_000

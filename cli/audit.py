@@ -142,7 +142,7 @@ def schema(context: typer.Context) -> None:
     Examples: controllerctl audit schema · controllerctl audit schema > audit.schema.json
     """
     from controllerd.audit.schema import encoded_schema
-    from replay.kinds import KINDS
+    from controllerd.record.kinds import KINDS
 
     settings = settings_of(context)
     if settings.output is OutputFormat.NAME:
@@ -181,7 +181,7 @@ def reading() -> Iterator[None]:
 
 def require_kind(kind: str | None) -> None:
     """:raises CliError: there is no such kind."""
-    from replay.kinds import KINDS
+    from controllerd.record.kinds import KINDS
 
     if kind is not None and kind not in KINDS:
         raise CliError(ExitCode.USAGE, f"no kind {kind!r}; there are {', '.join(sorted(KINDS))}")

@@ -136,7 +136,7 @@ def _on_disk(directory: "Path") -> tuple[int, int]:
 def _span(since: str | None, until: str | None) -> "Span":
     """:raises CliError: one of them is no moment."""
     from controllerd.audit.spans import Span
-    from replay.moments import BadMoment, parse_moment
+    from controllerd.record.moments import BadMoment, parse_moment
 
     try:
         return Span(*(None if text is None else parse_moment(text) for text in (since, until)))
@@ -145,6 +145,6 @@ def _span(since: str | None, until: str | None) -> "Span":
 
 
 def _when(ts_ms: int | None) -> str:
-    from replay.moments import moment
+    from controllerd.record.moments import moment
 
     return "-" if ts_ms is None else moment(ts_ms)

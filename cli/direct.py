@@ -28,6 +28,7 @@ from controllerd.core.model import Features
 from controllerd.errors import BadZnode, StoreUnavailable
 from controllerd.observer.mirror import Mirror
 from controllerd.recent import Recent
+from controllerd.record.records import Record
 from controllerd.snapshot import ClusterSnapshot, Role
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, SessionView, StatusSources, WorkerView
@@ -36,7 +37,6 @@ from controllerd.zk.pictures import Picture, take_picture
 from controllerd.zk.read_only import read_cluster_id
 from events.base import Event
 from events.queue import EventQueue
-from replay.records import Record
 
 SESSION_MS: Final = 10_000
 NOBODY: Final = -1

@@ -12,10 +12,10 @@ from cli.output import note, print_facts, print_table, print_value
 from cli.settings import OutputFormat, Settings, settings_of
 
 if TYPE_CHECKING:
+    from controllerd.record.travel import Moment
     from replay.command.logs import Problems
     from replay.command.state import StateAt
     from replay.command.why import Explanation
-    from replay.travel import Moment
 
 app: Final = typer.Typer(
     help="Find out from files what happened: reports, the state at any moment, the cause of an outage.",
@@ -160,7 +160,7 @@ def diff(
 
 
 def _moment(text: str) -> int:
-    from replay.moments import BadMoment, parse_moment
+    from controllerd.record.moments import BadMoment, parse_moment
 
     try:
         return parse_moment(text)
@@ -186,8 +186,8 @@ def _travel(
     node: int | None = None,
     boot: str | None = None,
 ) -> "Moment":
+    from controllerd.record.travel import NoSuchMoment, state_at
     from replay.command.logs import read_logs
-    from replay.travel import NoSuchMoment, state_at
 
     entries = read_logs(_directories(logs), problems, time_ms if seq is None else None)
     try:
@@ -202,7 +202,7 @@ def _travel(
 
 
 def _text(ts_ms: int) -> str:
-    from replay.moments import moment
+    from controllerd.record.moments import moment
 
     return moment(ts_ms)
 
@@ -224,7 +224,7 @@ _COLUMNS: Final = ("PARTITION", "STATE", "LEADER", "EPOCH", "ISR", "REPLICAS", "
 
 
 def _facts(state: "StateAt") -> Iterator[tuple[str, str]]:
-    from replay.moments import moment
+    from controllerd.record.moments import moment
 
     led = f"controller epoch {state.controller_epoch}" if state.controller_epoch else "no controller in its term"
     yield "moment", f"{moment(state.ts_ms)}, seq {state.seq} of node {state.node}, boot {state.boot}"

@@ -29,6 +29,18 @@ from controllerd.errors import (
 from controllerd.garbage import Collector, Garbage
 from controllerd.pace import favour_the_loop
 from controllerd.ports import AuditLog, Metrics
+from controllerd.record.observation import AdminRecord
+from controllerd.record.records import (
+    MAX_ROWS,
+    AlarmRecord,
+    EventBegin,
+    EventEnd,
+    Record,
+    ReplyRecord,
+    ResponseRecord,
+    SessionRecord,
+    ZkWriteRecord,
+)
 from controllerd.snapshot import Publication
 from events.admin import ControlledShutdownReply
 from events.base import ControllerState, Event
@@ -42,18 +54,6 @@ from handlers.quarantine import check_later
 from handlers.role import begin_new_term, end_term, give_up_role
 from handlers.throttles import follow_up_throttle
 from handlers.topic_deletion import follow_up
-from replay.observation import AdminRecord
-from replay.records import (
-    MAX_ROWS,
-    AlarmRecord,
-    EventBegin,
-    EventEnd,
-    Record,
-    ReplyRecord,
-    ResponseRecord,
-    SessionRecord,
-    ZkWriteRecord,
-)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -15,6 +15,7 @@ from controllerd.core.requests import ControlRequest, UpdateMetadataPartition
 from controllerd.errors import BadZnode
 from controllerd.guards import WriteGuard
 from controllerd.intent_ports import IntentStore
+from controllerd.record.records import Record
 from controllerd.results import (
     BrokersRead,
     ConfigChangesRead,
@@ -34,7 +35,6 @@ from controllerd.results import (
 )
 from controllerd.snapshot import Holder
 from events.base import Event
-from replay.records import Record
 
 # -- ZooKeeper, behind the fence of the present term -------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from controllerd.ports import AuditLog, Clock
-from replay.records import EventBegin, EventEnd, Record, TermRecord
+from controllerd.record.records import EventBegin, EventEnd, Record, TermRecord
 
 MAX_ROWS: Final = 400_000
 """Of partitions in columns, over all that is remembered: some tens of MiB, shared with the audit log's queue."""

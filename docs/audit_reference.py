@@ -10,8 +10,8 @@ from typing import Final
 
 from controllerd.audit.levels import Level, is_written
 from controllerd.audit.schema import encoded_schema
-from replay.kinds import KINDS
-from replay.records import Record
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import Record
 
 PAGE: Final = Path(__file__).with_name("audit.md")
 SCHEMA: Final = Path(__file__).with_name("audit.schema.json")

@@ -12,6 +12,7 @@ from controllerd.clock import SystemClock
 from controllerd.config.model import Dialect, MetricsConfig
 from controllerd.core.model import BrokerId
 from controllerd.recent import Recent
+from controllerd.record.records import Record
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.api import MetricsApi
 from controllerd.status.metrics.meters import Meters
@@ -19,7 +20,6 @@ from controllerd.status.metrics.picture import Figures
 from controllerd.status.reads.context import Reading
 from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
 from events.queue import EventQueue
-from replay.records import Record
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
 BEGIN: Final = "<!-- generated:metrics -->"

@@ -8,6 +8,7 @@ from controllerd.controller import Controller
 from controllerd.core.brokers import BrokerDiff, diff_brokers
 from controllerd.core.model import Broker, BrokerId, ReplicaState
 from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
 from handlers.debts import let_lead, pay_debts
@@ -18,7 +19,6 @@ from handlers.replicas_offline import on_replicas_become_offline
 from handlers.settings_records import expect_answers
 from handlers.topic_deletion import repeat_deletions
 from handlers.usable_brokers import REGISTRATIONS, keep_out, tell_uncovered, usable_brokers
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

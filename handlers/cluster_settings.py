@@ -21,6 +21,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
 from controllerd.core.resolved_settings import Resolution
+from controllerd.record.records import AlarmRecord
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
@@ -28,7 +29,6 @@ from events.topics import TopicDeletion
 from handlers.failover import prepare_features
 from handlers.role import LOOK_AGAIN_S, begin_new_term, give_up_role
 from handlers.settings_records import write_down
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

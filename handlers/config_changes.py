@@ -11,10 +11,10 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.errors import BadZnode
 from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
+from controllerd.record.records import AlarmRecord
 from events.elections import ConfigChange, TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
 from handlers.preparation import quarantine, take_out_of_quarantine
 from handlers.quotas import follow_quotas, load_quotas
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

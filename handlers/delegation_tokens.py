@@ -14,10 +14,10 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, DelegationToken, WriteFailed
 from events.cluster import DelegationTokenExpiryCheck
 from handlers.preparation import quarantine, take_out_of_quarantine
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -16,6 +16,7 @@ from controllerd.core.records import PartitionRecord
 from controllerd.errors import BadZnode, NewerZnode, NotController
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
+from controllerd.record.records import AlarmRecord
 from controllerd.results import ElectionsRead
 from events.elections import (
     AutoPreferredReplicaLeaderElection,
@@ -27,7 +28,6 @@ from events.elections import (
 )
 from handlers.pauses import drained_now, is_rebalance_paused
 from handlers.preparation import quarantine, take_out_of_quarantine
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

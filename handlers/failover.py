@@ -12,6 +12,7 @@ from controllerd.errors import BadZnode
 from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
+from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 from handlers.config_changes import load_configs
 from handlers.debts import pay_debts
 from handlers.delegation_tokens import look_for_tokens
@@ -26,7 +27,6 @@ from handlers.throttles import load_throttle
 from handlers.topic_deletion import initialise_deletions
 from handlers.topics import take_topic
 from handlers.usable_brokers import usable_brokers
-from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 
 log = structlog.get_logger(__name__)
 

@@ -10,11 +10,11 @@ from controllerd.core import finalized
 from controllerd.core.finalized import WantedLevel
 from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import BadZnode, NotController
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, FeaturesRead, WriteResult, Written
 from events.admin import UpdateFeatures
 from handlers.broker_change import on_broker_change
 from handlers.preparation import quarantine, take_out_of_quarantine
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -48,12 +48,12 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.releases import Release
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, WriteResult, Written
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
 from handlers.preparation import quarantine
 from handlers.reassignments import expect_completion
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -10,10 +10,10 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.model import TopicImage, TopicPartition
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, Written
 from events.topics import PartitionModifications
 from handlers.preparation import quarantine
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

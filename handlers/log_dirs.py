@@ -7,8 +7,8 @@ from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, ReplicaState, TopicPartition
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
+from controllerd.record.records import AlarmRecord
 from events.replicas import LogDirEventNotification
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -21,9 +21,9 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.core.sanitizer import names_us
+from controllerd.record.records import AlarmRecord
 from handlers.preparation import prepare_topics
 from handlers.topics import on_new_partition_creation, start_partitions, take_topic, unknown_partitions
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from controllerd.core.counted import counted
 from controllerd.core.model import TopicImage, TopicPartition
 from controllerd.core.sanitizer import names_us, sanitize_topic
 from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, TopicsRead, Written
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

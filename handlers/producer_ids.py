@@ -6,9 +6,9 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, ProducerIds, Written
 from events.admin import AllocateProducerIds, ProducerIdBlock
-from replay.records import AlarmRecord
 
 BLOCK_SIZE: Final = 1000
 ATTEMPTS: Final = 20

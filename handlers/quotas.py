@@ -20,8 +20,8 @@ from controllerd.core.mutation_quota import (
     parse_rate,
 )
 from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
 from events.admin import Requester
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

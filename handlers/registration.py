@@ -13,7 +13,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.model import BrokerId
 from controllerd.core.releases import Release
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -8,6 +8,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.errors import NotController, RefusedToLead
+from controllerd.record.records import AlarmRecord, TermRecord
 from controllerd.results import Held, Won
 from controllerd.snapshot import Role
 from events.base import Event
@@ -21,7 +22,6 @@ from handlers.failover import fail_over
 from handlers.registration import forget_registration
 from handlers.self_audit import audit_later
 from handlers.topics import on_topic_change, reread_topics
-from replay.records import AlarmRecord, TermRecord
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, altered_config, scram_refusal
 from controllerd.errors import BadZnode, NotController
 from controllerd.machines.passes import paced
+from controllerd.record.records import AlarmRecord
 from controllerd.results import ConfigRead, Conflict, WriteResult, Written
 from events.admin import AlterScram
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

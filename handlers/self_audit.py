@@ -24,12 +24,12 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
+from controllerd.record.records import AlarmRecord
 from events.cluster import BrokerChange, Difference, SelfAudit
 from events.topics import PartitionModifications, TopicChange
 from handlers.delegation_tokens import look_for_tokens
 from handlers.preparation import quarantine
 from handlers.quarantine import take_over_states
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

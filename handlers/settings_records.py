@@ -8,8 +8,8 @@ from controllerd.controller import Controller
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Resolution
 from controllerd.ports import AuditLog
-from replay.observation import SettingsRecord
-from replay.records import AlarmRecord
+from controllerd.record.observation import SettingsRecord
+from controllerd.record.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -16,10 +16,10 @@ from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.core.throttles import Bounds, Configs, Throttle, entity_names, lifted, plan_bounds, wanted_bounds
 from controllerd.errors import BadZnode, CallRefused, NotController
 from controllerd.machines.passes import paced
+from controllerd.record.records import AlarmRecord
 from controllerd.results import ConfigRead, Conflict, Written
 from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
 from handlers.preparation import quarantine, take_out_of_quarantine
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

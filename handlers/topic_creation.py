@@ -21,12 +21,12 @@ from controllerd.core.releases import Release
 from controllerd.core.topic_creation import CreationPicture, PlannedTopic, plan_topic
 from controllerd.core.topic_names import TakenNames, name_problem
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteResult, Written
 from events.admin import CreatePartitions, CreateTopics, MutationReply, TopicOutcome
 from handlers.preparation import keep_id
 from handlers.quotas import THROTTLED, quota_of
 from handlers.topics import reread_topics
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -11,12 +11,12 @@ from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.mutation_quota import Mutation, MutationQuota
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from controllerd.results import WriteResult, Written
 from events.admin import DeleteTopics, MutationReply, TopicOutcome
 from events.topics import TopicDeletion
 from handlers.quotas import THROTTLED, quota_of
 from handlers.topic_deletion import on_topic_deletion
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

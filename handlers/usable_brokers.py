@@ -11,9 +11,9 @@ from controllerd.controller import Controller
 from controllerd.core.finalized import incompatibility
 from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
 from handlers.preparation import quarantine, take_out_of_quarantine
 from handlers.registration import judge_registrations
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

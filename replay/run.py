@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from controllerd.core.counted import counted
+from controllerd.record.invariants import SUMMARY
 from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, Rows, silent
 from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
-from replay.invariants import SUMMARY
 from replay.report.checks import all_invariants, told_by
 from replay.report.files import write_report
 from replay.report.meta import Meta, severity_rank

@@ -8,7 +8,7 @@ import pytest
 
 from controllerd.audit.findings import Harm
 from controllerd.audit.schema import encoded_schema
-from replay.kinds import KINDS
+from controllerd.record.kinds import KINDS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = (DOCS / "audit.md").read_text("utf-8")

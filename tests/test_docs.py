@@ -16,8 +16,8 @@ import pytest
 from cli.exit_codes import MEANINGS
 from controllerd.config.load import load_config
 from controllerd.daemon import run
-from replay.kinds import KINDS
-from replay.records import BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
 from tests.audit.samples import write_log
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,7 +1,7 @@
 import asyncio
 
 from controllerd.recent import Recent
-from replay.records import AlarmRecord, EventBegin, EventEnd, PartitionStateRecord, TermRecord
+from controllerd.record.records import AlarmRecord, EventBegin, EventEnd, PartitionStateRecord, TermRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import StillClock
 

@@ -19,21 +19,11 @@ MAX_MODULE_LINES: Final = 400
 MAY_CATCH_ALL: Final = frozenset({"controllerd/loop.py", "events/queue.py", "channel_manager/sender.py"})
 PURE: Final = (
     "controllerd.core",
+    "controllerd.record",
     "events",
     "channel_manager.batch",
-    "replay.columns",
-    "replay.digest",
-    "replay.envelope",
     "replay.facts",
-    "replay.fold",
-    "replay.invariants",
-    "replay.kinds",
-    "replay.observation",
-    "replay.records",
-    "replay.request_columns",
-    "replay.rules",
     "replay.sql",
-    "replay.travel",
 )
 
 GENERATED: Final = re.compile(r"^(?:\.(?!ci$).*|__pycache__|build|dist|.*\.egg-info)$")

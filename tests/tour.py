@@ -15,9 +15,9 @@ from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.core.topic_creation import TopicWish
+from controllerd.record.records import EventBegin, EventEnd, Record, RequestRecord, ZkWriteRecord
 from events import admin, cluster, elections, operator, reassignments, responses, topics
 from events.base import Event
-from replay.records import EventBegin, EventEnd, Record, RequestRecord, ZkWriteRecord
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World
 from tests.traces.fake_rig import FakeRun

@@ -25,8 +25,8 @@ from controllerd.core.model import (
     TopicImage,
 )
 from controllerd.pace import favour_the_loop
+from controllerd.record.records import DigestRecord, Record, SnapshotEnd
 from controllerd.snapshot import ClusterSnapshot, publish
-from replay.records import DigestRecord, Record, SnapshotEnd
 
 _PROBE_S = 0.001
 _NODE = 2_000_000_000

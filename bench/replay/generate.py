@@ -8,8 +8,8 @@ from typing import BinaryIO, Final
 from bench.replay.story import Cluster, Said, Term
 from controllerd.audit.lines import GENESIS, digest, encode_line
 from controllerd.audit.segments import compress, log_directory, segment_path
-from replay.envelope import Envelope
-from replay.records import SCHEMA_VERSION
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import SCHEMA_VERSION
 
 CLUSTER: Final = "bench"
 NODES: Final = (2_000_000_001, 2_000_000_002)

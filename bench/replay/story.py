@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
-from replay.records import (
+from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,

@@ -9,7 +9,7 @@ import structlog
 
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.ports import AuditLog
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 
 _QUIET: frozenset[Reason] = frozenset({Reason.IDLE, Reason.NO_TARGET, Reason.TARGET_LOST})
 """Everyday ends of connections: counted and logged, but no alarm."""

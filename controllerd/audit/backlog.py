@@ -7,7 +7,7 @@ import threading
 from typing import NamedTuple
 
 from controllerd.ports import Clock
-from replay.records import GapRecord, Record, TopicsForgotten, TopicsRecord
+from controllerd.record.records import GapRecord, Record, TopicsForgotten, TopicsRecord
 
 
 class Stamped(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from controllerd.audit.findings import Place
 from controllerd.audit.lines import BadLine, Entry, Head, decode_record
-from replay.records import SCHEMA_VERSION, GapRecord
+from controllerd.record.records import SCHEMA_VERSION, GapRecord
 
 
 class RawLine(NamedTuple):

@@ -23,9 +23,8 @@ from controllerd.core.records import PartitionRecord, TopicRecord
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog
-from controllerd.snapshot import ClusterSnapshot, TopicView
-from replay.digest import RunningDigest
-from replay.records import (
+from controllerd.record.digest import RunningDigest
+from controllerd.record.records import (
     MAX_ROWS,
     AssignmentRecord,
     DigestRecord,
@@ -37,6 +36,7 @@ from replay.records import (
     SnapshotEnd,
     TopicsRecord,
 )
+from controllerd.snapshot import ClusterSnapshot, TopicView
 
 STEP_ROWS: Final = 500
 """Partitions that a step takes at most, or one topic more: some three milliseconds."""

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from replay.records import (
+from controllerd.record.records import (
     DecisionRecord,
     Record,
     ReplicaStateRecord,

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from replay.envelope import Envelope, UnknownRecord
-from replay.kinds import KINDS
-from replay.records import SCHEMA_VERSION, AlarmRecord, Record
+from controllerd.record.envelope import Envelope, UnknownRecord
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import SCHEMA_VERSION, AlarmRecord, Record
 
 GENESIS: Final = "0" * 64
 """``prev`` of the very first line of a directory."""

@@ -20,10 +20,10 @@ from controllerd.audit.judge import judge
 from controllerd.audit.lines import BadLine, Entry, Head, decode_line, decode_lines, decode_record, digest
 from controllerd.audit.segments import Lost, Segment, Tail, list_segments, read_batches
 from controllerd.core.counted import counted
-from replay.envelope import Envelope, UnknownRecord
-from replay.fold import ClusterState, apply
-from replay.kinds import KINDS
-from replay.records import SCHEMA_VERSION, GapRecord, Record
+from controllerd.record.envelope import Envelope, UnknownRecord
+from controllerd.record.fold import ClusterState, apply
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import SCHEMA_VERSION, GapRecord, Record
 
 EXIT_CLEAN: Final = 0
 EXIT_DAMAGED: Final = 65

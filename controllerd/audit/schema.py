@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from controllerd.audit.lines import Entry
-from replay.kinds import KINDS
-from replay.records import SCHEMA_VERSION
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import SCHEMA_VERSION
 
 _JSON_TYPES: Final = {int: "integer", str: "string"}
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from replay.kinds import KINDS
-from replay.records import (
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import (
     AssignmentRecord,
     DecisionRecord,
     LeadershipRecord,

@@ -32,8 +32,8 @@ from controllerd.audit.segments import (
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.sink import SegmentSink
 from controllerd.ports import Clock
-from replay.envelope import Envelope
-from replay.records import SCHEMA_VERSION, Record
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import SCHEMA_VERSION, Record
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from controllerd.audit.writer import AuditWriter
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest
 from controllerd.ports import AuditLog
+from controllerd.record.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 from controllerd.status.metrics.meters import EventMeters
-from replay.records import EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 
 log = structlog.get_logger(__name__)
 

@@ -41,6 +41,7 @@ from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
 from controllerd.pace import Pace
 from controllerd.ports import AuditLog, Clock
+from controllerd.record.records import AlarmRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.meters import Meters
 from controllerd.zk.client import ZooKeeperClient, open_store
@@ -49,7 +50,6 @@ from controllerd.zk.elector import Contender
 from controllerd.zk.session import SessionState
 from events.cluster import BrokerRefresh, ControllerChange, ShutdownEventThread, Startup
 from events.queue import EventQueue
-from replay.records import AlarmRecord
 from wire.transport import PLAINTEXT, Transport
 
 log = structlog.get_logger(__name__)

@@ -7,8 +7,8 @@ from typing import Final
 
 from controllerd.daemon.tap import Tap
 from controllerd.ports import AuditLog
+from controllerd.record.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
 from controllerd.status.metrics.meters import Meters
-from replay.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
 
 LAG_EVERY_S: Final = 0.2
 _TERM_BEGINS: Final = frozenset({"elected", "renewed"})

@@ -28,12 +28,12 @@ from controllerd.identity import Identity
 from controllerd.kafkalogs.sink import KafkaLogs
 from controllerd.pace import Turnstile
 from controllerd.recent import Recent
+from controllerd.record.records import ConfigRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.audit_heads import put_audit_head
-from replay.records import ConfigRecord
 
 _CLOSE_S = 0.5
 """So long may the end wait for logs that nobody depends on."""

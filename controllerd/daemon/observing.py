@@ -30,6 +30,7 @@ from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
 from controllerd.observer.stage import Manner, manner_of
 from controllerd.pace import Turnstile, favour_the_loop
 from controllerd.recent import Recent
+from controllerd.record.records import ConfigRecord
 from controllerd.snapshot import ClusterSnapshot, Role
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
@@ -47,7 +48,6 @@ from events.cluster import Expire, RegisterBrokerAndReelect
 from events.queue import EventQueue
 from events.responses import BrokerSettingsReceived
 from handlers.settings_records import write_down
-from replay.records import ConfigRecord
 from wire.transport import PLAINTEXT
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from controllerd.config.model import Config
 from controllerd.errors import CallFailed
 from controllerd.identity import Identity
 from controllerd.ports import AuditLog
-from replay.records import ConfigRecord
+from controllerd.record.records import ConfigRecord
 
 log = structlog.get_logger(__name__)
 

@@ -20,8 +20,8 @@ from controllerd.daemon.waking import WakingSelector
 from controllerd.errors import BadZnode, ConfigError, NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity, claim_data_dir
 from controllerd.logs import configure_logging
+from controllerd.record.records import ConfigRecord
 from controllerd.sdnotify import Notifier
-from replay.records import ConfigRecord
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ import structlog
 
 from controllerd.daemon.tap import Tap
 from controllerd.ports import AuditLog
-from replay.records import (
+from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
     DeletionRecord,

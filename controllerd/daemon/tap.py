@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from controllerd.ports import AuditLog
-from replay.records import Record
+from controllerd.record.records import Record
 
 
 class Tap(ABC):

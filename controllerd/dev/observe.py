@@ -13,15 +13,15 @@ from typing import Final, Self
 from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.clock import SystemClock
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.record.fold import ClusterState, Observed, apply, diff_with_zookeeper
+from controllerd.record.invariants import check
+from controllerd.record.records import Record
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Committed, Create, ReplyLost
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
-from replay.fold import ClusterState, Observed, apply, diff_with_zookeeper
-from replay.invariants import check
-from replay.records import Record
 from wire.metadata import ClusterMetadata
 
 _SESSION_MS: Final = 30_000

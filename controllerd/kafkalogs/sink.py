@@ -12,7 +12,7 @@ from controllerd.kafkalogs.texts import CONTROLLER, Line
 from controllerd.kafkalogs.wording import Wording
 from controllerd.ports import AuditLog, Clock
 from controllerd.recent import rows_of
-from replay.records import Record
+from controllerd.record.records import Record
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from controllerd.kafkalogs.texts import (
     commas,
     scala_set,
 )
-from replay.records import (
+from controllerd.record.records import (
     AlarmRecord,
     AssignmentRecord,
     BrokersRecord,

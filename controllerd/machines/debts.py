@@ -16,7 +16,7 @@ from controllerd.errors import BadZnode
 from controllerd.machines.passes import paced
 from controllerd.pace import Pace
 from controllerd.ports import AdminStore, AuditLog
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

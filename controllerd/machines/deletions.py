@@ -30,8 +30,8 @@ from controllerd.machines.passes import paced
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog, MetadataStore
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Written
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

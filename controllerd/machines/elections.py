@@ -35,8 +35,8 @@ from controllerd.machines.known_states import known_states
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import Pace, sliced
 from controllerd.ports import AdminStore, AuditLog, Metrics, StateStore, TopicConfigs
+from controllerd.record.records import MAX_ROWS, DecisionRecord
 from controllerd.results import Conflict, StatesRead, Written
-from replay.records import MAX_ROWS, DecisionRecord
 
 log = structlog.get_logger(__name__)
 

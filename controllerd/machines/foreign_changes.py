@@ -18,7 +18,7 @@ from controllerd.machines.reassignment_requests import ReassignmentRequests
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.pace import Pace
 from controllerd.ports import AuditLog
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

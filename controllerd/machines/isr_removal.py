@@ -9,7 +9,7 @@ from controllerd.core.records import PartitionRecord
 from controllerd.machines.state_changes import StateChange
 from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, StateStore
-from replay.records import MAX_ROWS, DecisionRecord
+from controllerd.record.records import MAX_ROWS, DecisionRecord
 
 HAND_OVER: Final = "HandOver"
 """The name of the decision who follows a leader that is taken away."""

@@ -17,8 +17,8 @@ from controllerd.guards import RequestGuard
 from controllerd.machines.recorded import journal_records
 from controllerd.pace import Pace, sliced
 from controllerd.ports import AuditLog, Channels
-from replay.records import LeadershipRecord, Record, RequestRecord
-from replay.request_columns import request_records
+from controllerd.record.records import LeadershipRecord, Record, RequestRecord
+from controllerd.record.request_columns import request_records
 
 SLICE: Final = 1_000
 """Partitions of a pass between two looks at the clock."""

@@ -24,8 +24,8 @@ from controllerd.machines.state_changes import EpochBump
 from controllerd.machines.unfinished import Unfinished
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog, StateStore
+from controllerd.record.records import MAX_ROWS, AlarmRecord, ReassignmentRecord
 from controllerd.results import Conflict, Written
-from replay.records import MAX_ROWS, AlarmRecord, ReassignmentRecord
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,8 @@ from controllerd.machines.passes import paced
 from controllerd.machines.unfinished import Unfinished
 from controllerd.pace import Pace
 from controllerd.ports import AdminStore, AuditLog
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, ReassignmentsRead, WriteFailed
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

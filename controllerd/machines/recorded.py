@@ -15,8 +15,8 @@ from controllerd.core.changes import (
 )
 from controllerd.core.model import ReplicaAssignment
 from controllerd.pace import sliced
-from replay.columns import records_of
-from replay.records import (
+from controllerd.record.columns import records_of
+from controllerd.record.records import (
     MAX_ROWS,
     AssignmentRecord,
     LeadershipRecord,

@@ -7,7 +7,7 @@ import structlog
 from controllerd.core.model import TopicPartition
 from controllerd.pace import sliced
 from controllerd.ports import AuditLog
-from replay.records import MAX_ROWS, RefusedRecord
+from controllerd.record.records import MAX_ROWS, RefusedRecord
 
 log = structlog.get_logger(__name__)
 

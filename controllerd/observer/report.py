@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.observer.judge import Verdict
 from controllerd.pace import sliced
-from replay.observation import ObservationRecord
-from replay.records import MAX_ROWS
+from controllerd.record.observation import ObservationRecord
+from controllerd.record.records import MAX_ROWS
 
 NO_STATE: Final = -2
 """Leader and leader epoch of a partition without a state."""

@@ -17,10 +17,10 @@ from controllerd.core.requests import ControlRequest, UpdateMetadataPartition, a
 from controllerd.core.resolved_settings import Resolution, Source
 from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.errors import IllegalState
+from controllerd.record.records import AlarmRecord, DecisionRecord, Record
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from events.base import Event
-from replay.records import AlarmRecord, DecisionRecord, Record
 
 _DECIDING: Final = frozenset({DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN})
 """The settings of the cluster that change the states of partitions which an observer compares."""

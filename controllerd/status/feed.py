@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from controllerd.clock import iso
 from controllerd.recent import Entry, Recent
+from controllerd.record.kinds import KINDS
 from controllerd.status.answers import answer
 from controllerd.status.problems import Refused, as_text
 from controllerd.status.queries import MAX_LIMIT, Query, TopicGlob, asked, parameters
@@ -24,7 +25,6 @@ from controllerd.status.schema.history import Gap, Happening, HappeningList
 from controllerd.status.sources import StatusSources
 from controllerd.status.summaries import names_of, partitions_of, summary_of, topics_of
 from controllerd.status.view import view_meta
-from replay.kinds import KINDS
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0

@@ -8,8 +8,8 @@ from typing import Final
 from controllerd.core.counted import counted
 from controllerd.core.model import NO_LEADER
 from controllerd.core.visible import visible
-from replay import observation, records
-from replay.records import Record
+from controllerd.record import observation, records
+from controllerd.record.records import Record
 
 _NAMED: Final = 3
 TOPICS_SHOWN: Final = 20

@@ -18,11 +18,11 @@ import structlog
 from controllerd.clock import iso
 from controllerd.errors import ControllerdError, ControllerMoved, NotController
 from controllerd.pace import Pace, sliced
+from controllerd.record.observation import AdminRecord
+from controllerd.record.records import MAX_ROWS, Record
 from controllerd.status.problems import Refused
 from controllerd.status.schema.tasks import Task, TaskItem
 from events.admin import Requester
-from replay.observation import AdminRecord
-from replay.records import MAX_ROWS, Record
 
 log = structlog.get_logger(__name__)
 

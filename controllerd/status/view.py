@@ -8,6 +8,7 @@ from typing import Final
 
 from controllerd.clock import iso
 from controllerd.core.model import Broker, BrokerId
+from controllerd.record.records import EventEnd
 from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder
 from controllerd.status.counts import Counts
 from controllerd.status.schema.common import Meta
@@ -30,7 +31,6 @@ from controllerd.status.schema.status import (
     Uncovered,
 )
 from controllerd.status.sources import ChannelView, StatusSources
-from replay.records import EventEnd
 
 _NO_CHANNEL = ChannelView(connected=False)
 _LATEST: Final = 5

@@ -8,6 +8,7 @@ from controllerd.core.model import BrokerId
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUnavailable
 from controllerd.ports import AuditLog, Clock
+from controllerd.record.records import TermRecord
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
@@ -30,7 +31,6 @@ from controllerd.zk.journal import UNFENCED, Journal
 from controllerd.zk.registrar import Registration, ZooKeeperRegistrar
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
-from replay.records import TermRecord
 
 _ATTEMPTS: Final = 10
 _NOBODY: Final = "nobody"

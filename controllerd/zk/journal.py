@@ -7,6 +7,7 @@ from typing import Final
 
 from controllerd.errors import ControllerMoved, StoreUnavailable
 from controllerd.ports import AuditLog, Clock
+from controllerd.record.records import ZkWriteRecord
 from controllerd.results import WriteResult, Written
 from controllerd.zk.access import (
     Aborted,
@@ -21,7 +22,6 @@ from controllerd.zk.access import (
     code_name,
     operation_name,
 )
-from replay.records import ZkWriteRecord
 
 UNFENCED: Final = -1
 _NO_VERSION: Final = -1

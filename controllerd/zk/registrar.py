@@ -38,6 +38,7 @@ import structlog
 from controllerd.core.model import OUR_IDS, Broker, BrokerId
 from controllerd.errors import BadZnode, ControllerMoved
 from controllerd.ports import AuditLog, Clock
+from controllerd.record.records import AlarmRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (
     CONFLICT_CODES,
@@ -55,7 +56,6 @@ from controllerd.zk.access import (
 )
 from controllerd.zk.journal import UNFENCED, Journal
 from controllerd.zk.writer import FencedWriter
-from replay.records import AlarmRecord
 
 log = structlog.get_logger(__name__)
 

@@ -14,13 +14,13 @@ import structlog
 from controllerd.clock import SystemClock
 from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import ControllerdError, StoreUnavailable
+from controllerd.record.records import Record
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import CONFLICT_CODES, Aborted, Create, Delete, Fired, Node, Transaction, code_name
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect
-from replay.records import Record
 
 log = structlog.get_logger(__name__)
 

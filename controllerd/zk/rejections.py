@@ -8,8 +8,8 @@ from typing import Final
 
 from controllerd.errors import BadZnode
 from controllerd.ports import AuditLog
+from controllerd.record.records import RejectedRecord
 from controllerd.zk.access import Node
-from replay.records import RejectedRecord
 
 MOST_BYTES: Final = 16_384
 """Of one znode's content in a record; the digest is that of all of it."""

@@ -18,11 +18,11 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from controllerd.errors import ControllerdError, StoreUnavailable
 from controllerd.ports import AuditLog
+from controllerd.record.records import SessionRecord
 from controllerd.zk.driver import THREADED, Kazoo, KazooDriver, hop
 from controllerd.zk.timings import UNTIMED, Timings
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect, Resync
-from replay.records import SessionRecord
 
 log = structlog.get_logger(__name__)
 

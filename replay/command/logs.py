@@ -13,11 +13,11 @@ from controllerd.audit.lines import BadLine, Entry, decode_record
 from controllerd.audit.reader import Unreadable, read_segment
 from controllerd.audit.segments import Segment, list_segments
 from controllerd.errors import ControllerdError
-from replay.envelope import Envelope
-from replay.kinds import KINDS
-from replay.moments import duration, moment
-from replay.records import SCHEMA_VERSION, GapRecord, Record, SnapshotBegin
-from replay.travel import SKEW_MS, Logged, merged
+from controllerd.record.envelope import Envelope
+from controllerd.record.kinds import KINDS
+from controllerd.record.moments import duration, moment
+from controllerd.record.records import SCHEMA_VERSION, GapRecord, Record, SnapshotBegin
+from controllerd.record.travel import SKEW_MS, Logged, merged
 
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path with a scheme; what was ``//`` is ``/`` by now."""

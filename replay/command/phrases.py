@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from controllerd.record.moments import moment
 from replay.command.story import Scene, Silence, Turn
-from replay.moments import moment
 
 
 def what_took_it(before: Turn | None, turn: Turn) -> str:

@@ -4,8 +4,8 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from replay.fold import ClusterState, PartitionPicture
-from replay.travel import Moment
+from controllerd.record.fold import ClusterState, PartitionPicture
+from controllerd.record.travel import Moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
-from replay.envelope import Envelope
-from replay.fold import TERM_BEGINS, ClusterState, PartitionPicture
-from replay.records import (
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import TERM_BEGINS, ClusterState, PartitionPicture
+from controllerd.record.records import (
     BrokersRecord,
     DecisionRecord,
     DeletionRecord,
@@ -22,7 +22,7 @@ from replay.records import (
     TermRecord,
     TopicsForgotten,
 )
-from replay.travel import SKEW_MS, Logged, Traveller
+from controllerd.record.travel import SKEW_MS, Logged, Traveller
 
 MAX_NOTES: Final = 50
 """What was refused is kept so many times: the same thing is refused again and again."""

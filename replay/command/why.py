@@ -7,6 +7,9 @@ from typing import Final
 
 from controllerd.core.counted import counted
 from controllerd.core.model import TopicPartition
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.moments import duration, moment
 from replay.command.phrases import (
     condition,
     ids,
@@ -18,9 +21,6 @@ from replay.command.phrases import (
     words,
 )
 from replay.command.story import Silence, Story, Turn
-from replay.envelope import Envelope
-from replay.fold import TERM_BEGINS
-from replay.moments import duration, moment
 
 NEAR_MS: Final = 600_000
 """A window this near to the moment is worth a word: clocks of people and machines differ."""

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from replay.envelope import Envelope
-from replay.records import (
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import (
     SCHEMA_VERSION,
     AssignmentRecord,
     BrokerRow,

@@ -11,10 +11,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from replay.envelope import UnknownRecord
-from replay.facts.buffer import FactBuffer, Place, short_hash
-from replay.observation import AdminRecord, ObservationRecord, SettingsRecord
-from replay.records import (
+from controllerd.record.envelope import UnknownRecord
+from controllerd.record.observation import AdminRecord, ObservationRecord, SettingsRecord
+from controllerd.record.records import (
     AlarmRecord,
     AssignmentRecord,
     BrokersRecord,
@@ -46,6 +45,7 @@ from replay.records import (
     TopicsRecord,
     ZkWriteRecord,
 )
+from replay.facts.buffer import FactBuffer, Place, short_hash
 
 SOURCE: Final = "audit"
 UNKNOWN_KIND: Final = "unknown_kind"

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from replay.envelope import Envelope
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import ClusterState
+from controllerd.record.invariants import RULES, InvariantChecker, Violation
+from controllerd.record.records import Record
+from controllerd.record.rules.base import Rule
 from replay.facts.engine import Row
-from replay.fold import ClusterState
-from replay.invariants import RULES, InvariantChecker, Violation
-from replay.records import Record
-from replay.rules.base import Rule
 
 MOST: Final = 1000
 """Violations of one rule and cluster that are listed; of the others only the number is told."""
@@ -40,7 +40,7 @@ def violation_rows(
 ) -> list[Row]:
     """The table ``violations`` of one cluster as far as these rules find any; at most ``MOST`` of each, the first ones.
 
-    :param log: all of the cluster's records, ``replay.travel.merged``
+    :param log: all of the cluster's records, ``controllerd.record.travel.merged``
     """
     checker, found = InvariantChecker(rules), _Found(cluster)
     for envelope, record in log:

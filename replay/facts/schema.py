@@ -30,7 +30,7 @@ PLACE: Final = (
     Column("event", "long", "number of the event being handled, 0 outside of one"),
     Column("ts_ms", "long", "wall clock"),
     Column("mono_us", "long", "a clock that never goes back within a boot; of Kafka's logs the wall clock"),
-    Column("kind", "string", "kind of the record, as `replay.records` has it"),
+    Column("kind", "string", "kind of the record, as `controllerd.record.records` has it"),
     Column("file", "string", "the file it was read from"),
     Column("line", "long", "the line in that file"),
 )

@@ -10,11 +10,11 @@ import pyarrow as pa
 from controllerd.audit.chain import RawLine
 from controllerd.audit.lines import BadLine, Entry, decode_record
 from controllerd.audit.reader import TornTail, Unreadable, newer_schema, read_chunks
-from replay.envelope import UnknownRecord
+from controllerd.record.envelope import UnknownRecord
+from controllerd.record.records import SCHEMA_VERSION
 from replay.facts.buffer import FactBuffer, Place
 from replay.facts.explode import SOURCE, explode
 from replay.ingest.batches import DAMAGED, NEWER_SCHEMA, TORN_TAIL, to_batch
-from replay.records import SCHEMA_VERSION
 
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 32 * 1024 * 1024

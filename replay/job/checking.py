@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from controllerd.record.invariants import GROUPS
 from replay.facts.explode import SOURCE
 from replay.facts.tables import BY_NAME
-from replay.invariants import GROUPS
 from replay.job.frames import arrow, map_batches, struct
 from replay.job.inputs import contents, split
 from replay.job.reading import Batches, files_of, spool

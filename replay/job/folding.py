@@ -12,14 +12,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from replay.facts.assemble import assemble
-from replay.facts.explode import SOURCE
-from replay.facts.results import partition_rows
-from replay.facts.schema import COLUMNS
-from replay.facts.tables import BY_NAME
-from replay.fold import ClusterState
-from replay.job.frames import arrow, map_batches, struct
-from replay.records import (
+from controllerd.record.fold import ClusterState
+from controllerd.record.records import (
     AssignmentRecord,
     GapRecord,
     LeadershipRecord,
@@ -29,7 +23,13 @@ from replay.records import (
     TopicsForgotten,
     TopicsRecord,
 )
-from replay.travel import Traveller
+from controllerd.record.travel import Traveller
+from replay.facts.assemble import assemble
+from replay.facts.explode import SOURCE
+from replay.facts.results import partition_rows
+from replay.facts.schema import COLUMNS
+from replay.facts.tables import BY_NAME
+from replay.job.frames import arrow, map_batches, struct
 
 PARTITIONS: Final = BY_NAME["partitions"]
 ARROW: Final = arrow(PARTITIONS.columns)

@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from controllerd.record.fold import ClusterState
+from controllerd.record.invariants import GROUPS
+from controllerd.record.travel import Traveller
 from replay.facts.assemble import FOLDED_KINDS
 from replay.facts.engine import OnProgress, Progress, Row, silent
 from replay.facts.results import partition_rows, violation_rows
-from replay.fold import ClusterState
-from replay.invariants import GROUPS
 from replay.local.logs import ClusterLogs, clusters_of, read_cluster
 from replay.local.pool import each, workers
-from replay.travel import Traveller
 
 VIOLATIONS: Final = "violations"
 PARTITIONS: Final = "partitions"

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from controllerd.audit.chain import RawLine
 from controllerd.audit.lines import BadLine, decode_record
 from controllerd.audit.reader import read_chunks
-from replay.envelope import Envelope, UnknownRecord
+from controllerd.record.envelope import Envelope, UnknownRecord
+from controllerd.record.records import Record
+from controllerd.record.travel import merged
 from replay.facts.engine import ReplayError
 from replay.local.pool import advance
-from replay.records import Record
-from replay.travel import merged
 
 Logged = tuple[Envelope, Record]
 _NUMBER: Final = re.compile(r".+-(\d{8,})\.jsonl(?:\.zst)?")

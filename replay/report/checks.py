@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from replay.invariants import RULES, SUMMARY, is_told_by_summaries
+from controllerd.record.invariants import RULES, SUMMARY, is_told_by_summaries
 from replay.report.meta import Invariant
 
 

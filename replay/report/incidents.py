@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from replay.moments import duration, moment
+from controllerd.record.moments import duration, moment
 from replay.report.charts.axis import Axis
 from replay.report.charts.load import Load, load
 from replay.report.meta import Meta, Row, Tables

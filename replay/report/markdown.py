@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from replay.moments import STILL_LASTS, duration, moment
+from controllerd.record.moments import STILL_LASTS, duration, moment
 from replay.report.incidents import Incident, incidents
 from replay.report.meta import Meta, Row, Tables, severity_rank
 from replay.report.page import checked

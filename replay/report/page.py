@@ -10,7 +10,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from replay.moments import moment
+from controllerd.record.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.charts.heat import Heat, heat
 from replay.report.charts.lanes import Bar, Lane, mark_lanes, term_bars

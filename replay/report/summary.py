@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from replay.moments import duration
+from controllerd.record.moments import duration
 from replay.report.meta import Meta, Row, Tables
 from replay.report.rows import number, of, total
 from replay.report.text import count, joined

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from replay.moments import moment
+from controllerd.record.moments import moment
 
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:µs|ms|s|min|h|d)\b)")
 

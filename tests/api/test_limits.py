@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controllerd.api.limits import Limits
 from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import CallFailed
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 from tests.api.cluster import (
     NO_ANSWER,
     TOPIC_UUID,

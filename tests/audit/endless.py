@@ -10,7 +10,7 @@ from pathlib import Path
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from controllerd.clock import SystemClock
-from replay.records import AlarmRecord, LeadershipRecord
+from controllerd.record.records import AlarmRecord, LeadershipRecord
 from tests.audit.samples import CLUSTER, NODE
 
 _ROWS = 50

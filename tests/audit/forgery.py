@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import zstandard
 
 from controllerd.audit.lines import GENESIS, Head, digest, encode_line
-from replay.envelope import Envelope
-from replay.records import AlarmRecord, GapRecord, Record
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import AlarmRecord, GapRecord, Record
 from tests.audit.samples import CLUSTER, NODE
 
 _LINK: Final = re.compile(rb'"prev":"[0-9a-f]{64}"')

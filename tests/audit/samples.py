@@ -8,9 +8,9 @@ from controllerd.audit.reader import AuditReader
 from controllerd.audit.segments import DiskFile, FileOpener
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
-from replay.envelope import Envelope
-from replay.observation import AdminRecord, ObservationRecord, SettingsRecord
-from replay.records import (
+from controllerd.record.envelope import Envelope
+from controllerd.record.observation import AdminRecord, ObservationRecord, SettingsRecord
+from controllerd.record.records import (
     AlarmRecord,
     AssignmentRecord,
     BrokerRow,

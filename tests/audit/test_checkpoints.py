@@ -11,13 +11,11 @@ import pytest
 from controllerd.audit.checkpoints import Checkpoints
 from controllerd.core.model import BrokerId
 from controllerd.loop import EventLoop
-from events.cluster import ShutdownEventThread
-from events.elections import AutoPreferredReplicaLeaderElection
-from replay.digest import FoldDigest, digest_of
-from replay.envelope import Envelope
-from replay.fold import ClusterState, apply
-from replay.invariants import check
-from replay.records import (
+from controllerd.record.digest import FoldDigest, digest_of
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import ClusterState, apply
+from controllerd.record.invariants import check
+from controllerd.record.records import (
     DigestRecord,
     EventBegin,
     EventEnd,
@@ -28,6 +26,8 @@ from replay.records import (
     TermRecord,
     TopicsRecord,
 )
+from events.cluster import ShutdownEventThread
+from events.elections import AutoPreferredReplicaLeaderElection
 from tests.fakes.world import World, tp
 
 BROKERS: Final = range(1, 6)

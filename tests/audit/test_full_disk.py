@@ -14,7 +14,7 @@ from controllerd.audit import segments
 from controllerd.audit.reader import verify
 from controllerd.audit.segments import LOCK_NAME, AuditInUse, DiskFile, list_segments, log_directory
 from controllerd.audit.writer import AuditWriter
-from replay.records import GapRecord
+from controllerd.record.records import GapRecord
 from tests.audit.samples import CLUSTER, NODE, alarms, make_writer, read_log, write_log
 from tests.audit.test_writer import wait_until
 from tests.fakes.world import World

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from controllerd.audit.levels import Level, at_level, is_written
-from replay.digest import digest_of
-from replay.envelope import Envelope
-from replay.fold import ClusterState, apply
-from replay.kinds import KINDS
-from replay.records import DigestRecord, Record, ResponseRecord, SnapshotBegin
+from controllerd.record.digest import digest_of
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import ClusterState, apply
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import DigestRecord, Record, ResponseRecord, SnapshotBegin
 from tests.audit.samples import CLUSTER, ONE_OF_EACH, alarms, make_writer, read_log, write_log
 from tests.audit.test_checkpoints import DIGEST_S, INTERVAL_S, Rested
 

@@ -24,8 +24,8 @@ from controllerd.audit.reader import (
     verify,
 )
 from controllerd.audit.segments import Segment, compress, list_segments, read_lines
-from replay.envelope import UnknownRecord
-from replay.records import TopicsRecord
+from controllerd.record.envelope import UnknownRecord
+from controllerd.record.records import TopicsRecord
 from tests.audit.forgery import new_log, write
 from tests.audit.samples import CLUSTER, NODE, alarms, make_writer, read_log, write_log
 

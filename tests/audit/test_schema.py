@@ -8,7 +8,7 @@ import pytest
 
 from controllerd.audit.schema import line_schema
 from controllerd.audit.segments import list_segments, read_lines
-from replay.kinds import KINDS
+from controllerd.record.kinds import KINDS
 from tests.audit.samples import ONE_OF_EACH, write_log
 
 TYPES: dict[str, tuple[type, ...]] = {

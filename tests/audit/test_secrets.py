@@ -15,8 +15,7 @@ from controllerd.audit.levels import Level
 from controllerd.audit.secrets import HIDDEN, hidden, hidden_text, is_secret, without_secrets
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.loop import detail_of, full_detail_of
-from events.admin import AlterScram, Requester
-from replay.records import (
+from controllerd.record.records import (
     AlarmRecord,
     ConfigRecord,
     EventBegin,
@@ -28,6 +27,7 @@ from replay.records import (
     ReplyRecord,
     TermRecord,
 )
+from events.admin import AlterScram, Requester
 from tests.audit.samples import CLUSTER, ONE_OF_EACH, make_writer, write_log
 from tests.fakes.world import World
 

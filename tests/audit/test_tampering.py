@@ -21,7 +21,7 @@ from controllerd.audit.findings import Finding, Harm
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS
 from controllerd.audit.reader import Report, verify
-from replay.records import GapRecord
+from controllerd.record.records import GapRecord
 from tests.audit.forgery import (
     Line,
     Log,

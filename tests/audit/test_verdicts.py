@@ -10,7 +10,7 @@ from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS, Head
 from controllerd.audit.reader import Report, verify
 from controllerd.audit.segments import compress, list_segments
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 from tests.audit.forgery import Line, Log, Part, line, lines_of, relinked, swapped, write, written
 from tests.audit.samples import CLUSTER, NODE, alarms, read_log, write_log
 

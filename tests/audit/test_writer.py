@@ -12,8 +12,8 @@ from controllerd.audit.lines import GENESIS, digest
 from controllerd.audit.reader import AuditReader, verify
 from controllerd.audit.segments import AuditInUse, DiskFile, list_segments, read_lines
 from controllerd.audit.writer import AuditWriter
-from replay.kinds import KINDS
-from replay.records import AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
+from controllerd.record.kinds import KINDS
+from controllerd.record.records import AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
 from tests.audit.samples import CLUSTER, NODE, ONE_OF_EACH, FixedClock, alarms, make_writer, read_log, write_log
 
 

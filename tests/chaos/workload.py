@@ -21,7 +21,7 @@ from controllerd.dev.errors import DevError
 from controllerd.dev.load import LoadResult, ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.errors import StoreUnavailable
-from replay.records import DigestRecord
+from controllerd.record.records import DigestRecord
 from tests.chaos.plan import KEPT, Planner, Step
 from tests.real.operator import DELETE, ELECT, REASSIGN, TIMEOUT, tp
 from tests.real.scene import SMALL_FETCHES, Scene

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from replay.moments import moment
+from controllerd.record.moments import moment
 from tests.audit.forgery import lines_of, new_log, write
 from tests.cli.documents import run
 

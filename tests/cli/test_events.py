@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from cli.event_stream import Message, messages
+from controllerd.record.records import ConfigRecord
 from controllerd.status.schema.history import Happening
-from replay.records import ConfigRecord
 from tests.cli.running import controllerctl, outcome_of, start
 from tests.status.fake_controller import FakeController, serving
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from replay.invariants import LEFT_OUT_OF_SUMMARIES, SUMMARY, TITLES
-from replay.records import SnapshotBegin, ZkWriteRecord
+from controllerd.record.invariants import LEFT_OUT_OF_SUMMARIES, SUMMARY, TITLES
+from controllerd.record.records import SnapshotBegin, ZkWriteRecord
 from tests.cli.running import PROGRAM, Outcome, controllerctl, outcome_of, start
-from tests.replay.busy import busy_log
+from tests.record.busy import busy_log
+from tests.record.logs import Log, good_log, log_of
 from tests.replay.command.lives import written
-from tests.replay.logs import Log, good_log, log_of
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from cli.units import human_duration
 from controllerd.core.model import BrokerId
 from controllerd.core.pauses import PauseView
+from controllerd.record.records import EventEnd
 from controllerd.status.schema.status import StatusResponse
 from controllerd.status.sources import AuditView, SessionView, WorkerView
 from controllerd.zk.elector import UNREADABLE
 from events.cluster import BrokerChange
-from replay.records import EventEnd
 from tests.cli.running import controllerctl, start
 from tests.status.fake_controller import FakeController, serving
 

@@ -10,10 +10,10 @@ from typing import Final
 from controllerd.audit.reader import AuditReader, fold_directory, verify
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.record.fold import Observed, diff_with_zookeeper
+from controllerd.record.invariants import check
+from controllerd.record.records import SnapshotBegin, SnapshotEnd
 from controllerd.zk import codecs, paths
-from replay.fold import Observed, diff_with_zookeeper
-from replay.invariants import check
-from replay.records import SnapshotBegin, SnapshotEnd
 from tests.channel_manager.stub_broker import StubBroker, stub_broker
 from tests.daemon.daemons import LONG_MS, NODE, active, register, until
 from tests.zk.world import Peer

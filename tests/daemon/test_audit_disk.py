@@ -14,9 +14,9 @@ from controllerd.audit.heads import decode_head, decode_heads
 from controllerd.audit.reader import AuditReader, fold_directory, verify
 from controllerd.audit.segments import list_segments
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.record.fold import diff_with_zookeeper
+from controllerd.record.records import GapRecord
 from controllerd.zk import codecs, paths
-from replay.fold import diff_with_zookeeper
-from replay.records import GapRecord
 from tests.channel_manager.stub_broker import StubBroker, stub_broker
 from tests.daemon.daemons import LONG_MS, NODE, active, controller, controllerd, flags, register, until
 from tests.daemon.killing import observed

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from controllerd.audit.reader import AuditReader
-from replay.digest import digest_of
-from replay.envelope import Envelope
-from replay.fold import ClusterState, apply, diff_with_zookeeper
-from replay.invariants import check
-from replay.records import DigestRecord, Record, SnapshotBegin
+from controllerd.record.digest import digest_of
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import ClusterState, apply, diff_with_zookeeper
+from controllerd.record.invariants import check
+from controllerd.record.records import DigestRecord, Record, SnapshotBegin
 from tests.channel_manager.stub_broker import stub_broker
 from tests.daemon.daemons import register, until
 from tests.daemon.killing import observed

@@ -13,8 +13,8 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaRequest
 from controllerd.daemon.bridges import EventStatistics, FreezeGuard, RecordedExchanges, StampedAudit
+from controllerd.record.records import AlarmRecord, EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 from controllerd.status.metrics.meters import EventMeters
-from replay.records import AlarmRecord, EventBegin, EventEnd, Record, ResponseRecord, TermRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import NODE_ID, ManualClock
 

@@ -26,9 +26,9 @@ from controllerd.dev.observe import audit_violations
 from controllerd.dev.proxy import Chunk
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.record.records import AlarmRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, SetData
-from replay.records import AlarmRecord
 from tests.daemon.daemons import NODE, STARTS_S, active, until
 from tests.daemon.taps import BrokerTap, ControlRequest, Look, ZooKeeperTap
 from tests.zk.world import THEIRS, Peer, connected

@@ -1,8 +1,8 @@
 """What the metrics learn from records that pass, and from the loop."""
 
 from controllerd.daemon.metering import MeteredAudit, measuring_lag
+from controllerd.record.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
 from controllerd.status.metrics.meters import Meters
-from replay.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
 from tests.channel_manager.stub_broker import eventually
 from tests.fakes.audit import RecordingAudit
 

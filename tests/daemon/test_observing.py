@@ -23,10 +23,10 @@ from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import NoCluster
 from controllerd.identity import claim_data_dir
 from controllerd.observer.observer import Observer
+from controllerd.record.observation import ObservationRecord
 from controllerd.snapshot import Role
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData
-from replay.observation import ObservationRecord
 from tests.daemon.daemons import LONG_MS, NODE, STARTS_S, begin, controllerd, hold_as_broker
 from tests.daemon.supervisor import Supervisor
 from tests.fakes.telling_broker import TellingBroker

@@ -9,7 +9,7 @@ from controllerd.config.model import Config
 from controllerd.daemon.remembering import RoleMemory
 from controllerd.errors import CallFailed
 from controllerd.identity import claim_data_dir
-from replay.records import ConfigRecord
+from controllerd.record.records import ConfigRecord
 from tests.daemon.daemons import NODE
 from tests.fakes.audit import RecordingAudit
 

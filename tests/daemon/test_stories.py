@@ -9,9 +9,9 @@ import pytest
 from controllerd.audit.reader import AuditReader, fold_directory, verify
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.dev.controllers import ControllerProcess
+from controllerd.record.fold import Observed, diff_with_zookeeper
+from controllerd.record.invariants import check
 from controllerd.zk import codecs, paths
-from replay.fold import Observed, diff_with_zookeeper
-from replay.invariants import check
 from tests.channel_manager.stub_broker import Got, StubBroker, stub_broker
 from tests.daemon.daemons import NODE, SHORT_MS, active, controller, daemon, register, until
 from tests.zk.world import Peer

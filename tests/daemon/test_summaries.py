@@ -3,7 +3,7 @@
 from structlog.testing import capture_logs
 
 from controllerd.daemon.summaries import MAX_NAMED, EventSummaries
-from replay.records import (
+from controllerd.record.records import (
     BrokersRecord,
     EventBegin,
     EventEnd,

@@ -9,12 +9,12 @@ from typing import cast
 from controllerd.core.model import BrokerId
 from controllerd.daemon.bridges import FreezeGuard
 from controllerd.daemon.instance import Instance
+from controllerd.record.records import EventBegin, ResponseRecord
 from controllerd.zk.client import ZooKeeperClient
 from controllerd.zk.session import SessionState
 from events.base import ControllerState
 from events.cluster import ControllerChange
 from events.queue import QueuedEvent
-from replay.records import EventBegin, ResponseRecord
 from tests.channel_manager.requests import leader_and_isr
 from tests.channel_manager.stub_broker import stub_broker
 from tests.daemon.lone import SESSION_MS, Reads, Session

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from replay.records import Record
+from controllerd.record.records import Record
 
 R = TypeVar("R", bound=Record)
 

@@ -21,7 +21,7 @@ from controllerd.api.server import KafkaServer
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest, StopReplicaRequest, api_name
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 from tests.api.cluster import Client, StubBroker
 from tests.fakes.world import NODE_ID, World
 from tests.fuzz.frames import everything, relayed_ranges

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from controllerd.core.requests import LeaderAndIsrRequest
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 from tests.fakes.reassigning import assigned, change_isr, deleted_on, reassign
 from tests.fakes.world import World, tp
 

@@ -7,8 +7,8 @@ import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.requests import UpdateMetadataPartition, UpdateMetadataRequest
+from controllerd.record.records import AlarmRecord, PartitionStateRecord
 from events.cluster import BrokerRefresh, QuarantineCheck
-from replay.records import AlarmRecord, PartitionStateRecord
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, registration, tp
 

@@ -20,13 +20,13 @@ from controllerd.core.cluster_settings import (
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
+from controllerd.record.observation import SettingsRecord
+from controllerd.record.records import AlarmRecord, TermRecord
 from controllerd.snapshot import Role
 from events.base import Event
 from events.cluster import Takeover
 from events.elections import AutoPreferredReplicaLeaderElection, ConfigChange
 from events.responses import BrokerSettingsReceived
-from replay.observation import SettingsRecord
-from replay.records import AlarmRecord, TermRecord
 from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 from tests.fakes.world import World
 

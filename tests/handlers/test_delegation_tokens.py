@@ -3,9 +3,9 @@
 import json
 
 from controllerd.core.policy import Policy
+from controllerd.record.records import AlarmRecord, RejectedRecord
 from controllerd.zk.access import SetData
 from events.cluster import DelegationTokenExpiryCheck, SelfAudit
-from replay.records import AlarmRecord, RejectedRecord
 from tests.fakes.world import World
 
 TOKENS, CHANGES = "/delegation_token/tokens", "/delegation_token/token_changes"

@@ -6,6 +6,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import Policy
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.elections import (
     AutoPreferredReplicaLeaderElection,
@@ -14,7 +15,6 @@ from events.elections import (
     ReplicaLeaderElection,
 )
 from events.responses import LeaderAndIsrResponseReceived
-from replay.records import AlarmRecord
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import (
     PREFERRED_ELECTION,

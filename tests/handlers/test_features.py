@@ -8,8 +8,8 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from events.admin import FeatureUpdate, UpdateFeatures
-from replay.records import AlarmRecord
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World, registration
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from replay.records import AlarmRecord
+from controllerd.record.records import AlarmRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.world import World, topic_id_of, tp
 

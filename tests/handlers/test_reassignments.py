@@ -7,6 +7,7 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, ReplicaAssignment, TopicPartition
 from controllerd.errors import CallFailed, NotController
+from controllerd.record.records import AlarmRecord, ReassignmentRecord, RefusedRecord
 from controllerd.zk.access import SetData
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.reassignments import (
@@ -18,7 +19,6 @@ from events.reassignments import (
 )
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from events.topics import PartitionModifications
-from replay.records import AlarmRecord, ReassignmentRecord, RefusedRecord
 from tests.fakes.reassigning import (
     REASSIGN,
     ask_by_znode,

@@ -8,13 +8,13 @@ import pytest
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import RegistrationMode
 from controllerd.core.releases import Release
+from controllerd.record.records import AlarmRecord
 from controllerd.snapshot import Role
 from controllerd.zk import codecs
 from controllerd.zk.access import Create, Delete, SetData
 from events.cluster import ControllerChange, Resign, Resync, ShutdownEventThread, Takeover
 from events.responses import ApiVersionsReceived
 from handlers.role import begin_new_term
-from replay.records import AlarmRecord
 from tests.fakes.world import NODE_ID, World, ids
 
 OURS = f"/brokers/ids/{NODE_ID}"

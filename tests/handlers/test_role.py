@@ -10,6 +10,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, Features, PartitionState
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController
+from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
 from controllerd.snapshot import Role
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
 from events.admin import AllocateProducerIds
@@ -23,7 +24,6 @@ from events.cluster import (
     ShutdownEventThread,
     Takeover,
 )
-from replay.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
 from tests.fakes.world import NODE_ID, World, registration, tp
 from tests.fakes.zookeeper import Tree
 

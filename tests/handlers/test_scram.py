@@ -7,8 +7,8 @@ import pytest
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential, stored_credential
 from controllerd.errors import NotController
+from controllerd.record.records import AlarmRecord
 from events.admin import AlterScram, Requester
-from replay.records import AlarmRecord
 from tests.fakes.world import World
 
 BY = Requester("User:admin", "admin", "app", 0, "127.0.0.1")

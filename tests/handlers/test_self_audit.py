@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from controllerd.core.model import BrokerId, Features
+from controllerd.record.records import AlarmRecord
 from controllerd.zk.access import Fired
 from events.cluster import SelfAudit
 from handlers import self_audit
-from replay.records import AlarmRecord
 from tests.fakes.world import World, ids, tp
 from tests.scenarios.inputs import STATE, cluster, fed_before_the_term, goes_on
 

@@ -16,8 +16,8 @@ from controllerd.core.releases import Release
 from controllerd.core.settings_book import SettingsBook
 from controllerd.core.topic_creation import TopicWish
 from controllerd.errors import CallFailed, NotController
+from controllerd.record.records import AlarmRecord, RejectedRecord
 from events.admin import CreatePartitions, CreateTopics, MutationReply, Requester, TopicOutcome
-from replay.records import AlarmRecord, RejectedRecord
 from tests.fakes.world import World, ids, topic_id_of, tp
 
 BY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")

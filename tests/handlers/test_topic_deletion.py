@@ -8,11 +8,11 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
+from controllerd.record.records import DeletionRecord
 from events.admin import ForgetBroker
 from events.cluster import BrokerChange, BrokerRefresh
 from events.topics import TopicDeletion, TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 from handlers.topic_deletion import FIRST_RETRY_S, LAST_RETRY_S
-from replay.records import DeletionRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.world import World, tp
 

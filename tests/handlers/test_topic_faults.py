@@ -10,8 +10,8 @@ import pytest
 
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.topic_creation import TopicWish
+from controllerd.record.invariants import check
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, Requester
-from replay.invariants import check
 from tests.fakes.world import World
 from tests.handlers.test_faults import (
     Fault,
@@ -22,7 +22,7 @@ from tests.handlers.test_faults import (
     fail_unexpectedly,
     lose_the_answer,
 )
-from tests.replay.logs import stamped_log
+from tests.record.logs import stamped_log
 
 BY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
 TRANSACTIONS = range(1, 16)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from controllerd.core.model import PartitionState, Replica, ReplicaState
+from controllerd.record.records import AlarmRecord, RefusedRecord
 from controllerd.zk.access import Outcome, Transaction
 from events.topics import PartitionModifications, TopicChange
-from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.disks import Disks
 from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
 

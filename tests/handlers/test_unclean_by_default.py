@@ -14,7 +14,7 @@ from controllerd.core.cluster_settings import NAMES, UNCLEAN, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Source
 from controllerd.core.settings_book import Configured, Remembered, SettingsBook
-from replay.observation import SettingsRecord
+from controllerd.record.observation import SettingsRecord
 from tests.fakes.world import World
 from tests.handlers.test_cluster_settings import NEWEST, discovering, hear, news
 

@@ -6,9 +6,9 @@ import pytest
 
 from controllerd.core.model import BrokerId
 from controllerd.core.reach import Reach
+from controllerd.record.records import AlarmRecord
 from controllerd.snapshot import Role
 from events.cluster import Reelect, Resign
-from replay.records import AlarmRecord
 from tests.fakes.world import World, ids
 
 VISIBLE = Reach(("PLAINTEXT", "CONTROL"), frozenset({"PLAINTEXT", "CONTROL", "CLIENTS"}), is_visible=True)

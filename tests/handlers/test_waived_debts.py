@@ -7,10 +7,10 @@ from channel_manager.observer import Exchange
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, StopReplicaRequest, api_name
+from controllerd.record.records import RefusedRecord
 from events.cluster import BrokerRefresh
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.topics import TopicDeletionRetry
-from replay.records import RefusedRecord
 from tests.fakes.reassigning import deleted_on, deletions_answered, owed, reassign
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import UNCLEAN, alter_isr, bring_back, cluster, configure, kill, leader, with_topic

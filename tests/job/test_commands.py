@@ -12,8 +12,8 @@ from replay.local.engine import LocalEngine
 from replay.run import Options, conclude
 from tests.cli.running import controllerctl, outcome_of, start
 from tests.job.test_engine import lines_in
+from tests.record.logs import good_log
 from tests.replay.local.logs import write_segment
-from tests.replay.logs import good_log
 
 GOOD = lines_in("good", good_log())
 

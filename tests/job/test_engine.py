@@ -14,10 +14,10 @@ from replay.facts.tables import TABLES
 from replay.job.engine import SparkEngine
 from replay.job.folding import Moment
 from replay.local.engine import LocalEngine
-from tests.replay.busy import busy_log
+from tests.record.busy import busy_log
+from tests.record.logs import Log, good_log
+from tests.record.true_logs import true_log
 from tests.replay.local.logs import write_segment
-from tests.replay.logs import Log, good_log
-from tests.replay.true_logs import true_log
 
 pytestmark = pytest.mark.timeout(400)  # every query of the analysis is planned and run for its few rows
 KAFKA: Final = Path(__file__).parents[1] / "replay" / "kafka_logs" / "data"

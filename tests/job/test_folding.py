@@ -10,8 +10,8 @@ from replay.job.folding import _starts, partitions
 from replay.job.frames import facts_of
 from replay.local.engine import LocalEngine
 from tests.job.test_engine import OTHER_NODE, lines_in, of_node
+from tests.record.logs import good_log
 from tests.replay.local.logs import write_segment
-from tests.replay.logs import good_log
 
 
 def plan(spark: SparkSession, out: Path) -> str:

@@ -10,8 +10,8 @@ from replay.job.engine import SparkEngine
 from replay.job.follow import CHECKPOINT, follow
 from replay.run import Options
 from tests.job.test_engine import lines_in
+from tests.record.logs import good_log
 from tests.replay.local.logs import write_segment
-from tests.replay.logs import good_log
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]  # five reports, one after the other
 LINES = lines_in("followed", good_log())

@@ -16,8 +16,8 @@ from replay.job.follow import CHECKPOINT
 from replay.job.main import main
 from tests.cli.test_replay_run import broken_log
 from tests.job.test_engine import lines_in
+from tests.record.logs import Log, good_log
 from tests.replay.local.logs import write_segment
-from tests.replay.logs import Log, good_log
 
 pytestmark = pytest.mark.timeout(400)
 GOOD = lines_in("good", good_log())

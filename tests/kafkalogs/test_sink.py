@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from controllerd.kafkalogs.files import Files
 from controllerd.kafkalogs.sink import KafkaLogs
 from controllerd.kafkalogs.texts import CONTROLLER, Line
-from replay.records import AlarmRecord, Record, TermRecord
+from controllerd.record.records import AlarmRecord, Record, TermRecord
 from tests.fakes.audit import RecordingAudit
 
 NODE = 2_000_000_000

@@ -9,12 +9,12 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, To
 from controllerd.core.requests import LeaderAndIsrPartition, LeaderAndIsrRequest
 from controllerd.kafkalogs.files import formatted
 from controllerd.kafkalogs.wording import Wording
+from controllerd.record.records import MAX_ROWS, PartitionStateRecord
+from controllerd.record.request_columns import request_records
 from replay.facts.engine import Row
 from replay.ingest.kafka.reader import read_logs
-from replay.records import MAX_ROWS, PartitionStateRecord
-from replay.request_columns import request_records
-from tests.replay.logs import Log
-from tests.replay.true_logs import true_log
+from tests.record.logs import Log
+from tests.record.true_logs import true_log
 
 Window = tuple[str, int, int, int]
 """Topic, partition, and the milliseconds from which and until which nobody led it."""

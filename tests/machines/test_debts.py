@@ -4,7 +4,7 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode
 from controllerd.machines.debts import Debts
 from controllerd.pace import Pace
-from replay.records import AlarmRecord, DebtRecord
+from controllerd.record.records import AlarmRecord, DebtRecord
 from tests.fakes.reassigning import OWED, owed
 from tests.fakes.world import World, topic_id_of, tp
 

@@ -15,17 +15,17 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
+from controllerd.record.invariants import check
+from controllerd.record.records import AlarmRecord
 from events.admin import ForgetBroker
 from events.cluster import BrokerRefresh, Resync
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from events.topics import TopicDeletionRetry
-from replay.invariants import check
-from replay.records import AlarmRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of
-from tests.replay.logs import stamped_log
+from tests.record.logs import stamped_log
 
 SEEDS: Final = 25
 STEPS: Final = 60

@@ -7,16 +7,16 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState
 from controllerd.core.requests import StopReplicaRequest, UpdateMetadataRequest
+from controllerd.record.invariants import check
+from controllerd.record.records import RefusedRecord
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
 from controllerd.zk.packing import MAX_OPERATIONS
 from events.admin import ForgetBroker
 from events.topics import TopicDeletion, TopicDeletionRetry
-from replay.invariants import check
-from replay.records import RefusedRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.reassigning import change_isr
 from tests.fakes.world import World, topic_id_of, tp
-from tests.replay.logs import stamped_log
+from tests.record.logs import stamped_log
 
 CONFIG = b'{"version":1,"config":{}}'
 

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from controllerd.core.kafka_error import KafkaError
+from controllerd.record.records import AlarmRecord
 from events.reassignments import ZkPartitionReassignment
-from replay.records import AlarmRecord
 from tests.fakes.reassigning import REASSIGN, ask_by_znode, assigned, change_isr, reassign, requested
 from tests.fakes.world import World, tp
 

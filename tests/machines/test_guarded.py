@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.core.model import BrokerId, ReplicaAssignment
 from controllerd.errors import InvariantBroken
-from replay.records import AlarmRecord, EventEnd
+from controllerd.record.records import AlarmRecord, EventEnd
 from tests.fakes.world import World, ids, tp
 
 T0 = tp("t")

@@ -7,7 +7,7 @@ import pytest
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.machines.isr_removal import IsrRemoval
 from controllerd.pace import Pace
-from replay.records import DecisionRecord, RefusedRecord
+from controllerd.record.records import DecisionRecord, RefusedRecord
 from tests.fakes.world import World, tp
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controllerd.errors import IllegalState
-from replay.records import RequestRecord
+from controllerd.record.records import RequestRecord
 from tests.fakes.world import World, ids, tp
 
 

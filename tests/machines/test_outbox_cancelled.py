@@ -14,7 +14,7 @@ from controllerd.core.model import (
 )
 from controllerd.machines.outbox import Outbox
 from controllerd.pace import Pace
-from replay.records import LeadershipRecord
+from controllerd.record.records import LeadershipRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import RecordedChannels
 

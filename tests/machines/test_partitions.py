@@ -5,7 +5,7 @@ import pytest
 from controllerd.core.election import ControlledShutdown, ElectionStrategy, Offline, Preferred, Reassign
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.errors import IllegalState
-from replay.records import DecisionRecord, RefusedRecord
+from controllerd.record.records import DecisionRecord, RefusedRecord
 from tests.fakes.world import World, tp
 
 STATE = "/brokers/topics/t/partitions/0/state"

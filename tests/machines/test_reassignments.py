@@ -9,8 +9,8 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import OUR_IDS, BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.requests import StopReplicaRequest, api_name
+from controllerd.record.records import AlarmRecord, DecisionRecord, ReassignmentRecord, RefusedRecord
 from controllerd.zk.access import Check
-from replay.records import AlarmRecord, DecisionRecord, ReassignmentRecord, RefusedRecord
 from tests.fakes.reassigning import assigned, change_isr, deleted_on, owed, reassign
 from tests.fakes.world import World, ids, tp
 

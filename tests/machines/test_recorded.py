@@ -26,8 +26,8 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.machines.recorded import journal_records
-from replay.columns import records_of
-from replay.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record
+from controllerd.record.columns import records_of
+from controllerd.record.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record
 
 ONE = BrokerId(1)
 THOSE = TopicPartition.all_of("t", range(3))

@@ -3,7 +3,7 @@
 import pytest
 
 from controllerd.core.model import Replica, ReplicaAssignment, ReplicaState
-from replay.records import RefusedRecord
+from controllerd.record.records import RefusedRecord
 from tests.fakes.world import World, ids, tp
 
 FOLLOWER = Replica(tp("t"), ids(3)[0])

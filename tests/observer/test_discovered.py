@@ -10,10 +10,10 @@ from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.settings_book import Configured, SettingsBook
 from controllerd.observer.observer import Observer
 from controllerd.observer.stage import manner_of
+from controllerd.record.observation import ObservationRecord
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.read_only import ReadOnly
-from replay.observation import ObservationRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import NODE_ID, ManualClock, World, tp
 from tests.fakes.zookeeper import FakeZooKeeper

@@ -12,13 +12,13 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import StoreUnavailable
 from controllerd.observer.observer import Observer
 from controllerd.observer.stage import Manner
+from controllerd.record.observation import ObservationRecord
 from controllerd.zk import paths
 from controllerd.zk.access import Node
 from controllerd.zk.paths import CONTROLLER_EPOCH
 from controllerd.zk.pictures import Picture
 from controllerd.zk.read_only import ReadOnly
 from events.admin import ControlledShutdown
-from replay.observation import ObservationRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import NODE_ID, ManualClock, World, tp
 from tests.fakes.zookeeper import FakeZooKeeper

@@ -5,8 +5,8 @@ from typing import Final
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.observer.judge import EQUAL, Ruling, Verdict
 from controllerd.observer.report import KEPT, Observation, Report, Row
-from replay.observation import ObservationRecord
-from replay.records import MAX_ROWS
+from controllerd.record.observation import ObservationRecord
+from controllerd.record.records import MAX_ROWS
 from tests.fakes.world import ids, tp
 
 BEFORE: Final = LeaderAndIsr(BrokerId(1), 0, ids(1, 2), 4, 0)

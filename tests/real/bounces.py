@@ -8,7 +8,7 @@ from typing import Final
 from controllerd.dev.cluster import DevCluster, RealBroker
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.waiting import Waiting
-from replay.records import BrokersRecord, RequestRecord
+from controllerd.record.records import BrokersRecord, RequestRecord
 from tests.real.scene import Scene
 
 BOUNCE_S: Final = 40.0

@@ -12,7 +12,7 @@ from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.observe import ZooKeeperObserver, metadata_differences
 from controllerd.dev.waiting import Waiting
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from replay.records import TermRecord
+from controllerd.record.records import TermRecord
 from tests.cli.running import controllerctl
 from tests.real.operator import Operator
 from wire.errors import WireError

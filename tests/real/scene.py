@@ -13,8 +13,8 @@ from controllerd.audit.reader import AuditReader
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment
 from controllerd.dev.cluster import BROKER_IDS, DevCluster, RealBroker, open_cluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
-from replay.envelope import Envelope
-from replay.records import Record
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import Record
 from tests.real.ending import judge_ending
 from tests.real.operator import Operator, tp
 from tests.real.trial import Trial

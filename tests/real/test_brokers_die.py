@@ -13,7 +13,7 @@ from controllerd.dev.cluster import DevCluster, RealBroker, open_cluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.waiting import Waiting
-from replay.records import BrokersRecord, EventBegin
+from controllerd.record.records import BrokersRecord, EventBegin
 from tests.real.bounces import BOUNCE_S, bounce_asleep
 
 TOPIC, PARTITIONS = "orders", 6

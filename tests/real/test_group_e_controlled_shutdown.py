@@ -17,7 +17,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i64
 
 from controllerd.core.model import TopicPartition
-from replay.records import ReplyRecord, RequestRecord
+from controllerd.record.records import ReplyRecord, RequestRecord
 from tests.real.operator import tp
 from tests.real.scene import NO_REBALANCE, SESSION_S, Scene, open_scene
 from wire.primitives import topic_id_bytes

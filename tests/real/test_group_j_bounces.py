@@ -18,7 +18,7 @@ from controllerd.core.requests import (
 )
 from controllerd.dev.cluster import BROKER_IDS
 from controllerd.dev.ports import LOOPBACK
-from replay.records import BrokersRecord, EventBegin
+from controllerd.record.records import BrokersRecord, EventBegin
 from tests.real.bounces import bounce_asleep, bounces_by_event, epochs, judge_new_life, until_known
 from tests.real.scene import NO_REBALANCE, Scene, open_scene
 from wire import hot

@@ -16,7 +16,7 @@ from controllerd.core.model import OUR_IDS
 from controllerd.dev.cluster import BROKER_IDS, DevCluster, open_cluster
 from controllerd.dev.observe import ZooKeeperView
 from controllerd.dev.waiting import Waiting
-from replay.records import ZkWriteRecord
+from controllerd.record.records import ZkWriteRecord
 
 AUTO_CREATE = {"auto.create.topics.enable": "true", "num.partitions": "6", "default.replication.factor": "3"}
 RECORDS = 60

@@ -26,8 +26,8 @@ from controllerd.dev.waiting import Waiting
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.observer.causes import Kind, Unseen
 from controllerd.observer.report import CANNOT_BE_SEEN
+from controllerd.record.observation import ObservationRecord
 from controllerd.zk import paths
-from replay.observation import ObservationRecord
 from tests.cli.running import controllerctl
 from tests.real.comparison.asking import ELECT, answer_of
 from tests.real.history import ended, registrations, states, terms, writers

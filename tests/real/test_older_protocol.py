@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from replay.records import ReplyRecord
+from controllerd.record.records import ReplyRecord
 from tests.real.operator import REASSIGN, tp
 from tests.real.scene import NO_REBALANCE, ONE_ALONE, SESSION_S, Scene, open_scene
 

@@ -12,7 +12,7 @@ from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import DevCluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.waiting import Waiting
-from replay.records import ZkWriteRecord
+from controllerd.record.records import ZkWriteRecord
 from tests.real.handover import WORST_GAP_S, brokers_first, missing_broker_in_the_lead, role_changes
 
 TOPIC, PARTITIONS = "orders", 6

@@ -11,8 +11,8 @@ from controllerd.dev.cluster import DevCluster
 from controllerd.dev.load import ProducerLoad, consume_all, verify
 from controllerd.dev.observe import audit_violations, merged_differences
 from controllerd.dev.waiting import Waiting
-from replay.fold import TERM_BEGINS
-from replay.records import TermRecord
+from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.records import TermRecord
 
 TOPIC, PARTITIONS = "orders", 6
 RECORDS_PER_S = 250

@@ -3,7 +3,7 @@
 from typing import Final
 
 from controllerd.dev.releases import line_of
-from replay.records import EventBegin, ZkWriteRecord
+from controllerd.record.records import EventBegin, ZkWriteRecord
 from tests.real.scene import Scene
 from tests.releases.record_api_versions import read
 from wire.versions import ApiKey

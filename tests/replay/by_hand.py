@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from replay.envelope import Envelope
-from replay.facts.engine import Row, Value
-from replay.records import (
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
@@ -24,8 +23,9 @@ from replay.records import (
     TopicsForgotten,
     TopicsRecord,
 )
+from replay.facts.engine import Row, Value
+from tests.record.logs import NODE
 from tests.replay.command.lives import written
-from tests.replay.logs import NODE
 
 BEGIN_MS: Final = 1_700_000_000_000
 ALTER: Final = "AlterPartitionReceived"

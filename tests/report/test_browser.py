@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from replay.moments import duration, moment
+from controllerd.record.moments import duration, moment
 from replay.report.files import write_report
 from replay.report.views import VIEWS
 from tests.report.browser import Page, chromium

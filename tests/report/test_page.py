@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from replay.moments import duration
+from controllerd.record.moments import duration
 from replay.report.page import embedded, page
 from replay.report.views import MOST_ROWS, VIEWS, View
 from tests.report.sample import CLUSTER, Rows, empty, row, sample, sample_meta

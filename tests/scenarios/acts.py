@@ -7,11 +7,11 @@ from itertools import count
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, LeaderRecoveryState, TopicPartition
 from controllerd.core.policy import Policy
+from controllerd.record.records import AlarmRecord
 from controllerd.zk.access import Create, SetData
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
 from events.responses import LeaderAndIsrResponseReceived
-from replay.records import AlarmRecord
 from tests.fakes.world import World, ids, tp
 
 UNCLEAN = "unclean.leader.election.enable"

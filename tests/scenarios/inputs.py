@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from controllerd.core.model import Features
-from replay.records import AlarmRecord, EventEnd, RefusedRecord
+from controllerd.record.records import AlarmRecord, EventEnd, RefusedRecord
 from tests.fakes.world import World
 
 TOPIC: Final = "/brokers/topics/t"

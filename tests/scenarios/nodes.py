@@ -19,10 +19,10 @@ from controllerd.daemon.node import Node, open_node
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.identity import claim_data_dir
+from controllerd.record.records import EventBegin, Record, ResponseRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from controllerd.zk.session import ZooKeeperSession
-from replay.records import EventBegin, Record, ResponseRecord
 from tests.channel_manager.stub_broker import StubBroker, stub_broker
 from tests.zk.proxy import ZooKeeperProxy
 from tests.zk.world import THEIRS, Peer, connected, until

@@ -7,9 +7,9 @@ import pytest
 from controllerd.core.model import Features, LeaderRecoveryState, PartitionState
 from controllerd.core.protocol_versions import features_of
 from controllerd.core.requests import LeaderAndIsrRequest
+from controllerd.record.records import AlarmRecord
 from controllerd.zk.access import Create
 from events.reassignments import ApiPartitionReassignment
-from replay.records import AlarmRecord
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of, tp
 from tests.scenarios.worlds import Brokers, with_topic, world_of

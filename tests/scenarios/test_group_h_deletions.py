@@ -8,10 +8,10 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaState
 from controllerd.core.policy import Policy
+from controllerd.record.records import AlarmRecord, RefusedRecord
 from controllerd.zk.access import Create
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from replay.records import AlarmRecord, RefusedRecord
 from tests.fakes.disks import Disks, successor
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, offline_partitions, topic_id_of, tp

@@ -9,11 +9,11 @@ from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import api_name
+from controllerd.record.records import EventBegin
 from controllerd.zk.access import Create, Delete
 from events.admin import ControlledShutdown
 from events.elections import AutoPreferredReplicaLeaderElection
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from replay.records import EventBegin
 from tests.fakes.world import World, ids, registration, topic_id_of, tp
 from tests.scenarios.worlds import Brokers, with_topic, world_of
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from replay.records import RejectedRecord
+from controllerd.record.records import RejectedRecord
 from tests.fakes.world import World, tp
 from tests.scenarios.inputs import STATE, TOPIC, cluster, data, fed, fed_before_the_term, goes_on
 

@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 
 from controllerd.core.model import PartitionState
+from controllerd.record.records import AlarmRecord, EventEnd
 from controllerd.zk.codecs import encode_isr_change
 from events.replicas import IsrChangeNotification
-from replay.records import AlarmRecord, EventEnd
 from tests.fakes.world import tp
 from tests.scenarios.inputs import (
     SOUND,

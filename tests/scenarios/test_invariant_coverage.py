@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from controllerd.core import invariants
-from replay.invariants import RULES
+from controllerd.record.invariants import RULES
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "simulation.md"
 _ROW: Final = re.compile(r"^\| (rules of the log|asserted in the daemon as well[^|]*) \| (.+) \|$", re.MULTILINE)

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from replay.records import (
+from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
     LeadershipRecord,

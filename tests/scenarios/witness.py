@@ -9,16 +9,16 @@ from typing import Final
 
 from controllerd.audit.reader import AuditReader
 from controllerd.core.model import TopicPartition
+from controllerd.record.digest import RunningDigest, digest_of
+from controllerd.record.fold import ClusterState, Observed, diff_with_zookeeper
+from controllerd.record.invariants import check
+from controllerd.record.travel import Traveller, merged
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
-from replay.digest import RunningDigest, digest_of
-from replay.fold import ClusterState, Observed, diff_with_zookeeper
-from replay.invariants import check
-from replay.travel import Traveller, merged
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import World
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.replay.logs import Log, stamped_log
+from tests.record.logs import Log, stamped_log
 
 _of_topic: Final = re.compile(r"/brokers/topics/([^/]+)(?:/partitions/(\d+)(?:/state)?)?").fullmatch
 _ONLOOKER: Final = 99_999

@@ -22,13 +22,13 @@ from controllerd.core.settings_book import Remembered
 from controllerd.daemon.instance import Instance, Surroundings
 from controllerd.errors import StoreUnavailable
 from controllerd.pace import Pace
+from controllerd.record.envelope import Envelope
+from controllerd.record.fold import ClusterState, apply
+from controllerd.record.observation import SettingsRecord
+from controllerd.record.records import EventBegin, EventEnd, Record, RequestRecord, SessionRecord, TermRecord
 from controllerd.zk.session import SessionState
 from events.base import Event
 from events.responses import BrokerSettingsReceived
-from replay.envelope import Envelope
-from replay.fold import ClusterState, apply
-from replay.observation import SettingsRecord
-from replay.records import EventBegin, EventEnd, Record, RequestRecord, SessionRecord, TermRecord
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.oracle import Oracle

@@ -13,15 +13,15 @@ from controllerd.core.requests import (
     UpdateMetadataRequest,
     api_name,
 )
+from controllerd.record.fold import ClusterState, apply
 from controllerd.zk.access import Check, Committed, Create, Delete, Outcome, SetData
 from controllerd.zk.access import Operation as ZkOperation
 from events.admin import ControlledShutdown
 from events.base import Call, Reply
 from events.replicas import AlterPartitionReceived
-from replay.fold import ClusterState, apply
 from tests.fakes.world import NODE_ID, World
 from tests.handlers import test_faults as faults
-from tests.replay.logs import log_of
+from tests.record.logs import log_of
 from tests.sim.oracle import (
     AskedIsr,
     Operation,

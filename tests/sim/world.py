@@ -14,11 +14,11 @@ from controllerd.core.model import BrokerId, Features
 from controllerd.core.settings_book import Remembered
 from controllerd.daemon.instance import Instance
 from controllerd.errors import ControllerdError, NotController
+from controllerd.record.invariants import InvariantChecker
 from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Call
 from events.cluster import Resign, SelfAudit, Takeover
 from events.queue import EventQueue
-from replay.invariants import InvariantChecker
 from tests.sim.admin_desk import AdminDesk
 from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster

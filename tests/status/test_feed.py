@@ -12,12 +12,12 @@ from aiohttp import web
 from aiohttp.test_utils import BaseTestServer, TestServer
 
 from controllerd.recent import Recent
+from controllerd.record.records import AlarmRecord, BrokersRecord, DeletionRecord, EventBegin, EventEnd
 from controllerd.status.feed import EVENT_STREAM, FeedApi
 from controllerd.status.problems import describe_problems
 from controllerd.status.queries import check_query
 from controllerd.status.routing import register
 from controllerd.status.schema.history import Gap, Happening, HappeningList
-from replay.records import AlarmRecord, BrokersRecord, DeletionRecord, EventBegin, EventEnd
 from tests.fakes.audit import RecordingAudit
 from tests.status.fake_controller import FakeController
 

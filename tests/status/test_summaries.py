@@ -2,9 +2,8 @@
 
 import pytest
 
-from controllerd.status.summaries import TOPICS_SHOWN, partitions_of, summary_of, topics_of
-from replay.observation import SettingsRecord
-from replay.records import (
+from controllerd.record.observation import SettingsRecord
+from controllerd.record.records import (
     BrokersRecord,
     DecisionRecord,
     LeadershipRecord,
@@ -15,6 +14,7 @@ from replay.records import (
     SnapshotEnd,
     TopicsRecord,
 )
+from controllerd.status.summaries import TOPICS_SHOWN, partitions_of, summary_of, topics_of
 from tests.audit.samples import ONE_OF_EACH
 
 

@@ -6,10 +6,10 @@ import msgspec
 
 from controllerd.core.model import BrokerId
 from controllerd.core.pauses import PauseView
+from controllerd.record.records import AlarmRecord, EventBegin, EventEnd
 from controllerd.status.counts import Counts
 from controllerd.status.schema.status import Status
 from controllerd.status.view import view_status
-from replay.records import AlarmRecord, EventBegin, EventEnd
 from tests.status.fake_controller import NOW_MS, FakeController, compared
 
 

@@ -10,13 +10,13 @@ import pytest
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
 from controllerd.core.reach import Reach
 from controllerd.errors import ControllerMoved, RefusedToLead
+from controllerd.record.records import TermRecord
 from controllerd.results import Held, Won
 from controllerd.snapshot import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper
 from controllerd.zk.elector import UNREADABLE, Contender, ZooKeeperElector
 from events.cluster import ControllerChange, Reelect
-from replay.records import TermRecord
 from tests.zk.world import OURS, THEIRS, MonotonicClock, Peer, World, states_of
 
 BROKER_HOLDS = b'{"version":2,"brokerid":3,"timestamp":"1700000000000","kraftControllerEpoch":-1}'

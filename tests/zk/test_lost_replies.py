@@ -17,14 +17,14 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.daemon.node import Node
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.record.fold import Observed, diff_with_zookeeper
+from controllerd.record.invariants import check
 from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Outcome, ReplyLost, Transaction
 from events.admin import AllocateProducerIds
 from events.cluster import Resign, Takeover
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from replay.fold import Observed, diff_with_zookeeper
-from replay.invariants import check
 from tests.scenarios.nodes import NODE, Rig, fail_at_the_next_batch, last_told, rig_of, served
 from tests.zk.proxy import MULTI, ZooKeeperProxy
 from tests.zk.world import Peer, in_memory, until

@@ -7,12 +7,12 @@ import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.errors import ControllerMoved, RefusedToLead
+from controllerd.record.records import AlarmRecord
 from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation, SetData
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from events.cluster import BrokerChange
-from replay.records import AlarmRecord
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.zk.world import OURS, THEIRS, MonotonicClock, Peer, World, in_memory
 

@@ -11,6 +11,7 @@ from kazoo.security import make_acl
 from controllerd.core.model import TopicPartition
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import RefusedToLead, StoreUnavailable
+from controllerd.record.records import SessionRecord
 from controllerd.results import Conflict, Won, Written
 from controllerd.zk import paths
 from controllerd.zk.access import Create
@@ -18,7 +19,6 @@ from controllerd.zk.client import ZooKeeperClient, open_store
 from controllerd.zk.session import SessionState
 from events.cluster import Expire, Reelect, RegisterBrokerAndReelect, Resync
 from events.topics import PartitionModifications, TopicChange
-from replay.records import SessionRecord
 from tests.fakes.audit import RecordingAudit
 from tests.zk.proxy import MULTI, MULTI_READ, SET_WATCHES, ZooKeeperProxy
 from tests.zk.world import OURS, THEIRS, Events, MonotonicClock, Peer, connected, states_of, until

@@ -4,11 +4,11 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
+from controllerd.record.records import ZkWriteRecord
 from controllerd.results import Conflict, ProducerIds, WriteFailed, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData
 from controllerd.zk.packing import conflict_of, effect_of
-from replay.records import ZkWriteRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import FakeElector, FakeStore
 from tests.fakes.zookeeper import run

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.record.records import ZkWriteRecord
 from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Committed, Create, Delete, Node, Operation, SetData, ZooKeeper
@@ -14,7 +15,6 @@ from controllerd.zk.client import ZooKeeperClient, open_store
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from controllerd.zk.store import ZooKeeperStore
 from events.base import Event
-from replay.records import ZkWriteRecord
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import FakeElector, FakeStore
 from tests.fakes.zookeeper import Tree

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controllerd.recent import Recent
+from controllerd.record.records import AlarmRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.dashboard.commands import command
 from controllerd.status.dashboard.levels import Level
 from controllerd.status.dashboard.wording import rate
 from controllerd.status.explain.words import clock, count
 from controllerd.status.schema.status import Status
-from replay.records import AlarmRecord
 
 _ALARMS: Final = 5
 _ALARM_AGE_MS: Final = 24 * 3_600_000

@@ -6,6 +6,7 @@ from typing import Final
 
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
 from controllerd.recent import Entry
+from controllerd.record.records import BrokersRecord, EventBegin, OfflineDirsRecord, ReplyRecord, SnapshotBegin
 from controllerd.snapshot import PartitionView
 from controllerd.status.explain.history import refused_partitions
 from controllerd.status.explain.scene import Scene, cause
@@ -13,7 +14,6 @@ from controllerd.status.explain.words import count, error_name, sentence, span
 from controllerd.status.schema.why import Cause
 from events.admin import ControlledShutdown
 from events.operator import DrainBroker
-from replay.records import BrokersRecord, EventBegin, OfflineDirsRecord, ReplyRecord, SnapshotBegin
 
 SLOW_S: Final = 10.0
 """A broker whose oldest request is older than this is slow: it usually answers within a fraction of a second."""

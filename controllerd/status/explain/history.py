@@ -12,7 +12,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
-from replay.records import (
+from controllerd.record.records import (
     AssignmentRecord,
     DecisionRecord,
     LeadershipRecord,

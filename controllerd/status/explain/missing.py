@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from controllerd.recent import Entry
+from controllerd.record.records import TopicsForgotten
 from controllerd.snapshot import Role
 from controllerd.status.explain import conditions
 from controllerd.status.explain.scene import CRITICAL, WARNING, Scene, Verdict, cause, quarantine_of
 from controllerd.status.explain.words import count, sentence, some
-from replay.records import TopicsForgotten
 
 _NEAR: Final = 3
 _WITHIN: Final = 2

@@ -7,12 +7,12 @@ from controllerd.clock import iso
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
+from controllerd.record.records import DeletionRecord
 from controllerd.snapshot import ClusterSnapshot, PartitionView, Role
 from controllerd.status.explain import words
 from controllerd.status.explain.circumstances import Circumstances
 from controllerd.status.explain.history import History, Story, look_back
 from controllerd.status.schema.why import Cause
-from replay.records import DeletionRecord
 
 OK: Final = "ok"
 WARNING: Final = "warning"

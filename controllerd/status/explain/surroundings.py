@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from controllerd.recent import Entry
+from controllerd.record.records import SessionRecord
 from controllerd.snapshot import Role
 from controllerd.status.explain.foreign import for_whoever_leads
 from controllerd.status.explain.scene import OK, WARNING, Scene, Verdict, cause
 from controllerd.status.explain.words import count, span
 from controllerd.status.schema.why import Cause
-from replay.records import SessionRecord
 
 STUCK_S: Final = 10.0
 """An event that has shown no progress for so long is stuck: a whole failover shows some every few milliseconds."""

@@ -8,11 +8,7 @@ from controllerd.core.counted import counted
 from controllerd.core.model import NO_LEADER, TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
-from controllerd.status.explain.history import History, Story, look_back, refused_partitions
-from controllerd.status.explain.words import count, error_name, ids
-from controllerd.status.schema.cluster import Transition
-from events.operator import DrainBroker
-from replay.records import (
+from controllerd.record.records import (
     BrokersRecord,
     DeletionRecord,
     OfflineDirsRecord,
@@ -20,6 +16,10 @@ from replay.records import (
     TopicsForgotten,
     TopicsRecord,
 )
+from controllerd.status.explain.history import History, Story, look_back, refused_partitions
+from controllerd.status.explain.words import count, error_name, ids
+from controllerd.status.schema.cluster import Transition
+from events.operator import DrainBroker
 
 LIMIT: Final = 20
 

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
+from controllerd.record.records import LeadershipRecord, PartitionStateRecord
 from controllerd.status.explain.history import Columns, look_back
-from replay.records import LeadershipRecord, PartitionStateRecord
 
 
 class Change(NamedTuple):

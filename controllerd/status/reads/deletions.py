@@ -7,13 +7,13 @@ from aiohttp import web
 
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.recent import Entry
+from controllerd.record.records import DeletionRecord
 from controllerd.snapshot import ClusterSnapshot, DeletionView
 from controllerd.status.answers import answer
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import DeletionBlocker, DeletionItem, DeletionList
 from controllerd.status.view import view_deletion
-from replay.records import DeletionRecord
 
 
 class DeletionReads:

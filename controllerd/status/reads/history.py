@@ -9,13 +9,13 @@ from aiohttp import web
 
 from controllerd.clock import iso
 from controllerd.recent import Entry
+from controllerd.record.records import DecisionRecord, LeadershipRecord, RefusedRecord, TermRecord
 from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.queries import Limit, Query, TopicGlob, asked
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import ElectionItem, ElectionList, Term, TermList
-from replay.records import DecisionRecord, LeadershipRecord, RefusedRecord, TermRecord
 
 _BEGINNINGS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})

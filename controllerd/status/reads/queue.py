@@ -11,6 +11,7 @@ from controllerd.clock import iso
 from controllerd.core.model import BrokerId
 from controllerd.loop import detail_of
 from controllerd.recent import Entry
+from controllerd.record.records import EventBegin, EventEnd
 from controllerd.status.answers import answer
 from controllerd.status.queries import Limit, Query, asked
 from controllerd.status.reads.context import Reading, reading
@@ -19,7 +20,6 @@ from controllerd.status.routing import Route
 from controllerd.status.schema.work import QueueItem, QueueList, RequestQueue, RequestQueueList
 from controllerd.status.sources import ChannelView
 from events.queue import QueuedEvent
-from replay.records import EventBegin, EventEnd
 
 _ENDED: Final = 20
 _NOTHING: Final = ChannelView(connected=False)

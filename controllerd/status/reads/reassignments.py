@@ -9,6 +9,7 @@ from controllerd.core.model import NO_LEADER, TopicPartition
 from controllerd.core.replica_sizes import SizesView
 from controllerd.pace import Pace, sliced
 from controllerd.recent import Entry
+from controllerd.record.records import ReassignmentRecord
 from controllerd.snapshot import ClusterSnapshot, PartitionView
 from controllerd.status.answers import answer
 from controllerd.status.per_topic import AT_ONCE
@@ -18,7 +19,6 @@ from controllerd.status.reads.selecting import Chosen, topics_of
 from controllerd.status.reads.windows import NAMED_ONLY, Cut, Window
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import ReassignmentItem, ReassignmentList, ReplicaProgress
-from replay.records import ReassignmentRecord
 
 _ORDER: Final = "reassignment"
 _BEGINNINGS: Final = frozenset({"begun", "overridden"})

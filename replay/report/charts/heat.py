@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from replay.moments import duration, moment
+from controllerd.record.moments import duration, moment
 from replay.report.charts.axis import Axis
 from replay.report.meta import Row
 from replay.report.rows import number, text, total

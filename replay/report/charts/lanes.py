@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from replay.moments import moment
+from controllerd.record.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.meta import Row, Tables
 from replay.report.rows import number, of, optional, text

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tests.cli.documents import run
 from tests.cli.test_config import GOOD
 from tests.cli.test_replay_run import broken_log, lose_a_line
+from tests.record.logs import good_log
 from tests.replay.command.lives import outage, written
-from tests.replay.logs import good_log
 
 
 class Files(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Final
 
 from controllerd.audit.lines import GENESIS, digest, encode_line
 from controllerd.audit.segments import segment_path
-from replay.envelope import Envelope
-from replay.records import (
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
@@ -25,7 +25,7 @@ from replay.records import (
     TopicsForgotten,
     TopicsRecord,
 )
-from tests.replay.logs import Log
+from tests.record.logs import Log
 
 NODE: Final = 2_000_000_000
 START: Final = 1_769_829_240_000

@@ -11,10 +11,10 @@ import pytest
 
 from controllerd.audit.segments import compress
 from controllerd.core.model import TopicPartition
+from controllerd.record.records import GapRecord
 from replay.command.logs import NoLog, Problems, find_logs, read_logs
 from replay.command.story import tell
 from replay.command.why import explain
-from replay.records import GapRecord
 from tests.replay.command.lives import START, Life, led_by, moved, outage, written
 
 UNPRIVILEGED: Final = (

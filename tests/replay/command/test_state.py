@@ -1,8 +1,8 @@
 """The cluster at a moment as a document, and what differs between two of them."""
 
+from controllerd.record.records import BrokersRecord, DeletionRecord, QuarantineRecord
+from controllerd.record.travel import state_at
 from replay.command.state import Difference, differences, document
-from replay.records import BrokersRecord, DeletionRecord, QuarantineRecord
-from replay.travel import state_at
 from tests.replay.command.lives import START, Life, forgotten, outage
 
 

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from controllerd.core.model import TopicPartition
-from replay.command.story import tell
-from replay.command.why import Explanation, explain, parse_partition
-from replay.moments import parse_moment
-from replay.records import (
+from controllerd.record.moments import parse_moment
+from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
     DeletionRecord,
@@ -19,7 +17,9 @@ from replay.records import (
     TermRecord,
     TopicsRecord,
 )
-from replay.travel import Logged
+from controllerd.record.travel import Logged
+from replay.command.story import tell
+from replay.command.why import Explanation, explain, parse_partition
 from tests.replay.command.lives import (
     START,
     Life,

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from controllerd.core.context import ControllerContext
 from controllerd.machines.recorded import journal_records
+from controllerd.record.fold import ClusterState, apply
+from controllerd.record.records import GapRecord, LeadershipRecord, SessionRecord, TermRecord
 from replay.facts.assemble import FOLDED_KINDS, assemble
 from replay.facts.buffer import Columns, FactBuffer
 from replay.facts.explode import explode
-from replay.fold import ClusterState, apply
-from replay.records import GapRecord, LeadershipRecord, SessionRecord, TermRecord
 from tests.audit.samples import ONE_OF_EACH
 from tests.fakes.world import World
 from tests.handlers import test_faults as faults
-from tests.replay.logs import Log, good_log, log_of, stamped_log
-from tests.replay.test_fold import MUTATIONS, mutate
+from tests.record.logs import Log, good_log, log_of, stamped_log
+from tests.record.test_fold import MUTATIONS, mutate
 
 ROLE: Final = (SessionRecord("connected", -5, 1), TermRecord("elected", 7, 12, "us", "nobody held it"))
 

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from replay.envelope import UnknownRecord
-from replay.facts.buffer import FactBuffer, UnevenColumns, short_hash
-from replay.facts.explode import explode
-from replay.facts.schema import NAMES
-from replay.kinds import KINDS
-from replay.observation import SettingsRecord
-from replay.records import (
+from controllerd.record.envelope import UnknownRecord
+from controllerd.record.kinds import KINDS
+from controllerd.record.observation import SettingsRecord
+from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
@@ -26,8 +23,11 @@ from replay.records import (
     TermRecord,
     TopicsForgotten,
 )
+from replay.facts.buffer import FactBuffer, UnevenColumns, short_hash
+from replay.facts.explode import explode
+from replay.facts.schema import NAMES
 from tests.audit.samples import ONE_OF_EACH
-from tests.replay.logs import log_of
+from tests.record.logs import log_of
 
 HASH = "80" + "00" * 31
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from controllerd.audit.segments import compress
+from controllerd.record.records import AlarmRecord, GapRecord, LeadershipRecord, ResponseRecord, TopicsForgotten
 from replay.facts.schema import NAMES
 from replay.ingest.batches import SCHEMA
 from replay.ingest.segments import read_facts
-from replay.records import AlarmRecord, GapRecord, LeadershipRecord, ResponseRecord, TopicsForgotten
 from tests.audit.samples import ONE_OF_EACH, alarms
 from tests.replay.local.logs import lines_of, write_segment
 

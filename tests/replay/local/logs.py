@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from controllerd.audit.lines import GENESIS, digest, encode_line
-from replay.records import Record
-from tests.replay.logs import NODE, log_of
+from controllerd.record.records import Record
+from tests.record.logs import NODE, log_of
 
 
 def lines_of(

@@ -8,8 +8,8 @@ import pytest
 from replay.facts.engine import Engine, Inputs, ReplayError
 from replay.facts.tables import TABLES
 from replay.local.engine import LocalEngine
+from tests.record.logs import good_log
 from tests.replay.local.logs import lines_of, write_segment
-from tests.replay.logs import good_log
 
 GOOD = [record for _, record in good_log()]
 

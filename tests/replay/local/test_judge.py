@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from replay.envelope import Envelope
+from controllerd.record.envelope import Envelope
+from controllerd.record.records import LeadershipRecord, Record, RequestRecord, SnapshotBegin, TermRecord
 from replay.facts.engine import Progress, ReplayError, Row
 from replay.facts.results import MOST, violation_rows
 from replay.facts.tables import BY_NAME
 from replay.local.judge import judge
-from replay.records import LeadershipRecord, Record, RequestRecord, SnapshotBegin, TermRecord
+from tests.record.logs import NODE, good_log, log_of
 from tests.replay.local.logs import lines_of, write_segment
-from tests.replay.logs import NODE, good_log, log_of
 
 GOOD = [record for _, record in good_log()]
 BAD = RequestRecord("UpdateMetadata", 6, [2], [102], [], [], [], [], [], [1, 2])

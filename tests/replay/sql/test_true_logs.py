@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 from controllerd.core.model import BrokerId
+from controllerd.record.records import DecisionRecord
 from events.admin import ControlledShutdown
 from replay.facts.buffer import FactBuffer
 from replay.facts.engine import Row, Rows
 from replay.facts.explode import explode
 from replay.ingest.batches import to_batch
 from replay.local.duck import duck
-from replay.records import DecisionRecord
 from tests.fakes.world import World
-from tests.replay import test_true_deletions as moves
-from tests.replay.logs import NODE, Log, stamped_log
-from tests.replay.test_true_elections import STORIES, Story
-from tests.replay.test_true_elections import told as story_told
+from tests.record import test_true_deletions as moves
+from tests.record.logs import NODE, Log, stamped_log
+from tests.record.test_true_elections import STORIES, Story
+from tests.record.test_true_elections import told as story_told
 from tests.scenarios.acts import bring_back, cluster, kill, take_over, with_topic
 
 

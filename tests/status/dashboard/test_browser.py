@@ -14,9 +14,9 @@ import pytest
 from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.dev.proxy import Chunk, TcpProxy
 from controllerd.recent import Recent
+from controllerd.record.records import AlarmRecord
 from controllerd.status.feed import HEARTBEAT_S
 from controllerd.status.server import StatusServer
-from replay.records import AlarmRecord
 from tests.fakes.audit import RecordingAudit
 from tests.report.browser import Page, chromium
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup

@@ -8,12 +8,12 @@ from typing import Final
 from controllerd.clock import SystemClock
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from controllerd.recent import Entry, Recent
+from controllerd.record.records import MAX_ROWS, LeadershipRecord
 from controllerd.snapshot import ClusterSnapshot, PartitionView, Role, TopicView
 from controllerd.status.explain.circumstances import Circumstances
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.topic import explain_topic
 from controllerd.status.schema.why import Why
-from replay.records import MAX_ROWS, LeadershipRecord
 from tests.fakes.audit import RecordingAudit
 
 TOPICS: Final = 100

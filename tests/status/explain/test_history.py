@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from controllerd.clock import SystemClock
 from controllerd.core.model import TopicPartition
 from controllerd.recent import Recent
+from controllerd.record.records import LeadershipRecord, Record, RefusedRecord, SnapshotBegin, SnapshotEnd
 from controllerd.status.explain.history import find_rows, look_back
-from replay.records import LeadershipRecord, Record, RefusedRecord, SnapshotBegin, SnapshotEnd
 from tests.fakes.audit import RecordingAudit
 
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40)

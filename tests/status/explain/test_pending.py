@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from controllerd.core.model import NO_LEADER, PartitionState
+from controllerd.record.records import RefusedRecord
 from controllerd.snapshot import DeletionView
-from replay.records import RefusedRecord
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import ids, tp
 from tests.status.explain.seeding import Seeded, codes

@@ -7,12 +7,12 @@ import pytest
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.errors import NotController
+from controllerd.record.records import BrokerRow, BrokersRecord, ReplyRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from controllerd.status.sources import ChannelView
 from controllerd.zk.access import SetData
 from events.admin import ControlledShutdown
 from events.cluster import Reelect
 from events.operator import DrainBroker
-from replay.records import BrokerRow, BrokersRecord, ReplyRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from tests.status.explain.seeding import Seeded, codes
 
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
+from controllerd.record.records import SessionRecord
 from controllerd.snapshot import ClusterSnapshot, Holder, Role
 from controllerd.status.explain.circumstances import Circumstances, QueueView
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.topic import explain_topic
 from controllerd.status.sources import SessionView, WorkerView
-from replay.records import SessionRecord
 from tests.fakes.world import NODE_ID, World, tp
 from tests.status.explain.seeding import TEN, Seeded, codes, text
 

@@ -1,6 +1,7 @@
 """The last things that happened to a partition, a topic and a broker."""
 
 from controllerd.core.model import BrokerId
+from controllerd.record.records import BrokersRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from controllerd.status.explain.transitions import (
     transitions_of_broker,
     transitions_of_partition,
@@ -9,7 +10,6 @@ from controllerd.status.explain.transitions import (
 from controllerd.status.schema.cluster import Transition
 from events.admin import ControlledShutdown
 from events.operator import DrainBroker
-from replay.records import BrokersRecord, ResponseRecord, SnapshotBegin, SnapshotEnd
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import configure

@@ -3,13 +3,13 @@
 from controllerd.core.model import Features
 from controllerd.observer.mirror import Mirror
 from controllerd.recent import Entry
+from controllerd.record.records import SessionRecord
 from controllerd.snapshot import ClusterSnapshot, Holder, Role
 from controllerd.status.explain.circumstances import Circumstances
 from controllerd.status.explain.partition import explain_partition
 from controllerd.status.explain.topic import explain_topic
 from controllerd.status.schema.why import Why
 from controllerd.zk.pictures import take_picture
-from replay.records import SessionRecord
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import tp
 from tests.status.explain.seeding import Seeded, codes

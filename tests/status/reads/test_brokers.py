@@ -2,8 +2,8 @@
 
 from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId
+from controllerd.record.records import BrokersRecord, EventBegin
 from controllerd.status.schema.cluster import BrokerDetail, BrokerList
-from replay.records import BrokersRecord, EventBegin
 from tests.status.fake_controller import FakeController, partition
 from tests.status.reads.conftest import Client
 

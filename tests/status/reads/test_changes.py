@@ -3,8 +3,8 @@
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace
 from controllerd.recent import Entry
+from controllerd.record.records import LeadershipRecord, PartitionStateRecord, Record, SnapshotBegin, SnapshotEnd
 from controllerd.status.reads.changes import Wanted, last_changes
-from replay.records import LeadershipRecord, PartitionStateRecord, Record, SnapshotBegin, SnapshotEnd
 
 TP = TopicPartition("t", 0)
 NONE, NEW, ONLINE, OFFLINE = ("NonExistentPartition", "NewPartition", "OnlinePartition", "OfflinePartition")

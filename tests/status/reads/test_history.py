@@ -1,7 +1,6 @@
 """``/v1/history`` and ``/v1/elections``."""
 
-from controllerd.status.schema.work import ElectionList, TermList
-from replay.records import (
+from controllerd.record.records import (
     DecisionRecord,
     EventBegin,
     EventEnd,
@@ -9,6 +8,7 @@ from replay.records import (
     RefusedRecord,
     TermRecord,
 )
+from controllerd.status.schema.work import ElectionList, TermList
 from tests.status.fake_controller import NODE_ID, FakeController
 from tests.status.reads.conftest import Client
 

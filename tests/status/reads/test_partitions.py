@@ -8,9 +8,9 @@ import pytest
 
 from controllerd.core.model import PartitionState
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
+from controllerd.record.records import EventBegin, EventEnd, LeadershipRecord
 from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
 from controllerd.status.schema.why import WhyResponse
-from replay.records import EventBegin, EventEnd, LeadershipRecord
 from tests.status.fake_controller import FakeController, partition
 from tests.status.reads.conftest import Client, asking
 

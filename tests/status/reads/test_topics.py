@@ -2,9 +2,9 @@
 
 import pytest
 
+from controllerd.record.records import TopicsRecord
 from controllerd.status.schema.cluster import TopicDetail, TopicList
 from controllerd.status.schema.why import WhyResponse
-from replay.records import TopicsRecord
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import Client
 

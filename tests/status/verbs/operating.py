@@ -12,13 +12,13 @@ import msgspec
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
 from controllerd.recent import Recent
+from controllerd.record.observation import AdminRecord
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.tasks import Task, TaskItem, TaskList, TaskResponse
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, SessionView, StatusSources, WorkerView
 from events.reassignments import ListPartitionReassignments
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from replay.observation import AdminRecord
 from tests.fakes.world import INSTANCE, NODE_ID, World, ids, topic_id_of
 
 Body = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replay.records import AssignmentRecord
+from controllerd.record.records import AssignmentRecord
 from tests.fakes.reassigning import assigned
 from tests.fakes.world import World
 from tests.status.verbs.operating import Body, Operator, briefly, operating, standby_of

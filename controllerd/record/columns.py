@@ -1,0 +1,262 @@
+"""From the controller's own values to records of the audit log: many changes of one kind become columns of one record.
+
+Changes of different kinds usually alternate (a leadership, its transition, the next leadership ...), so grouping
+neighbours alone would give a record per partition. Changes therefore go to one column set ("lane") per kind as long as
+the order of what happened to each single partition stays exact; otherwise the lanes are written out first.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from controllerd.core.changes import (
+    AssignmentSet,
+    BrokerGone,
+    BrokerLive,
+    BrokerShuttingDown,
+    Change,
+    DebtSet,
+    DeletionChanged,
+    LeadershipSet,
+    OfflineDirsSet,
+    PartitionMoved,
+    Quarantined,
+    Released,
+    ReplicaMoved,
+    TopicForgotten,
+    TopicKnown,
+)
+from controllerd.core.model import Broker, BrokerId, TopicPartition
+from controllerd.record.records import (
+    MAX_ROWS,
+    AssignmentRecord,
+    BrokerRow,
+    BrokersRecord,
+    DebtRecord,
+    DeletionRecord,
+    LeadershipRecord,
+    OfflineDirsRecord,
+    PartitionStateRecord,
+    QuarantineRecord,
+    Record,
+    ReplicaStateRecord,
+    TopicsForgotten,
+    TopicsRecord,
+)
+
+T = TypeVar("T")
+
+
+def records_of(changes: Sequence[Change]) -> list[Record]:
+    """The context's journal as records; replaying them in order gives the same picture as the changes did."""
+    records: list[Record] = []
+    lanes = _Lanes()
+    for change in changes:
+        if not lanes.add(change):
+            records += lanes.records()
+            lanes = _Lanes()
+            lanes.add(change)
+    return records + list(lanes.records())
+
+
+class _Lanes:
+    """Changes by type, in the order in which the types first appeared.
+
+    A change may join unless something that happened before it, to the same partition or topic, sits in a later lane.
+    A failover comes through here with hundreds of thousands of changes, so a change costs a few dictionary lookups.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[type[Change], tuple[int, list[Change]]] = {}
+        self._alone = False
+        self._partitions: dict[TopicPartition, int] = {}
+        self._topics: dict[str, int] = {}
+        self._members: dict[str, int] = {}
+
+    def add(self, change: Change) -> bool:
+        """Take the change; false, and nothing done, if it must come after what is here."""
+        kind = type(change)
+        found = self._lanes.get(kind)
+        if found is None:
+            if self._lanes and (self._alone or kind in _ALONE):
+                return False
+            found = self._lanes[kind] = len(self._lanes), []
+            self._alone = kind in _ALONE
+        lane, rows = found
+        if not (self._alone or self._keeps_order(change, lane)):
+            return False
+        rows.append(change)
+        return True
+
+    def _keeps_order(self, change: Any, lane: int) -> bool:
+        if isinstance(change, TopicKnown):
+            return self._keeps_topic_order(change.topic, lane)
+        tp = change.tp
+        topic = tp.topic
+        if lane < self._partitions.get(tp, 0) or lane < self._topics.get(topic, 0):
+            return False
+        self._partitions[tp] = lane
+        if lane > self._members.get(topic, 0):
+            self._members[topic] = lane
+        return True
+
+    def _keeps_topic_order(self, topic: str, lane: int) -> bool:
+        if lane < self._members.get(topic, 0):
+            return False
+        self._topics[topic] = lane
+        return True
+
+    def records(self) -> Iterator[Record]:
+        """What was taken."""
+        for kind, (_, changes) in self._lanes.items():
+            for rows in _slices(changes):
+                yield from _BUILDERS[kind](rows)
+
+
+def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), MAX_ROWS):
+        yield rows[start : start + MAX_ROWS]
+
+
+def _brokers_live(rows: Sequence[BrokerLive]) -> Iterator[Record]:
+    yield BrokersRecord(live=[_broker_row(row.broker) for row in rows])
+
+
+def _broker_row(broker: Broker) -> BrokerRow:
+    endpoints = [
+        f"{endpoint.listener}={endpoint.security_protocol.name}://{endpoint.host}:{endpoint.port}"
+        for endpoint in broker.endpoints
+    ]
+    return BrokerRow(broker.id, broker.epoch, endpoints, broker.rack)
+
+
+def _brokers_gone(rows: Sequence[BrokerGone]) -> Iterator[Record]:
+    yield BrokersRecord(gone=[row.broker for row in rows])
+
+
+def _brokers_shutting_down(rows: Sequence[BrokerShuttingDown]) -> Iterator[Record]:
+    yield BrokersRecord(shutting_down=[row.broker for row in rows])
+
+
+def _topics(rows: Sequence[TopicKnown]) -> Iterator[Record]:
+    yield TopicsRecord(
+        [row.topic for row in rows],
+        [row.topic_id for row in rows],
+        [row.znode_version for row in rows],
+    )
+
+
+def _topics_forgotten(rows: Sequence[TopicForgotten]) -> Iterator[Record]:
+    yield TopicsForgotten([row.topic for row in rows])
+
+
+def _assignments(rows: Sequence[AssignmentSet]) -> Iterator[Record]:
+    yield AssignmentRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [list(row.assignment.replicas) for row in rows],
+        [list(row.assignment.adding) for row in rows],
+        [list(row.assignment.removing) for row in rows],
+    )
+
+
+def _leaderships(rows: Sequence[LeadershipSet]) -> Iterator[Record]:
+    states = [row.leadership for row in rows]
+    yield LeadershipRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [state.leader for state in states],
+        [state.leader_epoch for state in states],
+        [list(state.isr) for state in states],
+        [state.controller_epoch for state in states],
+        [state.partition_epoch for state in states],
+        [int(state.recovery_state) for state in states],
+    )
+
+
+def _partition_moves(rows: Sequence[PartitionMoved]) -> Iterator[Record]:
+    yield PartitionStateRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [row.before.value for row in rows],
+        [row.after.value for row in rows],
+    )
+
+
+def _replica_moves(rows: Sequence[ReplicaMoved]) -> Iterator[Record]:
+    yield ReplicaStateRecord(
+        [row.tp.topic for row in rows],
+        [row.tp.partition for row in rows],
+        [row.broker for row in rows],
+        [row.before.value for row in rows],
+        [row.after.value for row in rows],
+    )
+
+
+def _offline_dirs(rows: Sequence[OfflineDirsSet]) -> Iterator[Record]:
+    for row in rows:
+        first, *rest = list(_slices(sorted(row.partitions))) or [()]
+        yield _offline_record(row.broker, first, continues=False)
+        for part in rest:
+            yield _offline_record(row.broker, part, continues=True)
+
+
+def _offline_record(broker: BrokerId, part: Sequence[TopicPartition], *, continues: bool) -> OfflineDirsRecord:
+    return OfflineDirsRecord(broker, [tp.topic for tp in part], [tp.partition for tp in part], continues)
+
+
+def _quarantined(rows: Sequence[Quarantined]) -> Iterator[Record]:
+    return (QuarantineRecord(row.path, row.reason) for row in rows)
+
+
+def _released(rows: Sequence[Released]) -> Iterator[Record]:
+    return (QuarantineRecord(row.path, None) for row in rows)
+
+
+def _deletions(rows: Sequence[DeletionChanged]) -> Iterator[Record]:
+    yield DeletionRecord([row.topic for row in rows], [row.what for row in rows], [row.reason for row in rows])
+
+
+def _debts(rows: Sequence[DebtSet]) -> Iterator[Record]:
+    for row in rows:
+        first, *rest = list(_slices(sorted(row.owed))) or [()]
+        yield _debt_record(row, first, continues=False)
+        for part in rest:
+            yield _debt_record(row, part, continues=True)
+
+
+def _debt_record(row: DebtSet, part: Sequence[TopicPartition], *, continues: bool) -> DebtRecord:
+    topics, partitions = [tp.topic for tp in part], [tp.partition for tp in part]
+    return DebtRecord(row.broker, topics, partitions, [row.owed[tp] for tp in part], continues)
+
+
+_BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
+    BrokerLive: _brokers_live,
+    BrokerGone: _brokers_gone,
+    BrokerShuttingDown: _brokers_shutting_down,
+    TopicKnown: _topics,
+    TopicForgotten: _topics_forgotten,
+    AssignmentSet: _assignments,
+    LeadershipSet: _leaderships,
+    PartitionMoved: _partition_moves,
+    ReplicaMoved: _replica_moves,
+    OfflineDirsSet: _offline_dirs,
+    Quarantined: _quarantined,
+    Released: _released,
+    DeletionChanged: _deletions,
+    DebtSet: _debts,
+}
+
+# What concerns more than one partition, or none, is a barrier: nothing moves across it.
+_ALONE: Final = frozenset(
+    {
+        BrokerLive,
+        BrokerGone,
+        BrokerShuttingDown,
+        TopicForgotten,
+        OfflineDirsSet,
+        Quarantined,
+        Released,
+        DeletionChanged,
+        DebtSet,
+    }
+)

@@ -1,0 +1,132 @@
+"""One short text for a whole picture of the cluster, the same whoever computes it: the daemon, or a replay. Pure.
+
+Per topic a hash over a canonical text; their sum does not depend on an order and can be kept up to date at the cost of
+the topics that changed. The states of replicas are left out: what the daemon publishes does not have them.
+"""
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from controllerd.core.model import LeaderAndIsr, PartitionState, ReplicaAssignment
+from controllerd.record.fold import ClusterState, PartitionPicture
+from controllerd.record.records import (
+    AssignmentRecord,
+    LeadershipRecord,
+    PartitionStateRecord,
+    Record,
+    SnapshotBegin,
+    TopicsForgotten,
+    TopicsRecord,
+)
+
+Row = tuple[int, PartitionState, ReplicaAssignment, LeaderAndIsr | None]
+"""One partition: its number, state, assignment and leadership; the first four fields of a ``PartitionView``."""
+
+_BYTES: Final = 8
+_MODULUS: Final = 2 ** (8 * _BYTES)
+
+
+def topic_digest(name: str, topic_id: str | None, rows: Iterable[Row]) -> int:
+    """The hash of one topic, below 2**64; ``rows`` in any order."""
+    lines = [_line(*row) for row in sorted(rows, key=_number)]
+    return _hash("\n".join([f"topic {name} {topic_id}", *lines]))
+
+
+def cluster_digest(topics: int, brokers: Mapping[int, int], shutting_down: Iterable[int]) -> str:
+    """The digest of a cluster, 16 hexadecimal digits.
+
+    :param topics: sum of the hashes of its topics
+    :param brokers: epochs by the ids of registered brokers
+    """
+    total = topics
+    total += sum(_hash(f"broker {broker} {epoch}") for broker, epoch in brokers.items())
+    total += sum(_hash(f"shutting down {broker}") for broker in shutting_down)
+    return f"{total % _MODULUS:0{2 * _BYTES}x}"
+
+
+class RunningDigest:
+    """The sum over topics that change one by one."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, int] = {}
+        self._total = 0
+
+    def update(self, name: str, topic_id: str | None, rows: Iterable[Row]) -> None:
+        """A topic is new or has changed."""
+        now = topic_digest(name, topic_id, rows)
+        self._total += now - self._topics.get(name, 0)
+        self._topics[name] = now
+
+    def forget(self, name: str) -> None:
+        """A topic is gone; one that was not there makes no difference."""
+        self._total -= self._topics.pop(name, 0)
+
+    def names(self) -> Iterable[str]:
+        """The topics that are in it."""
+        return self._topics.keys()
+
+    def of(self, brokers: Mapping[int, int], shutting_down: Iterable[int]) -> str:
+        """The digest of the cluster with these brokers; see ``cluster_digest``."""
+        return cluster_digest(self._total, brokers, shutting_down)
+
+
+class FoldDigest:
+    """The digest of a state that is being folded: only topics that records have touched are looked at again."""
+
+    def __init__(self) -> None:
+        self._running = RunningDigest()
+        self._touched: set[str] = set()
+
+    def see(self, record: Record) -> None:
+        """The next record of the fold."""
+        if isinstance(record, AssignmentRecord | LeadershipRecord | PartitionStateRecord):
+            self._touched.update(record.topics)
+        elif isinstance(record, TopicsRecord | TopicsForgotten):
+            self._touched.update(record.names)
+        elif isinstance(record, SnapshotBegin):
+            self._touched.update(self._running.names())
+
+    def of(self, state: ClusterState) -> str:
+        """The digest of the state that all records seen so far have led to."""
+        for name in self._touched:
+            topic = state.topics.get(name)
+            if topic is None:
+                self._running.forget(name)
+            else:
+                self._running.update(name, topic.topic_id, _rows(topic.partitions))
+        self._touched.clear()
+        return self._running.of(_epochs(state), state.shutting_down)
+
+
+def digest_of(state: ClusterState) -> str:
+    """The digest of a folded state, from nothing."""
+    running = RunningDigest()
+    for name, topic in state.topics.items():
+        running.update(name, topic.topic_id, _rows(topic.partitions))
+    return running.of(_epochs(state), state.shutting_down)
+
+
+def _rows(partitions: Mapping[int, PartitionPicture]) -> Iterable[Row]:
+    return [(number, known.state, known.assignment, known.leadership) for number, known in partitions.items()]
+
+
+def _epochs(state: ClusterState) -> dict[int, int]:
+    return {broker: row.epoch for broker, row in state.brokers.items()}
+
+
+def _number(row: Row) -> int:
+    return row[0]
+
+
+def _line(number: int, state: PartitionState, assignment: ReplicaAssignment, leadership: LeaderAndIsr | None) -> str:
+    replicas, adding, removing = assignment
+    said = f"{number} {state._value_} {replicas} {adding} {removing}"  # ``value`` is a Python call
+    if leadership is None:
+        return said
+    leader, leader_epoch, isr, controller_epoch, partition_epoch, recovery = leadership
+    return f"{said} {leader} {leader_epoch} {isr} {controller_epoch} {partition_epoch} {recovery._value_}"
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest(), "big")

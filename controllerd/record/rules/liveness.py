@@ -1,0 +1,174 @@
+"""What must not last: a partition without a leader, or a request that waits, though nothing is in its way. Pure."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaState, TopicPartition
+from controllerd.record.fold import ClusterState, PartitionPicture
+from controllerd.record.records import (
+    AssignmentRecord,
+    BrokersRecord,
+    EventEnd,
+    LeadershipRecord,
+    SessionRecord,
+    SnapshotEnd,
+    TermRecord,
+)
+from controllerd.record.rules.base import Entry, Evidence, Rule
+
+LONGEST_NS: Final = 36_000_000_000
+"""Twice the session timeout of 18 s."""
+_TOPIC: Final = "/brokers/topics/"
+_LOOK_EVERY_NS: Final = LONGEST_NS // 6
+
+
+class LeaderlessPartitionsAreLed(Rule):
+    """Liveness, within a term and a session: who is without ZooKeeper can elect nobody.
+
+    Only ends of events are looked at, and not each of them: in between much is half done, and there may be very many
+    partitions without a leader whose ISRs are dead.
+    """
+
+    id = "I-34"
+    title = "a partition with a live ISR member is without a leader for at most 36 s"
+    severity = "error"
+    question = "What kept the controller from electing a leader: its queue, ZooKeeper, or a refusal?"
+    kinds = frozenset({BrokersRecord, EventEnd, LeadershipRecord, SessionRecord, SnapshotEnd, TermRecord})
+
+    def __init__(self) -> None:
+        self._leaderless: dict[TopicPartition, int | None] = {}
+        """Since when it could have been led; None: it could not when we looked last."""
+        self._looked_ns = 0
+
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
+        record, state = entry.record, entry.state
+        if isinstance(record, LeadershipRecord):
+            self._see_leaders(record)
+        elif isinstance(record, BrokersRecord):
+            gone = set(map(BrokerId, record.gone))
+            self._leaderless |= dict.fromkeys(_led_by(gone, state)) if gone else {}
+        elif isinstance(record, SnapshotEnd):
+            led = ((tp, known.leadership) for tp, known in state.partitions())
+            unled = [tp for tp, now in led if now is not None and now.leader not in state.brokers]
+            self._leaderless = {tp: self._leaderless.get(tp) for tp in unled}
+        elif isinstance(record, SessionRecord | TermRecord):
+            self._leaderless = dict.fromkeys(self._leaderless)
+        elif state.controller_epoch and self._leaderless and entry.envelope.mono_ns - self._looked_ns >= _LOOK_EVERY_NS:
+            self._looked_ns = entry.envelope.mono_ns
+            yield from self._look(state, entry.envelope.mono_ns)
+
+    def _see_leaders(self, record: LeadershipRecord) -> None:
+        for topic, number, leader in zip(record.topics, record.partitions, record.leaders, strict=True):
+            tp = TopicPartition(topic, number)
+            if leader == NO_LEADER:
+                self._leaderless.setdefault(tp)
+            else:
+                self._leaderless.pop(tp, None)
+
+    def _look(self, state: ClusterState, now_ns: int) -> Iterator[str | Evidence]:
+        for tp in list(self._leaderless):
+            known = state.partition(tp)
+            if known is None or known.leadership is None:
+                del self._leaderless[tp]
+                continue
+            candidates = _candidates(tp, known.leadership, state)
+            since = self._leaderless[tp]
+            if not candidates:
+                self._leaderless[tp] = None
+            elif since is None:
+                self._leaderless[tp] = now_ns
+            elif now_ns - since > LONGEST_NS:
+                del self._leaderless[tp]
+                yield f"{tp} had no leader for {(now_ns - since) / 1e9:.0f} s, though {candidates} could lead it"
+
+
+class RequestsGoOn(Rule):
+    """What was asked for and can be done is done; whoever waits is told by a reason what for."""
+
+    id = "I-35"
+    title = "a deletion or a reassignment that nothing holds up goes on within 36 s"
+    severity = "warning"
+    question = "What does it wait for, now that nothing stands in its way any more?"
+    kinds = frozenset({AssignmentRecord, EventEnd, SessionRecord, SnapshotEnd, TermRecord})
+
+    def __init__(self) -> None:
+        self._moving: set[TopicPartition] = set()
+        self._since: dict[str, int] = {}
+        """Since when each could have gone on, by what is to be said of it."""
+        self._looked_ns = 0
+
+    def see(self, entry: Entry) -> Iterator[str | Evidence]:
+        record, state, now_ns = entry.record, entry.state, entry.envelope.mono_ns
+        if isinstance(record, AssignmentRecord):
+            columns = (record.topics, record.partitions, record.adding, record.removing)
+            for topic, number, adding, removing in zip(*columns, strict=True):
+                if adding or removing:
+                    self._moving.add(TopicPartition(topic, number))
+        elif isinstance(record, SnapshotEnd):
+            self._moving = {tp for tp, known in state.partitions() if known.assignment.is_being_reassigned}
+        elif isinstance(record, SessionRecord | TermRecord):
+            self._since.clear()
+        elif now_ns - self._looked_ns >= _LOOK_EVERY_NS and state.controller_epoch:
+            self._looked_ns = now_ns
+            yield from self._look(state, now_ns)
+
+    def _look(self, state: ClusterState, now_ns: int) -> Iterator[str]:
+        could = [*self._ready_reassignments(state), *_ready_deletions(state)]
+        self._since = {what: self._since.get(what, now_ns) for what in could}
+        for what, since in self._since.items():
+            if now_ns - since > LONGEST_NS:
+                self._since[what] = now_ns
+                yield f"{what} for {(now_ns - since) / 1e9:.0f} s"
+
+    def _ready_reassignments(self, state: ClusterState) -> Iterator[str]:
+        for tp in sorted(self._moving):
+            known = state.partition(tp)
+            if known is None or not known.assignment.is_being_reassigned:
+                self._moving.discard(tp)
+            elif _can_complete(tp, known, state):
+                yield f"the reassignment of {tp} was not completed, though all new replicas are in sync,"
+
+
+def _can_complete(tp: TopicPartition, known: PartitionPicture, state: ClusterState) -> bool:
+    leadership, target = known.leadership, set(known.assignment.target)
+    if leadership is None or leadership.leader not in state.live or tp.topic in state.deletions:
+        return False
+    if _is_left_alone(tp, state) or any(tp in state.offline_dirs.get(broker, ()) for broker in target):
+        return False
+    return target <= set(leadership.isr) and target <= state.live
+
+
+def _ready_deletions(state: ClusterState) -> Iterator[str]:
+    for name, deletion in sorted(state.deletions.items()):
+        topic = state.topics.get(name)
+        if (
+            topic is None
+            or deletion.halted is not None
+            or any(path.startswith(_TOPIC + name) for path in state.quarantine)
+        ):
+            continue
+        left = [replica for known in topic.partitions.values() for replica in known.replica_states.values()]
+        if not deletion.is_started:
+            yield f"the deletion of {name} was not begun, though nothing is said to hold it up,"
+        elif all(replica is ReplicaState.DELETION_SUCCESSFUL for replica in left):
+            yield f"the deletion of {name} was not ended, though all its replicas are gone,"
+
+
+def _led_by(gone: Collection[BrokerId], state: ClusterState) -> Iterator[TopicPartition]:
+    for tp, known in state.partitions():
+        if known.leadership is not None and known.leadership.leader in gone:
+            yield tp
+
+
+def _candidates(tp: TopicPartition, leadership: LeaderAndIsr, state: ClusterState) -> list[BrokerId]:
+    """The ISR members that could lead it now; none where it is led, doomed, or in quarantine."""
+    if leadership.leader in state.brokers or tp.topic in state.deletions or _is_left_alone(tp, state):
+        return []
+    live = state.live
+    return [broker for broker in leadership.isr if broker in live and tp not in state.offline_dirs.get(broker, ())]
+
+
+def _is_left_alone(tp: TopicPartition, state: ClusterState) -> bool:
+    """Whether one of its znodes is in quarantine."""
+    topic = _TOPIC + tp.topic
+    return not state.quarantine.keys().isdisjoint((topic, f"{topic}/partitions/{tp.partition}", tp.state_path))
