@@ -24,9 +24,10 @@ from controllerd.pace import favour_the_loop
 from controllerd.recent import MAX_ROWS, Recent
 from controllerd.record.records import MAX_ROWS as ROWS_OF_A_RECORD
 from controllerd.record.records import LeadershipRecord, Record
-from controllerd.snapshot import ClusterSnapshot, Holder, PartitionView, Role, TopicView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import AuditView, StatusSources
+from controllerd.views import ChannelView, Holder, PartitionView, Role, SessionView, TopicView, WorkerView
 from events.cluster import ControllerChange, Reelect
 from events.queue import EventQueue
 

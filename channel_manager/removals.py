@@ -13,7 +13,7 @@ their own before any other metadata (``Outbox.repeat_removals``). That place is 
 A removal is kept only while no later UpdateMetadata can have taken effect at the broker: one that
 waited or was under way was followed by nothing in its channel, and one that was refused with
 STALE_BROKER_EPOCH was followed by requests with the same broker epoch, which were refused, too: a
-channel is closed before requests with a newer broker epoch are made (``handlers.broker_change``). The
+channel is closed before requests with a newer broker epoch are made (``handlers.brokers``). The
 broker therefore does not know the topic created anew. If the removal under way did take effect, then
 the second has none. Offsets that a consumer of the topic created anew committed while the broker still
 knew the deleted one go with the removal, as with one that is only late: that consumer reads records

@@ -57,7 +57,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "reassign": ("cli.reassign:app", "Move replicas between brokers: plan, apply, follow, cancel."),
     "elect": ("cli.elect:app", "Elect leaders: preferred ones, or where nobody leads any live replica."),
     "topics": ("cli.topics:app", "Create, enlarge and delete topics."),
-    "drain": ("cli.holding:drain_app", "Relieve a broker before it is stopped."),
+    "drain": ("cli.holding:drain_app", "MoveLeadershipAway a broker before it is stopped."),
     "audit": (
         "cli.audit_contents:app",
         "Verify an audit log, export its head, look at its newest records; from files.",

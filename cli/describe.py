@@ -18,12 +18,12 @@ from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from cli.client import Answer, Client
+    from controllerd.explain.answers import Transition
     from controllerd.status.schema.cluster import (
         BrokerDetail,
         PartitionDetail,
         PendingRequest,
         TopicDetail,
-        Transition,
     )
 
 Detail = TypeVar("Detail")

@@ -29,9 +29,10 @@ from controllerd.errors import BadZnode, StoreUnavailable
 from controllerd.observer.mirror import Mirror
 from controllerd.recent import Recent
 from controllerd.record.records import Record
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import AuditView, StatusSources
+from controllerd.views import Role, SessionView, WorkerView
 from controllerd.zk.client import ReadOnlyClient, open_read_only
 from controllerd.zk.pictures import Picture, take_picture
 from controllerd.zk.read_only import read_cluster_id

@@ -13,7 +13,7 @@ from cli.settings import parse_duration, settings_of
 from cli.units import human_duration
 
 drain_app: Final = typer.Typer(
-    help="Relieve a broker before it is stopped.",
+    help="MoveLeadershipAway a broker before it is stopped.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -82,7 +82,7 @@ def resync(context: typer.Context) -> None:
 
 @drain_app.callback()
 def drain() -> None:
-    """Relieve a broker before it is stopped."""
+    """MoveLeadershipAway a broker before it is stopped."""
 
 
 @drain_app.command()

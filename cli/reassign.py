@@ -23,8 +23,9 @@ from controllerd.core.counted import counted
 
 if TYPE_CHECKING:
     from cli.client import Answer, Client, Query
+    from controllerd.planning.plans import Plan, PlannedMove
     from controllerd.status.schema.tasks import Task
-    from controllerd.status.schema.verbs import Move, Plan, PlannedMove
+    from controllerd.status.schema.verbs import Move
     from controllerd.status.schema.work import ReassignmentItem, ReassignmentList
 
 app: Final = typer.Typer(
@@ -86,20 +87,20 @@ def plan(
     Examples: controllerctl reassign plan --from 3 -f plan.json ·
     controllerctl reassign plan --topics 'pay*' --rf 3 --to 1,2,4
     """
-    from controllerd.status.schema.verbs import Plan, ReassignmentWish
+    from controllerd.planning.plans import Plan, ReassignmentPlanRequest
 
     if file == _STANDARD_OUTPUT:
         message = "a plan has a second file, the way back, so -f wants a name; -o json prints the plan with both"
         raise CliError(ExitCode.USAGE, message)
     settings = settings_of(context)
-    wish = ReassignmentWish(
+    request = ReassignmentPlanRequest(
         topics=topics.split(",") if topics else [],
         from_brokers=_brokers("--from", leaving),
         to_brokers=_brokers("--to", going),
         replication_factor=factor,
         rack_aware=rack_aware,
     )
-    found = settings.client().post(_MOVES.path, wish, Plan)
+    found = settings.client().post(_MOVES.path, request, Plan)
     _tell(found.content)
     if file is not None and found.content.moves and not settings.dry_run:
         _write(file, found.content)

@@ -40,7 +40,7 @@ def why(
     elif settings.output is OutputFormat.NAME:
         typer.echo(answer.content.why.subject)
     else:
-        from controllerd.status.explain.lines import lines
+        from controllerd.explain.answers import lines
 
         for line in lines(answer.content.why):
             typer.echo(line)

@@ -10,11 +10,11 @@ from controllerd.core.policy import Policy, RegistrationMode
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.machines.assembly import Machines
-from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.reassignments import Reassigner
+from controllerd.machines.pending_deletions import PendingReplicaDeletions
+from controllerd.machines.reassignment.reassigner import Reassigner
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.ports import AuditLog, Channels, Clock, Elector, MetadataStore, Timers, TopicConfigs
 from controllerd.role_ports import Registrar
@@ -98,9 +98,9 @@ class Controller:
         return self.machines.reassigner
 
     @property
-    def debts(self) -> Debts:
+    def pending_deletions(self) -> PendingReplicaDeletions:
         """What brokers still have to delete."""
-        return self.machines.debts
+        return self.machines.pending_deletions
 
     @property
     def is_active(self) -> bool:

@@ -48,12 +48,8 @@ from events.cluster import Reelect, ShutdownEventThread
 from events.operator import DrainReply
 from events.queue import QueuedEvent
 from events.registry import AnyEvent
-from handlers.dispatch import dispatch
-from handlers.pauses import follow_up_pauses
-from handlers.quarantine import check_later
+from handlers.dispatch import END_OF_EVENT, dispatch
 from handlers.role import begin_new_term, end_term, give_up_role
-from handlers.throttles import follow_up_throttle
-from handlers.topic_deletion import follow_up
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -158,10 +154,8 @@ class EventLoop:
         await self._c.outbox.write_down_slowly()
         took = self._c.clock.monotonic() - started
         self._c.audit.record(EventEnd(queued.number, name, outcome, took * 1000, error))
-        check_later(self._c)
-        follow_up(self._c)
-        follow_up_pauses(self._c)
-        follow_up_throttle(self._c)
+        for step in END_OF_EVENT:
+            step(self._c)
         await self._publish()
         self._on_published()
         self._metrics.observe_event(queued.event.state, name, waited, took)

@@ -7,7 +7,7 @@ over 100,000 partitions takes a good part of a second, so whoever makes one call
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -74,6 +74,16 @@ class Pace:
         if self.is_due:
             await self._turn()
             self._since = self._clock()
+
+    async def run(self, steps: Generator[None, None, T]) -> T:
+        """Take the steps of a long computation, give the loop a turn when the slice is used up, return the result."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self.breathe()
 
 
 def never() -> bool:

@@ -33,7 +33,7 @@ from controllerd.results import (
     Won,
     WriteResult,
 )
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 from events.base import Event
 
 # -- ZooKeeper, behind the fence of the present term -------------------------------------------------------------------
@@ -224,14 +224,14 @@ class AdminStore(Protocol):
         """Finalize exactly these levels on the condition of the version; unknown fields are kept. Fenced."""
         ...
 
-    async def read_debts(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
+    async def read_pending_deletions(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
         """Replicas that absent brokers must delete when they are back, with the ids of their topics.
 
         One that cannot be understood is left out and logged: it concerns data on one disk, not leadership.
         """
         ...
 
-    async def write_debts(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
+    async def write_pending_deletions(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
         """Replace the debts of these brokers, an empty one deletes the znode. Fenced. Nobody else writes them.
 
         :raises BadZnode: one is left as it is, because it cannot be understood or ZooKeeper refuses; the others are

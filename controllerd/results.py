@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from controllerd.core.model import Broker, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.errors import BadZnode
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 
 # -- results of reads --------------------------------------------------------------------------------------------------
 

@@ -41,12 +41,15 @@ _MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 
 FAMILIES: Final = (
     ("The role", registry.RoleEvent),
-    ("Brokers, topics, ISRs", registry.ClusterEvent),
+    ("Brokers and log directories", registry.BrokerEvent),
+    ("Topics and their deletions", registry.TopicEvent),
+    ("ISRs", registry.IsrEvent),
     ("Answers of brokers", registry.ResponseEvent),
-    ("Topics as clients ask for them, deletions, log directories, features", registry.AdminEvent),
     ("Elections and configurations", registry.ElectionEvent),
-    ("Reassignments", registry.ReassignmentEvent),
-    ("What operators hold back", registry.OperatorEvent),
+    ("Reassignments and their throttle", registry.ReassignmentEvent),
+    ("Pauses", registry.PauseEvent),
+    ("Features, credentials, producer ids", registry.AdminEvent),
+    ("Checks by the clock", registry.CheckEvent),
 )
 
 FAILURES: Final[Mapping[str, str]] = {

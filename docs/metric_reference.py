@@ -18,7 +18,8 @@ from controllerd.status.metrics.api import MetricsApi
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.metrics.picture import Figures
 from controllerd.status.reads.context import Reading
-from controllerd.status.sources import AuditView, ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import AuditView, StatusSources
+from controllerd.views import ChannelView, SessionView, WorkerView
 from events.queue import EventQueue
 
 PAGE: Final = Path(__file__).with_name("metrics.md")

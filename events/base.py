@@ -35,8 +35,20 @@ class Event:
     """Something happened. Carries data only: never a callback, never state that a watch could make stale."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    requires_active: ClassVar[bool] = True
+    """Whether only the active controller handles it. Another instance refuses a call, and ignores any other event."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits for the reply."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Event, Generic[Reply]):
-    """An event that somebody waits for; the handler's return value is the reply."""
+    """An event with a caller that waits; the handler's return value is the reply."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits for the reply."""
+        return True

@@ -13,6 +13,7 @@ class Startup(Event):
     """The daemon started: watch ``/controller`` and try to be elected. Enqueued once."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class ControllerChange(Event):
     """``/controller`` was created or its data changed: resign if it is no longer ours."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Reelect(Event):
     """``/controller`` was deleted: resign if it was ours, then try to be elected."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class RegisterBrokerAndReelect(Event):
     """A new ZooKeeper session was established: elect. A registration among the brokers comes later, if needed."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Expire(Event):
     """The ZooKeeper session ``generation`` is over: resign. Enters the queue by ``clear_and_put``."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
     generation: int = 0
 
@@ -50,6 +55,7 @@ class ShutdownEventThread(Event):
     """The daemon stops: resign, give the role back, end the loop. Enters the queue by ``clear_and_put``."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_SHUTDOWN
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class Resync(Call[None]):
     """Connected again within the session: every watch was lost, so everything is read and armed anew (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class Takeover(Call[TakeoverResult]):
     """An operator wants this instance to take the role, whoever holds it (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
     reason: str = ""
 
@@ -82,6 +90,7 @@ class Resign(Call[None]):
     """An operator wants this instance to give the role away and stand by (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
+    requires_active: ClassVar[bool] = False
 
     reason: str = ""
 

@@ -40,6 +40,11 @@ class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]
     trigger: ElectionTrigger
     by: Requester | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits for the reply: nobody waits for an election that the znode asks for."""
+        return self.trigger is not ElectionTrigger.ZOOKEEPER
+
 
 @dataclass(frozen=True, slots=True)
 class AutoPreferredReplicaLeaderElection(Event):

@@ -55,7 +55,7 @@ class DrainReply:
 
 @dataclass(frozen=True, slots=True)
 class DrainBroker(Call[DrainReply]):
-    """Relieve a broker of its leaderships before somebody stops it.
+    """MoveLeadershipAway a broker of its leaderships before somebody stops it.
 
     As its controlled shutdown would: it is out of the ISRs as well, and may not lead until it registers anew. Or with
     ``leaders_only``: it goes on as a follower in the ISR. In both cases the automatic rebalance gives it nothing back

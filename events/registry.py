@@ -10,40 +10,34 @@ RoleEvent = (
     | cluster.Expire
     | cluster.ShutdownEventThread
     | cluster.Resync
-    | cluster.SelfAudit
     | cluster.Takeover
     | cluster.Resign
 )
-ClusterEvent = (
+BrokerEvent = (
     cluster.BrokerChange
     | cluster.BrokerModifications
     | cluster.BrokerRefresh
-    | cluster.QuarantineCheck
-    | topics.TopicChange
-    | topics.PartitionModifications
-    | replicas.IsrChangeNotification
-    | replicas.AlterPartitionReceived
-    | admin.AllocateProducerIds
+    | replicas.LogDirEventNotification
     | admin.ControlledShutdown
+    | operator.DrainBroker
+    | admin.ForgetBroker
 )
+TopicEvent = (
+    topics.TopicChange
+    | topics.PartitionModifications
+    | topics.TopicDeletion
+    | topics.TopicDeletionRetry
+    | admin.CreateTopics
+    | admin.CreatePartitions
+    | admin.DeleteTopics
+)
+IsrEvent = replicas.IsrChangeNotification | replicas.AlterPartitionReceived
 ResponseEvent = (
     responses.LeaderAndIsrResponseReceived
     | responses.UpdateMetadataResponseReceived
+    | topics.TopicDeletionStopReplicaResponseReceived
     | responses.ApiVersionsReceived
     | responses.BrokerSettingsReceived
-)
-AdminEvent = (
-    topics.TopicDeletion
-    | topics.TopicDeletionRetry
-    | topics.TopicDeletionStopReplicaResponseReceived
-    | replicas.LogDirEventNotification
-    | admin.UpdateFeatures
-    | admin.ForgetBroker
-    | admin.CreateTopics
-    | admin.DeleteTopics
-    | admin.CreatePartitions
-    | admin.AlterScram
-    | cluster.DelegationTokenExpiryCheck
 )
 ElectionEvent = (
     elections.ReplicaLeaderElection
@@ -59,13 +53,21 @@ ReassignmentEvent = (
     | reassignments.ReassignmentsMayComplete
     | reassignments.ReassignmentRetry
     | reassignments.ListPartitionReassignments
-)
-OperatorEvent = (
-    operator.Pause
-    | operator.Resume
-    | operator.PauseCheck
-    | operator.DrainBroker
     | operator.ThrottleReassignments
     | operator.ThrottleCheck
 )
-AnyEvent = RoleEvent | ClusterEvent | ResponseEvent | AdminEvent | ElectionEvent | ReassignmentEvent | OperatorEvent
+PauseEvent = operator.Pause | operator.Resume | operator.PauseCheck
+AdminEvent = admin.UpdateFeatures | admin.AlterScram | admin.AllocateProducerIds
+CheckEvent = cluster.SelfAudit | cluster.QuarantineCheck | cluster.DelegationTokenExpiryCheck
+AnyEvent = (
+    RoleEvent
+    | BrokerEvent
+    | TopicEvent
+    | IsrEvent
+    | ResponseEvent
+    | ElectionEvent
+    | ReassignmentEvent
+    | PauseEvent
+    | AdminEvent
+    | CheckEvent
+)

@@ -66,6 +66,7 @@ class BrokerSettingsReceived(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    requires_active: ClassVar[bool] = False
 
     answers: Mapping[BrokerId, Answer]
     registered: Mapping[BrokerId, int]

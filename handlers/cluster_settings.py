@@ -22,13 +22,13 @@ from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
 from controllerd.core.resolved_settings import Resolution
 from controllerd.record.records import AlarmRecord
+from controllerd.services.settings_changes import write_down
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
 from events.topics import TopicDeletion
 from handlers.failover import prepare_features
 from handlers.role import LOOK_AGAIN_S, begin_new_term, give_up_role
-from handlers.settings_records import write_down
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,9 @@ from controllerd.controller import Controller
 from controllerd.errors import BadZnode
 from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
 from controllerd.record.records import AlarmRecord
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
+from controllerd.services.quotas import follow_quotas, load_quotas
 from events.elections import ConfigChange, TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
-from handlers.preparation import quarantine, take_out_of_quarantine
-from handlers.quotas import follow_quotas, load_quotas
 
 log = structlog.get_logger(__name__)
 
@@ -37,8 +37,6 @@ async def load_configs(c: Controller) -> None:
 
 async def on_config_change(_event: ConfigChange, c: Controller) -> None:
     """Something below ``/config`` changed: where unclean elections are allowed now, partitions may go online."""
-    if not c.is_active:
-        return
     read = await c.store.read_config_changes(c.config_changes_seen)
     for bad in read.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))

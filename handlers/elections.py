@@ -13,11 +13,13 @@ from controllerd.core.imbalance import Imbalance, can_lead
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
-from controllerd.errors import BadZnode, NewerZnode, NotController
+from controllerd.errors import BadZnode, NewerZnode
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from controllerd.record.records import AlarmRecord
 from controllerd.results import ElectionsRead
+from controllerd.services.pauses import drained_now, is_rebalance_paused
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.elections import (
     AutoPreferredReplicaLeaderElection,
     ElectionTrigger,
@@ -26,8 +28,6 @@ from events.elections import (
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
-from handlers.pauses import drained_now, is_rebalance_paused
-from handlers.preparation import quarantine, take_out_of_quarantine
 
 log = structlog.get_logger(__name__)
 
@@ -57,9 +57,7 @@ async def on_replica_leader_election(
     Without partitions an admin client means all; then those that need no election are left out of the answer (KIP-460).
     """
     if event.trigger is ElectionTrigger.ZOOKEEPER:
-        return await _elect_by_znode(c) if c.is_active else {}
-    if not c.is_active:
-        raise NotController("not the active controller")
+        return await _elect_by_znode(c)
     wanted = c.context.partitions() if event.partitions is None else sorted(event.partitions)
     outcomes = await _elect(wanted, event.election_type, event.trigger, c)
     if event.partitions is not None:
@@ -148,7 +146,7 @@ def _nobody(kind: ElectionType) -> KafkaError:
 
 async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, c: Controller) -> None:
     """Look at the leader imbalance of every broker, and give leadership back to those that lack too much of it."""
-    if not c.is_active or not c.policy.auto_leader_rebalance_enable:
+    if not c.policy.auto_leader_rebalance_enable:
         return  # without a next check: the next term starts its own, and so does the setting once it is on
     try:
         if is_rebalance_paused(c):
@@ -186,11 +184,9 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
 
 async def on_unclean_enabled(_event: UncleanLeaderElectionEnable, c: Controller) -> None:
     """Unclean elections are allowed by default from now on: partitions that nobody leads may be led (KAFKA-6526)."""
-    if c.is_active:
-        await c.partitions.trigger_online()
+    await c.partitions.trigger_online()
 
 
 async def on_topic_unclean_enabled(event: TopicUncleanLeaderElectionEnable, c: Controller) -> None:
     """The same for one topic (KAFKA-6835)."""
-    if c.is_active:
-        await c.partitions.trigger_online(event.topic)
+    await c.partitions.trigger_online(event.topic)

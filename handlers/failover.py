@@ -13,20 +13,21 @@ from controllerd.machines.beside import beside
 from controllerd.machines.outbox import SLICE
 from controllerd.pace import sliced
 from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd
+from controllerd.services.delegation_tokens import look_for_tokens
+from controllerd.services.deletions import initialise_deletions
+from controllerd.services.our_replicas import replace_our_replicas
+from controllerd.services.pauses import load_pauses
+from controllerd.services.pending_deletions import send_pending_deletions
+from controllerd.services.quarantine import quarantine
+from controllerd.services.reassignments import initialise_reassignments
+from controllerd.services.registration import keep_registered
+from controllerd.services.settings_changes import expect_answers, write_down
+from controllerd.services.throttles import load_throttle
+from controllerd.services.topic_preparation import needs_correction, prepare_topics
+from controllerd.services.topics import take_topic
+from controllerd.services.usable_brokers import usable_brokers
 from handlers.config_changes import load_configs
-from handlers.debts import pay_debts
-from handlers.delegation_tokens import look_for_tokens
 from handlers.elections import initialise_elections
-from handlers.our_replicas import replace_our_replicas
-from handlers.pauses import load_pauses
-from handlers.preparation import needs_correction, prepare_topics, quarantine
-from handlers.reassignments import initialise_reassignments
-from handlers.registration import keep_registered
-from handlers.settings_records import expect_answers, write_down
-from handlers.throttles import load_throttle
-from handlers.topic_deletion import initialise_deletions
-from handlers.topics import take_topic
-from handlers.usable_brokers import usable_brokers
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,7 @@ async def fail_over(c: Controller) -> None:
     await c.deletions.resume()
     await initialise_elections(c)
     await look_for_tokens(c)
-    await pay_debts(sorted(c.context.brokers), c)
+    await send_pending_deletions(sorted(c.context.brokers), c)
     await keep_registered(c)
 
 

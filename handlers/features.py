@@ -9,12 +9,12 @@ from controllerd.controller import Controller
 from controllerd.core import finalized
 from controllerd.core.finalized import WantedLevel
 from controllerd.core.kafka_error import KafkaError
-from controllerd.errors import BadZnode, NotController
+from controllerd.errors import BadZnode
 from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, FeaturesRead, WriteResult, Written
+from controllerd.services.brokers import compare_brokers
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.admin import UpdateFeatures
-from handlers.broker_change import on_broker_change
-from handlers.preparation import quarantine, take_out_of_quarantine
 
 log = structlog.get_logger(__name__)
 
@@ -28,8 +28,6 @@ async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[st
     INVALID_REQUEST: the update is not allowed; for the request as a whole: below 2.7 no feature is finalized.
     FEATURE_UPDATE_FAILED: it is allowed, and was not written; nothing is half done.
     """
-    if not c.is_active:
-        raise NotController("not the active controller")
     if not c.context.features.feature_versioning:
         return KafkaError.INVALID_REQUEST
     try:
@@ -38,7 +36,7 @@ async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[st
         quarantine(c, [bad])
         return dict.fromkeys(event.updates, KafkaError.FEATURE_UPDATE_FAILED)
     if isinstance(result, Written):
-        await on_broker_change(event, c)  # brokers that had to stay out may be let in now
+        await compare_brokers(c)  # brokers that had to stay out may be let in now
         return errors
     c.audit.record(AlarmRecord("features were not written", result.reason))
     return {name: error or KafkaError.FEATURE_UPDATE_FAILED for name, error in errors.items()}

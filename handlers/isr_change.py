@@ -17,7 +17,7 @@ is the only refusal after which it returns to the committed ISR. After any other
 larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member, and
 it can take no other member out of the ISR. Leaders propose any follower that UpdateMetadata names as
 live, and this broker has to be named for its clients. So a broker leaves ISRs only to be stopped
-(``handlers/draining.py``).
+(``handlers/brokers.py``).
 
 A leader older than 3.0 returns to the committed ISR only by a newer partition epoch, so that for it
 each such refusal is a write. The write changes nothing but the partition epoch and the controller
@@ -47,13 +47,12 @@ from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.releases import Release
-from controllerd.errors import NotController
 from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, WriteResult, Written
+from controllerd.services.quarantine import quarantine
+from controllerd.services.reassignments import expect_completion
 from events.base import Event
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
-from handlers.preparation import quarantine
-from handlers.reassignments import expect_completion
 
 log = structlog.get_logger(__name__)
 
@@ -69,8 +68,6 @@ Whoever leads when the znode is mended cannot know of it, if we do not lead any 
 
 async def on_isr_change_notification(_event: Event, c: Controller) -> None:
     """Leaders changed ISRs in ZooKeeper themselves and left a note which: read them and tell everybody."""
-    if not c.is_active:
-        return
     notes = await c.store.read_isr_notifications()
     for bad in notes.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
@@ -91,8 +88,6 @@ async def _refresh(partitions: list[TopicPartition], c: Controller) -> None:
 
 async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> AlterPartitionReply:
     """Judge each partition, write the accepted changes in one go, answer, and send the changes to all brokers."""
-    if not c.is_active:
-        raise NotController("not the active controller")
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
     proposed, unknown_ids = _resolve(event, c)
@@ -104,7 +99,7 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     if changed:
         await c.outbox.update_metadata(c.context.live_or_shutting_down, changed)
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
-    outdated = [tp for tp in outcomes if _is_for_want_of_news(tp, outcomes[tp], event, proposed, results, c)]
+    outdated = [tp for tp in outcomes if _is_waiting_for_isr_update(tp, outcomes[tp], event, proposed, results, c)]
     outcomes |= await _release_leaders(outdated, c)
     answers, costs_writes = _understood_by(event, outcomes, c), len(changes) < len(wanted)
     return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, _error_of_unknown_ids(c), costs_writes)
@@ -133,7 +128,7 @@ def _release_of(event: AlterPartitionReceived, c: Controller) -> Release:
     return release_of_leader(c.context.releases.get(event.broker), event.version)
 
 
-def _is_for_want_of_news(
+def _is_waiting_for_isr_update(
     tp: TopicPartition,
     outcome: Outcome,
     event: AlterPartitionReceived,

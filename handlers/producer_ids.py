@@ -5,7 +5,6 @@ from typing import Final
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.errors import NotController
 from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, ProducerIds, Written
 from events.admin import AllocateProducerIds, ProducerIdBlock
@@ -18,8 +17,6 @@ MAX_PRODUCER_ID: Final = 2**63 - 1
 
 async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) -> ProducerIdBlock:
     """Hand out the next block by compare-and-set; a lost race reads again. Our own node id needs no broker epoch."""
-    if not c.is_active:
-        raise NotController("not the active controller")
     refusal = _refusal(event, c)
     if refusal is not KafkaError.NONE:
         return ProducerIdBlock(refusal)

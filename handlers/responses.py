@@ -4,12 +4,15 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId
+from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved
+from controllerd.machines.passes import paced
+from controllerd.services.deletions import LAST_RETRY_S
+from controllerd.services.pending_deletions import begin_anew, elect_after_deletion_waived
+from controllerd.services.registration import keep_registered
+from controllerd.services.replicas_offline import on_replicas_become_offline
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
-from handlers.debts import begin_anew
-from handlers.registration import keep_registered
-from handlers.replicas_offline import on_replicas_become_offline
+from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 
 log = structlog.get_logger(__name__)
 
@@ -19,14 +22,14 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
 
     Other errors of partitions mean "nothing new".
     """
-    if not c.is_active or event.controller_epoch != c.context.epoch:
+    if event.controller_epoch != c.context.epoch:
         return
     if event.error is not KafkaError.NONE:
         await on_top_level_error(event.broker, "LeaderAndIsr", event.error, c)
         return
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
-    if c.context.debts.of(event.broker):
+    if c.context.pending_deletions.of(event.broker):
         await begin_anew(event, c)
     errors = event.partition_errors
     if not errors and not c.context.offline_dirs.get(event.broker):
@@ -44,13 +47,13 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
 
 async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: Controller) -> None:
     """Nothing to do but to notice errors."""
-    if c.is_active and event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
+    if event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
         await on_top_level_error(event.broker, "UpdateMetadata", event.error, c)
 
 
 async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
     """Store the release of the broker, unless it has died or bounced since; register if it needs that."""
-    if not c.is_active or c.context.epochs().get(event.broker) != event.broker_epoch:
+    if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     log.info("received broker release", broker=event.broker, release=str(event.release))
     c.context.releases[event.broker] = event.release
@@ -65,3 +68,37 @@ async def on_top_level_error(broker: BrokerId, api: str, error: KafkaError, c: C
     log.warning("broker refused a control request", broker=broker, api=api, error=error.name)
     if error is KafkaError.STALE_CONTROLLER_EPOCH and not await c.elector.is_ours():
         raise ControllerMoved(f"broker {broker} knows a higher controller epoch than {c.context.epoch}")
+
+
+async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceived, c: Controller) -> None:
+    """A broker deleted replicas, or failed to. What an earlier registration of it did does not count."""
+    if event.controller_epoch != c.context.epoch:
+        return
+    if event.error is not KafkaError.NONE:
+        await on_top_level_error(event.broker, "StopReplica", event.error, c)
+    if c.context.epochs().get(event.broker) != event.broker_epoch:
+        return
+    deleted, failed = await _outcomes(event, c)
+    await c.pending_deletions.clear(event.broker, c.context.pending_deletions.ordered(event.broker) & set(deleted))
+    c.context.pending_deletions.end_waiver(event.broker, [*deleted, *failed])
+    await elect_after_deletion_waived(event.broker, [*deleted, *failed], c)
+    if not failed.keys().isdisjoint(c.context.pending_deletions.of(event.broker)):
+        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
+    await c.deletions.refuse(event.broker, failed)
+    await c.deletions.complete(event.broker, deleted)
+
+
+async def _outcomes(
+    event: TopicDeletionStopReplicaResponseReceived, c: Controller
+) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError]]:
+    """Which replicas the broker deleted, and why it did not delete others; not those that it was told again since."""
+    deleted, failed = list[TopicPartition](), dict[TopicPartition, KafkaError]()
+    async for tp, error in paced(event.partition_errors.items(), c.outbox.pace):
+        if not c.context.pending_deletions.take_answer(event.broker, tp):
+            continue
+        reason = event.error if error is KafkaError.NONE else error
+        if reason is KafkaError.NONE:
+            deleted.append(tp)
+        else:
+            failed[tp] = reason
+    return deleted, failed

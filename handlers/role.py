@@ -10,25 +10,24 @@ from controllerd.controller import Controller
 from controllerd.errors import NotController, RefusedToLead
 from controllerd.record.records import AlarmRecord, TermRecord
 from controllerd.results import Held, Won
-from controllerd.snapshot import Role
+from controllerd.services.registration import forget_registration
+from controllerd.services.topics import reread_topics
+from controllerd.views import Role
 from events.base import Event
 from events.cluster import BrokerModifications, Expire, Reelect, Resign, Takeover, TakeoverResult
 from events.elections import ConfigChange, ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ZkPartitionReassignment
 from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import TopicDeletion
-from handlers.broker_change import on_broker_change, on_broker_modifications
+from handlers.brokers import on_broker_change, on_broker_modifications
 from handlers.failover import fail_over
-from handlers.registration import forget_registration
 from handlers.self_audit import audit_later
-from handlers.topics import on_topic_change, reread_topics
+from handlers.topics import on_topic_change
 
 log = structlog.get_logger(__name__)
 
 LOOK_AGAIN_S: Final = 30.0
 """After a refusal to lead: what stood in the way may be gone."""
-
-
 _REQUESTS: Final[Mapping[str, Event]] = {
     "/admin/preferred_replica_election": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER),
     "/admin/reassign_partitions": ZkPartitionReassignment(),

@@ -8,7 +8,7 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, altered_config, scram_refusal
-from controllerd.errors import BadZnode, NotController
+from controllerd.errors import BadZnode
 from controllerd.machines.passes import paced
 from controllerd.record.records import AlarmRecord
 from controllerd.results import ConfigRead, Conflict, WriteResult, Written
@@ -27,8 +27,6 @@ async def on_alter_scram(event: AlterScram, c: Controller) -> Mapping[str, Refus
 
     :raises NotController: this instance is not the active controller.
     """
-    if not c.is_active:
-        raise NotController("not the active controller")
     outcomes: dict[str, Refusal | None] = {}
     async for user, change in paced(event.changes.items(), c.outbox.pace):
         outcomes[user] = scram_refusal(user, change)

@@ -25,11 +25,11 @@ from controllerd.controller import Controller
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.record.records import AlarmRecord
+from controllerd.services.delegation_tokens import look_for_tokens
+from controllerd.services.quarantine import quarantine
+from controllerd.services.quarantined_states import take_over_states
 from events.cluster import BrokerChange, Difference, SelfAudit
 from events.topics import PartitionModifications, TopicChange
-from handlers.delegation_tokens import look_for_tokens
-from handlers.preparation import quarantine
-from handlers.quarantine import take_over_states
 
 log = structlog.get_logger(__name__)
 
@@ -50,8 +50,6 @@ def audit_later(c: Controller) -> None:
 
 async def on_self_audit(event: SelfAudit, c: Controller) -> None:
     """Compare brokers, topics and a few thousand partitions with ZooKeeper; the next event of the round goes on."""
-    if not c.is_active:
-        return
     if event.suspects:
         await _look_again(event.suspects, c)
         return

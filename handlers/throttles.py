@@ -5,7 +5,6 @@ what is still ours, and nothing else.
 """
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 import structlog
@@ -14,47 +13,22 @@ from controllerd.controller import Controller
 from controllerd.core.intents import ThrottleView
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.core.throttles import Bounds, Configs, Throttle, entity_names, lifted, plan_bounds, wanted_bounds
-from controllerd.errors import BadZnode, CallRefused, NotController
+from controllerd.errors import BadZnode, CallRefused
 from controllerd.machines.passes import paced
 from controllerd.record.records import AlarmRecord
 from controllerd.results import ConfigRead, Conflict, Written
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
+from controllerd.services.throttles import GRACE_S, ZNODE, expect_reassignments, is_throttle_over
 from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
-from handlers.preparation import quarantine, take_out_of_quarantine
 
 log = structlog.get_logger(__name__)
 
-ZNODE: Final = "/controllerd/throttle"
-GRACE_S: Final = 60.0
-"""A throttle comes before its reassignments: so long it waits for those that have not begun."""
 RETRY_S: Final = 30.0
 """After a throttle could not be taken away."""
 ATTEMPTS: Final = 5
 """Times that a configuration is found changed between reading and writing it."""
 
 Move = tuple[TopicPartition, ReplicaAssignment, tuple[BrokerId, ...]]
-
-
-async def load_throttle(c: Controller) -> None:
-    """At the start of a term: the throttle that an earlier controller set."""
-    try:
-        found = await c.store.read_throttle()
-    except BadZnode as bad:
-        quarantine(c, [bad])
-        return
-    await take_out_of_quarantine(c, ZNODE)
-    if found is not None:
-        _expect(found.view, found.view.partitions, c)
-
-
-def _expect(view: ThrottleView, coming: AbstractSet[TopicPartition], c: Controller) -> None:
-    """Keep the throttle until its reassignments are over; those that are to come have a while to begin."""
-    intents = c.context.intents
-    intents.throttle = view
-    left_s = GRACE_S - (c.clock.now_ms() - view.set_ms) / 1000
-    left_s = min(left_s, GRACE_S)  # a wall clock that was set back must not make it wait for ever
-    intents.awaited = set(coming - c.context.being_reassigned) if left_s > 0 else set()
-    if intents.awaited:
-        c.timers.put_later(left_s, ThrottleCheck(view.set_ms))
 
 
 # -- set ---------------------------------------------------------------------------------------------------------------
@@ -65,8 +39,6 @@ async def on_throttle_reassignments(event: ThrottleReassignments, c: Controller)
 
     :raises CallRefused: a throttle of somebody else is there, or a configuration cannot be understood or written.
     """
-    if not c.is_active:
-        raise NotController("not the active controller")
     if event.rate <= 0:
         raise CallRefused(f"a rate of {event.rate} bytes per second: it must be positive")
     wanted = await _wanted(event, c)
@@ -106,7 +78,7 @@ async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> 
     except BadZnode as bad:
         raise CallRefused(f"the throttle cannot be remembered, so it is not set: {bad}") from bad
     coming = {tp for tp, target in event.targets.items() if c.context.assignment(tp).target != target}
-    _expect(throttle.view, c.context.intents.awaited | coming, c)
+    expect_reassignments(throttle.view, c.context.intents.awaited | coming, c)
     changed = {e: read[e]._replace(config=config) for e, config in plan.configs.items() if config != read[e].config}
     return await _written(changed, c)
 
@@ -143,16 +115,12 @@ async def _written(configs: Mapping[str, ConfigRead], c: Controller) -> bool:
 async def on_throttle_check(_event: ThrottleCheck, c: Controller) -> None:
     """Take the throttle away when nothing of what it was set for is under way."""
     view = c.context.intents.throttle
-    if not c.is_active or view is None:
+    if view is None:
         return
     if c.clock.now_ms() - view.set_ms >= GRACE_S * 1000:
         c.context.intents.awaited.clear()
-    if _is_over(view, c):
+    if is_throttle_over(view, c):
         await _lift(c)
-
-
-def _is_over(view: ThrottleView, c: Controller) -> bool:
-    return not c.context.intents.awaited and view.partitions.isdisjoint(c.context.being_reassigned)
 
 
 async def _lift(c: Controller) -> None:
@@ -197,14 +165,3 @@ async def _restore(bounds: Bounds, c: Controller) -> Bounds:
     for entity in left:
         log.error("throttle was not taken away", entity=entity, again_in_s=RETRY_S)
     return left
-
-
-def follow_up_throttle(c: Controller) -> None:
-    """Called after every event: what has begun is not waited for, and what is over is taken away."""
-    intents = c.context.intents
-    if intents.throttle is None or not c.is_active:
-        return
-    if intents.awaited:
-        intents.awaited -= c.context.being_reassigned
-    if _is_over(intents.throttle, c):
-        c.timers.put_later(max(0.0, intents.lift_not_before - c.clock.monotonic()), ThrottleCheck())

@@ -20,13 +20,12 @@ from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.releases import Release
 from controllerd.core.topic_creation import CreationPicture, PlannedTopic, plan_topic
 from controllerd.core.topic_names import TakenNames, name_problem
-from controllerd.errors import NotController
 from controllerd.record.records import AlarmRecord
 from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteResult, Written
+from controllerd.services.quotas import THROTTLED, quota_of
+from controllerd.services.topic_preparation import keep_id
+from controllerd.services.topics import reread_topics
 from events.admin import CreatePartitions, CreateTopics, MutationReply, TopicOutcome
-from handlers.preparation import keep_id
-from handlers.quotas import THROTTLED, quota_of
-from handlers.topics import reread_topics
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +40,6 @@ async def on_create_topics(event: CreateTopics, c: Controller) -> MutationReply:
 
     :raises NotController: this instance is not the active controller.
     """
-    _require_role(c)
     quota = quota_of(event.by, Mutation.CREATE_TOPICS, c)
     planned = await _plan_topics(event, quota, c)
     allowed = {name: plan for name, plan in planned.items() if isinstance(plan, PlannedTopic)}
@@ -150,7 +148,6 @@ async def on_create_partitions(event: CreatePartitions, c: Controller) -> Mutati
 
     :raises NotController: this instance is not the active controller.
     """
-    _require_role(c)
     growth = _Growth(event, quota_of(event.by, Mutation.CREATE_PARTITIONS, c), c)
     outcomes = dict.fromkeys((wish.topic for wish in event.topics), _CONTENDED)  # keeps the order of the request
     pending = event.topics
@@ -243,11 +240,6 @@ def _grown(plan: PlannedGrowth) -> TopicOutcome:
 def _racks(c: Controller) -> dict[BrokerId, str | None]:
     """Every registered broker with its rack; those in controlled shutdown too, as in the peer."""
     return {broker.id: broker.rack for broker in c.context.brokers.values()}
-
-
-def _require_role(c: Controller) -> None:
-    if not c.is_active:
-        raise NotController("not the active controller")
 
 
 def _alarm(c: Controller, what: str, topic: str, reason: str) -> None:

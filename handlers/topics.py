@@ -1,215 +1,89 @@
-"""Topics and partitions come and go."""
+"""Topics are created, changed and deleted in ZooKeeper, and deleted by admin clients.
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from typing import Final
+A deletion by an admin client begins in the event that writes its marker. It ends later: brokers delete their replicas
+first, and reassignments end.
+"""
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.election import Offline
-from controllerd.core.model import (
-    BrokerId,
-    PartitionState,
-    ReplicaAssignment,
-    ReplicaState,
-    TopicImage,
-    TopicPartition,
-)
-from controllerd.core.sanitizer import names_us
-from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
-from controllerd.errors import BadZnode
-from controllerd.machines.outbox import SLICE
-from controllerd.machines.passes import paced
-from controllerd.pace import sliced
-from controllerd.results import TopicsRead
+from controllerd.core.cluster_settings import DELETE_TOPICS
+from controllerd.core.deletion_waits import is_hidden
+from controllerd.core.kafka_error import KafkaError, Refusal
+from controllerd.core.mutation_quota import Mutation, MutationQuota
+from controllerd.record.records import AlarmRecord
+from controllerd.results import WriteResult, Written
+from controllerd.services.deletions import serve_deletion_requests
+from controllerd.services.pending_deletions import send_pending_deletions
+from controllerd.services.quotas import THROTTLED, quota_of
+from controllerd.services.topics import compare_topics, reread_topics
+from events.admin import DeleteTopics, MutationReply, TopicOutcome
 from events.base import Event
-from events.reassignments import ZkPartitionReassignment
-from events.topics import PartitionModifications, TopicDeletion
-from handlers.debts import pay_debts
-from handlers.late_partitions import drop_late_partitions
-from handlers.preparation import known_id, prepare_topics, quarantine
-from handlers.reassignments import end_requests_of, expect_completion, follow_topic_znodes
+from events.topics import PartitionModifications, TopicDeletion, TopicDeletionRetry
 
 log = structlog.get_logger(__name__)
-
-_TOPICS: Final = "/brokers/topics"
 
 
 async def on_topic_change(_event: Event, c: Controller) -> None:
     """Compare the topics in ZooKeeper with the known ones."""
-    if not c.is_active:
-        return
-    names, doubts = await c.store.read_topic_names(), _doubts(c)
-    for gone in [name for name in c.context.topics if name not in names]:
-        _forget(gone, c)
-    _release(doubts.keys() - names, c)
-    fresh = [name for name in names if name not in c.context.topics]
-    if fresh:
-        await _take_in(await c.store.read_topics(fresh), c)
-    await _pay_what_is_clear(doubts, c)
-
-
-def _forget(topic: str, c: Controller) -> None:
-    """Somebody else deleted the topic's znode. If its deletion was asked for, that request goes as well."""
-    log.info("topic is gone", topic=topic)
-    if topic in c.context.queued_for_deletion or topic in c.context.deletions.waiting:
-        c.queue.put(TopicDeletion())
-    if not c.context.being_reassigned.isdisjoint(c.context.partitions_of(topic)):
-        c.queue.put(ZkPartitionReassignment())  # what asked for it ends with the topic (KAFKA-9478)
-    c.context.remove_topic(topic)
-
-
-def _release(topics: AbstractSet[str], c: Controller) -> None:
-    """These topics are gone, or others of their names: whatever was wrong with them is over."""
-    for topic, paths in _doubts(c).items():
-        for path in paths if topic in topics else ():
-            c.context.release(path)
-
-
-async def _pay_what_is_clear(doubts: Mapping[str, Collection[str]], c: Controller) -> None:
-    """What was owed of topics in doubt could not be judged: who came back meanwhile was not told to delete it."""
-    clear = {topic for topic, paths in doubts.items() if not c.context.quarantine.keys() >= {*paths}}
-    if clear:
-        await pay_debts(sorted(c.context.live_or_shutting_down), c, topics=clear)
+    await compare_topics(c)
 
 
 async def on_partition_modifications(event: PartitionModifications, c: Controller) -> None:
     """The znode of one topic changed: partitions may have been added."""
-    if c.is_active:
-        await reread_topics(c, {event.topic})
+    await reread_topics(c, {event.topic})
 
 
-async def reread_topics(c: Controller, names: Collection[str]) -> None:
-    """Read topic znodes again; a topic that was created anew in between is dropped and taken in as new."""
-    if not names:
-        return
-    read, doubts = await c.store.read_topics(names), _doubts(c)
-    for name in read.missing & c.context.topics.keys():
-        # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
-        _forget(name, c)
-    anew = {name for name, image in read.topics.items() if _is_another(image, c)}
-    for name in sorted(anew):
-        log.info("topic was created anew", topic=name)
-        await end_requests_of(name, c)
-        c.context.remove_topic(name)
-    if not doubts.keys().isdisjoint(anew):
-        c.queue.put(TopicDeletion())  # it may have been asked for when nobody could understand the earlier one
-    _release(read.missing | anew, c)
-    await _take_in(read, c)
-    await _pay_what_is_clear(doubts, c)
+async def on_topic_deletion(_event: TopicDeletion, c: Controller) -> None:
+    """Somebody asked for deletions: queue them, then see what each waits for.
 
-
-def _is_another(image: TopicImage, c: Controller) -> bool:
-    """Whether a topic of this name is known, and was created at another time."""
-    known = c.context.topics.get(image.name)
-    return known is not None and known.czxid != image.czxid
-
-
-async def _take_in(read: TopicsRead, c: Controller) -> None:
-    """Remember what was read and start the partitions that are new."""
-    quarantine(c, read.broken)
-    doubtful = _doubts(c).keys() & read.topics.keys()
-    mended = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
-    for name in mended:
-        c.context.release(f"/brokers/topics/{name}")
-    await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
-    images: Mapping[str, TopicImage] = await drop_late_partitions(read.topics, c)
-    if await unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
-        initialised = {tp for name in images for tp in c.context.partitions_of(name)}
-        images = await prepare_topics(c, images, initialised)
-    fresh = await unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
-    for image in images.values():
-        take_topic(c, replace(image, topic_id=known_id(c, image)))  # where the znode could not be put right
-        await c.outbox.pace.breathe()
-    if fresh:
-        log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
-        await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
-    await follow_topic_znodes(images, c)
-    for name in doubtful:  # reassignments that caught up meanwhile were left as they were
-        expect_completion(c.context.partitions_of(name), c)
-    if any(name in c.context.topics for name in mended):
-        c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
-
-
-def _doubts(c: Controller) -> dict[str, list[str]]:
-    """What is in quarantine, by topic."""
-    doubts: defaultdict[str, list[str]] = defaultdict(list)
-    for path in c.context.quarantine:
-        if path.startswith(f"{_TOPICS}/"):
-            doubts[path.split("/")[3]].append(path)
-    return doubts
-
-
-async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
-    """The partitions of these topics that are not in the context yet."""
-    unknown: list[TopicPartition] = []
-    for name, image in images.items():
-        unknown += [tp for tp in TopicPartition.all_of(name, image.assignments) if c.context.find(tp) is None]
-        await c.outbox.pace.breathe()
-    return unknown
-
-
-def take_topic(c: Controller, image: TopicImage) -> None:
-    """Remember a topic as it was read, but for what is wrong with it: that is left alone, visibly.
-
-    A partition with a broker twice is left out, a reassignment that names strangers is not carried on, and of two
-    topics with one id the younger is left out whole.
+    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet. A queued
+    deletion goes on when deletions are turned off later, because brokers may have deleted replicas.
     """
-    twin = c.context.topic_names.get(image.topic_id or "")
-    if twin is not None and twin != image.name:
-        younger = image.name if image.czxid > c.context.topics[twin].czxid else twin
-        quarantine(c, [BadZnode(f"/brokers/topics/{younger}", f"has the topic id of {image.name}, {twin}")])
-        if younger == image.name:
-            return
-        c.context.remove_topic(twin)
-    sound = replace(image, assignments=_sound_assignments(c, image))
-    if image.name in c.context.topics:
-        c.context.put_topic(sound)
-    else:
-        c.context.add_topic(sound)
+    await serve_deletion_requests(c)
 
 
-def _sound_assignments(c: Controller, image: TopicImage) -> dict[int, ReplicaAssignment]:
-    sound = dict(image.assignments)
-    if c.context.quarantine or any(map(assignment_flaw, sound.values())):
-        for partition, assignment in image.assignments.items():
-            _judge(c, image.name, partition, assignment_flaw(assignment), sound)
-    return sound
+async def on_deletion_retry(_event: TopicDeletionRetry, c: Controller) -> None:
+    """Brokers or ZooKeeper refused to delete something a while ago: ask them again, less and less often."""
+    await send_pending_deletions(sorted(c.context.live_or_shutting_down), c)
+    await c.deletions.resume_for(set(c.context.deletions.refused))
 
 
-def _judge(
-    c: Controller, topic: str, partition: int, flaw: AssignmentFlaw | None, sound: dict[int, ReplicaAssignment]
-) -> None:
-    path = f"/brokers/topics/{topic}/partitions/{partition}"
-    match flaw:
-        case AssignmentFlaw.DUPLICATE_REPLICAS:
-            quarantine(c, [BadZnode(path, flaw.value)])
-            del sound[partition]
-        case AssignmentFlaw.REASSIGNMENT_OUTSIDE_REPLICAS:
-            quarantine(c, [BadZnode(path, flaw.value)])
-            sound[partition] = ReplicaAssignment(sound[partition].replicas)
-        case AssignmentFlaw.NO_REPLICAS | None:
-            c.context.release(path)
+async def on_delete_topics(event: DeleteTopics, c: Controller) -> MutationReply:
+    """Ask for the deletion of topics as tools do by markers, and begin with it.
+
+    A topic whose deletion was asked for already is charged to the quota all the same, as in the peer.
+
+    :raises NotController: this instance is not the active controller.
+    """
+    quota = quota_of(event.by, Mutation.DELETE_TOPICS, c)
+    refusals = {topic: _refusal_to_delete(topic, quota, c) for topic in event.topics}
+    allowed = [topic for topic, refusal in refusals.items() if refusal is None]
+    ids = {topic: c.context.topic_id(topic) for topic in allowed}
+    results = await c.store.create_deletion_markers(allowed) if allowed else {}
+    refusals |= {topic: _refusal_of_marker(topic, result, c) for topic, result in results.items()}
+    marked = sum(isinstance(result, Written) for result in results.values())
+    if marked:
+        log.info("topics to be deleted", topics=marked, principal=event.by.principal, client_id=event.by.client_id)
+        await serve_deletion_requests(c)
+    outcomes = {topic: TopicOutcome(refusal, ids.get(topic)) for topic, refusal in refusals.items()}
+    return MutationReply(outcomes, quota.throttle)
 
 
-async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
-    """Bring new partitions online; those that still name controllerd as a replica stay New and wait."""
-    await c.partitions.handle(partitions, PartitionState.NEW)
-    those = paced(partitions, c.outbox.pace)
-    await start_partitions([tp async for tp in those if not names_us(c.context.assignment(tp))], c)
+def _refusal_to_delete(topic: str, quota: MutationQuota, c: Controller) -> Refusal | None:
+    if DELETE_TOPICS in c.policy.unknown:
+        return Refusal(KafkaError.TOPIC_DELETION_DISABLED, f"No broker has said its {DELETE_TOPICS} yet; try again.")
+    if not c.policy.delete_topic_enable:
+        return Refusal(KafkaError.TOPIC_DELETION_DISABLED)
+    known = c.context.topics.get(topic)
+    if known is None or is_hidden(c.context, topic):
+        return Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+    return None if quota.take(len(known.partitions), c.clock.monotonic()) else THROTTLED
 
 
-async def start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
-    """Give new partitions their first leaders, and start their replicas."""
-    replicas: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
-    for part in sliced(list(partitions), SLICE):
-        for tp in part:
-            for broker in c.context.assignment(tp).replicas:
-                replicas[broker].append(tp)
-        await c.outbox.pace.breathe()
-    await c.replicas.handle_on(replicas, ReplicaState.NEW)
-    await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
-    await c.replicas.handle_on(replicas, ReplicaState.ONLINE)
+def _refusal_of_marker(topic: str, result: WriteResult, c: Controller) -> Refusal | None:
+    if isinstance(result, Written):
+        return None
+    log.error("deletion marker was not written", topic=topic, reason=result.reason)
+    c.audit.record(AlarmRecord("deletion marker was not written", f"{topic}: {result.reason}"))
+    return Refusal(KafkaError.UNKNOWN_SERVER_ERROR)

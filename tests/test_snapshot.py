@@ -6,7 +6,8 @@ import pytest
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, TopicImage, TopicPartition
-from controllerd.snapshot import ClusterSnapshot, DeletionView, Publication, publish, view_topic
+from controllerd.snapshot import ClusterSnapshot, Publication, publish, view_topic
+from controllerd.views import DeletionView
 from tests.fakes.world import offline_partitions
 
 TOPIC_ID = "AAAAAAAAQAC-_wAAAAAAAQ"
@@ -83,7 +84,7 @@ def test_readers_see_the_deletion_of_a_topic_until_it_is_gone() -> None:
 
 def test_readers_see_how_many_replicas_brokers_owe() -> None:
     context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
-    context.debts.set(BrokerId(3), {TopicPartition("t", 0): None, TopicPartition("t", 1): None})
+    context.pending_deletions.set(BrokerId(3), {TopicPartition("t", 0): None, TopicPartition("t", 1): None})
 
     publish(context, snapshot)
 

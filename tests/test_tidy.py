@@ -20,6 +20,9 @@ MAY_CATCH_ALL: Final = frozenset({"controllerd/loop.py", "events/queue.py", "cha
 PURE: Final = (
     "controllerd.core",
     "controllerd.record",
+    "controllerd.views",
+    "controllerd.explain",
+    "controllerd.planning",
     "events",
     "channel_manager.batch",
     "replay.facts",

@@ -6,7 +6,7 @@ from cli.listing import Column, Listing
 from cli.units import dash, human_bytes, human_duration, human_rate, ids
 
 if TYPE_CHECKING:
-    from controllerd.status.schema.cluster import Transition
+    from controllerd.explain.answers import Transition
     from controllerd.status.schema.tasks import Task, TaskItem
     from controllerd.status.schema.work import (
         DeletionItem,

@@ -12,7 +12,8 @@ from contextlib import suppress
 from controllerd.api.apart import SMALL
 from controllerd.api.limits import Limits
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import PartitionView, TopicView
 
 
 class Awaiter:

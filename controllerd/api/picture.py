@@ -6,7 +6,8 @@ from typing import Final
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH, NO_LEADER, BrokerId, Endpoint, LeaderAndIsr
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import PartitionView, TopicView
 from wire.api_metadata import NO_OPERATIONS, MetadataHead, MetadataQuery, NodeRow, PartitionRow, TopicRow, WantedTopic
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})

@@ -13,9 +13,9 @@ from controllerd.core.changes import (
     BrokerLive,
     BrokerShuttingDown,
     Change,
-    DebtSet,
     DeletionChanged,
     OfflineDirsSet,
+    PendingDeletionsSet,
     Quarantined,
 )
 from controllerd.core.context import ControllerContext
@@ -36,7 +36,8 @@ from controllerd.record.records import (
     SnapshotEnd,
     TopicsRecord,
 )
-from controllerd.snapshot import ClusterSnapshot, TopicView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import TopicView
 
 STEP_ROWS: Final = 500
 """Partitions that a step takes at most, or one topic more: some three milliseconds."""
@@ -186,7 +187,10 @@ def _beside_topics(context: ControllerContext) -> Iterator[Change]:
     for broker, partitions in context.offline_dirs.items():
         yield OfflineDirsSet(broker, partitions)
     yield from (Quarantined(path, reason) for path, reason in context.quarantine.items())
-    yield from (DebtSet(broker, context.debts.of(broker)) for broker in context.debts.brokers())
+    yield from (
+        PendingDeletionsSet(broker, context.pending_deletions.of(broker))
+        for broker in context.pending_deletions.brokers()
+    )
     deletions = context.deletions
     for topic in sorted(deletions.queued):
         yield DeletionChanged(topic, "queued")

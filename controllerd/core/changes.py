@@ -136,7 +136,7 @@ class DeletionChanged(NamedTuple):
     reason: str | None = None
 
 
-class DebtSet(NamedTuple):
+class PendingDeletionsSet(NamedTuple):
     """All replicas that a broker must still delete, each with the id of its topic; empty: none."""
 
     broker: BrokerId
@@ -157,7 +157,7 @@ Change = (
     | Quarantined
     | Released
     | DeletionChanged
-    | DebtSet
+    | PendingDeletionsSet
 )
 
 BulkChange = PartitionsAssigned | LeadershipsSet | PartitionsMoved | ReplicasMoved

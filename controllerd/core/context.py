@@ -10,7 +10,6 @@ from typing import Final
 
 from controllerd.core import changes
 from controllerd.core.changes import BulkChange, Change
-from controllerd.core.debts import DebtBook
 from controllerd.core.deletion_waits import hidden_topics, is_hidden
 from controllerd.core.deletions import DeletionBook
 from controllerd.core.intents import Intents
@@ -27,6 +26,7 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
+from controllerd.core.pending_deletions import PendingDeletions
 from controllerd.core.records import Indexes, PartitionRecord, TopicRecord
 from controllerd.core.releases import Releases
 from controllerd.core.replica_states import ReplicaStates
@@ -55,7 +55,7 @@ class ControllerContext:
         self.topic_names: dict[str, str] = {}
         self.deletions = DeletionBook(self._note_deletion)
         self.queued_for_deletion = self.deletions.queued
-        self.debts = DebtBook(self._journal.append)
+        self.pending_deletions = PendingDeletions(self._journal.append)
         self.intents = Intents()
         self.offline_dirs: dict[BrokerId, frozenset[TopicPartition]] = {}
         self.quarantine: dict[str, str] = {}
@@ -115,7 +115,7 @@ class ControllerContext:
         self.shutting_down.discard(broker)
         self.releases.remove(broker)
         self.offline_dirs.pop(broker, None)
-        self.debts.end_life(broker)
+        self.pending_deletions.end_life(broker)
         self._touch_broker(broker)
         self._journal.append(changes.BrokerGone(broker))
 

@@ -56,7 +56,7 @@ def deletion_progress(context: ControllerContext, topic: str) -> DeletionProgres
 def _different(context: ControllerContext, topic: str) -> Iterable[PartitionRecord]:
     """The partitions of a topic, one for each judgement: few of very many differ in replicas and their states."""
     records = context.topics[topic].partitions.values()
-    if context.offline_dirs or context.debts.brokers():
+    if context.offline_dirs or context.pending_deletions.brokers():
         return records
     return {(record.assignment.replicas, record.replica_states): record for record in records}.values()
 
@@ -73,18 +73,18 @@ def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId)
 
 def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
     """Whether the replica is left to a broker that is away, to be deleted should it ever return (KAFKA-10548)."""
-    return broker not in context.brokers and tp in context.debts.of(broker)
+    return broker not in context.brokers and tp in context.pending_deletions.of(broker)
 
 
-def owes_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
+def has_pending_of_earlier_topic(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
     """Whether the broker owes the replica of an earlier topic of that name."""
-    owed, present = context.debts.of(broker).get(tp), context.topic_id(tp.topic)
+    owed, present = context.pending_deletions.of(broker).get(tp), context.topic_id(tp.topic)
     return owed is not None and present is not None and owed != present
 
 
 def has_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
     """The same, and nobody told the broker to delete it: an answer that it has another id than ours is still true."""
-    return owes_earlier(context, broker, tp) and not context.debts.was_ordered(broker, tp)
+    return has_pending_of_earlier_topic(context, broker, tp) and not context.pending_deletions.was_ordered(broker, tp)
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

@@ -43,13 +43,13 @@ class ControlledShutdown:
 
 
 @dataclass(frozen=True, slots=True)
-class Relieve:
+class MoveLeadershipAway:
     """Move leadership away from a broker that goes on as a follower."""
 
     broker: BrokerId
 
 
-ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown | Relieve
+ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown | MoveLeadershipAway
 
 
 class Elected(NamedTuple):

@@ -180,7 +180,7 @@ class Invariants:
             for record in known.partitions.values():
                 if (alike := (record.assignment.replicas, record.replica_states)) not in judged:
                     self._is_gone_everywhere(record)
-                    if not self._context.debts.brokers():
+                    if not self._context.pending_deletions.brokers():
                         judged.add(alike)
 
     def _is_gone_everywhere(self, record: PartitionRecord) -> None:
@@ -192,7 +192,7 @@ class Invariants:
             if broker in OUR_IDS:
                 continue
             state = record.replica_states[broker]
-            is_owed = broker not in self._context.brokers and record.tp in self._context.debts.of(broker)
+            is_owed = broker not in self._context.brokers and record.tp in self._context.pending_deletions.of(broker)
             if state not in _GONE and not is_owed:
                 raise InvariantBroken("I-22", f"{record.tp} would be deleted with replica {broker} in {state.value}")
 

@@ -10,7 +10,8 @@ import structlog
 from controllerd.daemon.node import Node
 from controllerd.daemon.observing import ObservingNode
 from controllerd.sdnotify import Notifier
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import Role
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,9 @@ from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, Features
 from controllerd.daemon.differences import Memory, of_brokers, of_deletions, of_metadata, of_topic
 from controllerd.pace import Pace, Turnstile
-from controllerd.snapshot import ClusterSnapshot, TopicView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Comparison, Differing, Progress
+from controllerd.views import TopicView
 from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.pictures import Picture, take_picture

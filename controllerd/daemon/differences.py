@@ -6,8 +6,9 @@ from typing import Final
 
 from controllerd.core.model import Broker, BrokerId, Features, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from controllerd.errors import BadZnode
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Differing
+from controllerd.views import PartitionView, TopicView
 from controllerd.zk import codecs, paths
 from controllerd.zk.pictures import Picture
 from wire.metadata import PartitionMetadata, TopicMetadata

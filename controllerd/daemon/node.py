@@ -31,7 +31,8 @@ from controllerd.recent import Recent
 from controllerd.record.records import ConfigRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import ChannelView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import StatusSources
+from controllerd.views import ChannelView, SessionView, WorkerView
 from controllerd.zk.access import ZooKeeper
 from controllerd.zk.audit_heads import put_audit_head
 

@@ -31,10 +31,12 @@ from controllerd.observer.stage import Manner, manner_of
 from controllerd.pace import Turnstile, favour_the_loop
 from controllerd.recent import Recent
 from controllerd.record.records import ConfigRecord
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.services.settings_changes import write_down
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import Compared, ObservationsView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import Compared, ObservationsView, StatusSources
+from controllerd.views import Role, SessionView, WorkerView
 from controllerd.zk import paths
 from controllerd.zk.access import Node, ZooKeeper
 from controllerd.zk.client import ReadOnlyClient, open_read_only
@@ -47,7 +49,6 @@ from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.queue import EventQueue
 from events.responses import BrokerSettingsReceived
-from handlers.settings_records import write_down
 from wire.transport import PLAINTEXT
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from controllerd.kafkalogs.files import Files
 from controllerd.kafkalogs.texts import CONTROLLER, Line
 from controllerd.kafkalogs.wording import Wording
 from controllerd.ports import AuditLog, Clock
-from controllerd.recent import rows_of
+from controllerd.record.envelope import rows_of
 from controllerd.record.records import Record
 
 log = structlog.get_logger(__name__)

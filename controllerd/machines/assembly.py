@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.invariants import Invariants
-from controllerd.machines.debts import Debts
 from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.reassignments import Reassigner
+from controllerd.machines.pending_deletions import PendingReplicaDeletions
+from controllerd.machines.reassignment.reassigner import Reassigner
 from controllerd.machines.replicas import ReplicaStateMachine
 from controllerd.ports import AuditLog, MetadataStore, Metrics, TopicConfigs
 
@@ -20,7 +20,7 @@ class Machines(NamedTuple):
     replicas: ReplicaStateMachine
     deletions: TopicDeletionManager
     reassigner: Reassigner
-    debts: Debts
+    pending_deletions: PendingReplicaDeletions
 
 
 def build_machines(
@@ -40,7 +40,7 @@ def build_machines(
     outbox.guard = invariants
     partitions = PartitionStateMachine(context, store, outbox, audit, configs, metrics)
     replicas = ReplicaStateMachine(context, store, outbox, audit)
-    debts = Debts(context, store, audit, outbox.pace)
+    debts = PendingReplicaDeletions(context, store, audit, outbox.pace)
     return Machines(
         partitions,
         replicas,

@@ -17,10 +17,10 @@ from controllerd.core.election import (
     Elected,
     ElectionStrategy,
     LeaderEpochExhausted,
+    MoveLeadershipAway,
     Offline,
     Preferred,
     Reassign,
-    Relieve,
     elect_controlled_shutdown,
     elect_instead,
     elect_offline,
@@ -166,7 +166,7 @@ class Electing:
                     return elect_preferred(replicas, isr, set(online))
                 case ControlledShutdown():
                     return elect_controlled_shutdown(replicas, isr, set(online), context.shutting_down)
-                case Relieve():
+                case MoveLeadershipAway():
                     return elect_instead(replicas, isr, set(online), strategy.broker)
 
         def rule(record: PartitionRecord, state: LeaderAndIsr) -> Elected | None:
@@ -184,7 +184,7 @@ class Electing:
 
         Whoever is in sync is past that: the order to begin anew comes after the one to delete.
         """
-        is_going = self._context.debts.is_going
+        is_going = self._context.pending_deletions.is_going
         return tuple(broker for broker in online if not is_going(broker, tp))
 
     async def _decide_unclean(
@@ -210,7 +210,7 @@ class Electing:
     def _is_given_by_us(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
         """Whether the ISR is controllerd alone, and the partition has one replica, on a broker.
 
-        ``handlers/our_replicas.py`` writes the assignment first and elects then; a controller that
+        ``controllerd/services/our_replicas.py`` writes the assignment first and elects then; a controller that
         dies between leaves this. Controllerd holds no records, and with one replica there is no
         other that could hold more, so that its election loses nothing. Where there are several
         replicas an operator decides.
@@ -314,7 +314,7 @@ class Electing:
         match strategy:
             case Reassign():
                 return record.assignment.target
-            case Preferred() | Relieve():
+            case Preferred() | MoveLeadershipAway():
                 return record.assignment.replicas
             case Offline() | ControlledShutdown():
                 leaving_too = isinstance(strategy, ControlledShutdown)

@@ -87,7 +87,9 @@ class Outbox:
         await self._audit.accepted()
         for broker, request in requests:
             if isinstance(request, StopReplicaRequest):
-                self._context.debts.order(broker, (tp for tp, row in request.partitions.items() if row.delete))
+                self._context.pending_deletions.order(
+                    broker, (tp for tp, row in request.partitions.items() if row.delete)
+                )
             self._channels.send(broker, request)
 
     def _request_records(self, requests: Sequence[tuple[BrokerId, ControlRequest]]) -> Iterator[Record]:

@@ -37,6 +37,7 @@ from controllerd.observer.stage import (
 from controllerd.observer.standing import standing_of
 from controllerd.pace import sliced
 from controllerd.ports import Clock
+from controllerd.services.reassignments import initialise_reassignments
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node, Operation
@@ -49,7 +50,6 @@ from events.registry import AnyEvent
 from handlers.config_changes import load_configs
 from handlers.dispatch import dispatch
 from handlers.failover import load_context
-from handlers.reassignments import initialise_reassignments
 
 MOST_EVENTS = 1_000
 """More than follow from any cause: beyond it a rehearsal goes in circles."""

@@ -19,7 +19,7 @@ from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.errors import IllegalState
 from controllerd.record.records import AlarmRecord, DecisionRecord, Record
 from controllerd.results import Held, Won
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 from events.base import Event
 
 _DECIDING: Final = frozenset({DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN})

@@ -14,11 +14,11 @@ from controllerd.core.changes import (
     BrokerLive,
     BrokerShuttingDown,
     Change,
-    DebtSet,
     DeletionChanged,
     LeadershipSet,
     OfflineDirsSet,
     PartitionMoved,
+    PendingDeletionsSet,
     Quarantined,
     Released,
     ReplicaMoved,
@@ -31,11 +31,11 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
-    DebtRecord,
     DeletionRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     Record,
     ReplicaStateRecord,
@@ -216,17 +216,19 @@ def _deletions(rows: Sequence[DeletionChanged]) -> Iterator[Record]:
     yield DeletionRecord([row.topic for row in rows], [row.what for row in rows], [row.reason for row in rows])
 
 
-def _debts(rows: Sequence[DebtSet]) -> Iterator[Record]:
+def _debts(rows: Sequence[PendingDeletionsSet]) -> Iterator[Record]:
     for row in rows:
         first, *rest = list(_slices(sorted(row.owed))) or [()]
-        yield _debt_record(row, first, continues=False)
+        yield _pending_deletions_record(row, first, continues=False)
         for part in rest:
-            yield _debt_record(row, part, continues=True)
+            yield _pending_deletions_record(row, part, continues=True)
 
 
-def _debt_record(row: DebtSet, part: Sequence[TopicPartition], *, continues: bool) -> DebtRecord:
+def _pending_deletions_record(
+    row: PendingDeletionsSet, part: Sequence[TopicPartition], *, continues: bool
+) -> PendingDeletionsRecord:
     topics, partitions = [tp.topic for tp in part], [tp.partition for tp in part]
-    return DebtRecord(row.broker, topics, partitions, [row.owed[tp] for tp in part], continues)
+    return PendingDeletionsRecord(row.broker, topics, partitions, [row.owed[tp] for tp in part], continues)
 
 
 _BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
@@ -243,7 +245,7 @@ _BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
     Quarantined: _quarantined,
     Released: _released,
     DeletionChanged: _deletions,
-    DebtSet: _debts,
+    PendingDeletionsSet: _debts,
 }
 
 # What concerns more than one partition, or none, is a barrier: nothing moves across it.
@@ -257,6 +259,6 @@ _ALONE: Final = frozenset(
         Quarantined,
         Released,
         DeletionChanged,
-        DebtSet,
+        PendingDeletionsSet,
     }
 )

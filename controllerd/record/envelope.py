@@ -1,7 +1,7 @@
-"""What the writer of the audit log puts around every record, and what a reader makes of kinds it does not know."""
+"""The envelope of a record: in the audit log, and in the memory of the process that wrote it."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from controllerd.record.records import Record
 
@@ -36,3 +36,24 @@ class Envelope:
     ts_ms: int
     mono_ns: int
     prev: str
+
+
+class RecentRecord(NamedTuple):
+    """A record that is remembered in memory: when it was written, and by the handler of which event."""
+
+    number: int
+    """Counts from 1 since this process started."""
+    at_ms: int
+    """Wall clock."""
+    epoch: int
+    """Controller epoch of the term; 0 outside of one."""
+    event: int
+    """The event's number in the queue; 0 outside of events."""
+    event_name: str
+    record: Record
+
+
+def rows_of(record: Record) -> int:
+    """Count the partitions (or other rows) that a record has in its columns; 1 for one without columns."""
+    columns = getattr(record, "topics", None) or getattr(record, "partitions", None)
+    return len(columns) if isinstance(columns, tuple | list) and columns else 1

@@ -23,12 +23,12 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
-    DebtRecord,
     DeletionRecord,
     GapRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     Record,
     ReplicaStateRecord,
@@ -288,7 +288,7 @@ def _deletion(state: ClusterState, record: DeletionRecord) -> None:
             picture.halted = reason
 
 
-def _debt(state: ClusterState, record: DebtRecord) -> None:
+def _debt(state: ClusterState, record: PendingDeletionsRecord) -> None:
     broker = BrokerId(record.broker)
     rows = zip(record.topics, record.partitions, record.topic_ids, strict=True)
     owed = state.debts.pop(broker, {}) if record.continues else {}
@@ -317,7 +317,7 @@ _FOLDS: Final[Mapping[type[Record], Callable[[ClusterState, Any], None]]] = {
     OfflineDirsRecord: _offline_dirs,
     QuarantineRecord: _quarantine,
     DeletionRecord: _deletion,
-    DebtRecord: _debt,
+    PendingDeletionsRecord: _debt,
     GapRecord: _gap,
 }
 

@@ -8,12 +8,12 @@ from controllerd.record.fold import TERM_BEGINS, ClusterState, apply
 from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
-    DebtRecord,
     DecisionRecord,
     DeletionRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     Record,
     ReplicaStateRecord,
@@ -99,7 +99,7 @@ GROUPS: Final[tuple[tuple[type[Rule], ...], ...]] = (
 _PICTURE: Final[frozenset[type[Record]]] = frozenset({
     AssignmentRecord,
     BrokersRecord,
-    DebtRecord,
+    PendingDeletionsRecord,
     DeletionRecord,
     LeadershipRecord,
     OfflineDirsRecord,

@@ -45,6 +45,12 @@ def moment(ms: int | None) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def second(ms: int) -> str:
+    """As ``2026-01-31T03:14:07Z``: without the milliseconds."""
+    text = moment(ms)
+    return f"{text[:-5]}Z" if text.endswith("Z") else text
+
+
 def duration(us: int | None) -> str:
     """In the units that matter: ``850 µs``, ``250 ms``, ``63.2 s``, ``4 min 12 s``, ``3 h 05 min``, ``2 d 4 h``."""
     if us is None:

@@ -286,7 +286,7 @@ class DeletionRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class DebtRecord(Record):
+class PendingDeletionsRecord(Record):
     """The replicas that a broker must still delete, with the ids of their topics; ``continues`` the record before."""
 
     kind: ClassVar[str] = "debt"

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import PartitionState
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.per_topic import PerTopic
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 
 class Counts(NamedTuple):
@@ -60,7 +60,7 @@ class PartitionCounter:
         self._total = Counts()
         self._version: int | None = None
 
-    async def count(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> Counts:
+    async def count(self, snapshot: ClusterView, pace: Pace | None = None) -> Counts:
         """Of all topics, with turns for the event loop in between."""
         version = snapshot.version
         if version != self._version:
@@ -71,7 +71,7 @@ class PartitionCounter:
         """Of one topic."""
         return await self._topics.of(view, pace)
 
-    async def by_topic(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> dict[str, Counts]:
+    async def by_topic(self, snapshot: ClusterView, pace: Pace | None = None) -> dict[str, Counts]:
         """Of each topic."""
         return await self._topics.all(snapshot, pace)
 

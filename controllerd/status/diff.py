@@ -13,7 +13,6 @@ from aiohttp import web
 
 from controllerd.core.model import NO_EPOCH
 from controllerd.errors import NotController
-from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.comparison import Compare, Comparison, Progress
 from controllerd.status.comparison_book import KEPT_S, MAX_KEPT, ROLE_LOST, ComparisonBook, LiveComparison
@@ -23,6 +22,7 @@ from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.work import Comparing, Difference, DifferenceList
 from controllerd.status.sources import StatusSources
 from controllerd.status.view import view_meta
+from controllerd.views import Role
 
 SHOWN: Final = 5_000
 """Differences of one answer: where there are more, something larger is wrong than any of them."""

@@ -14,7 +14,8 @@ from aiohttp import web
 from msgspec import Meta
 
 from controllerd.clock import iso
-from controllerd.recent import Entry, Recent
+from controllerd.recent import Recent
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.kinds import KINDS
 from controllerd.status.answers import answer
 from controllerd.status.problems import Refused, as_text
@@ -67,7 +68,7 @@ class Sieve:
         self._matches = glob(query.topic)
         self._from_ms = now_ms - _milliseconds(query.since) if query.since else 0
 
-    def wants(self, entry: Entry) -> bool:
+    def wants(self, entry: RecentRecord) -> bool:
         """Whether an entry is shown."""
         record = entry.record
         if entry.at_ms < self._from_ms or (self._kinds and record.kind not in self._kinds):
@@ -195,7 +196,7 @@ class _Reader:
         return f"{self._recent.boot}.{number}"
 
 
-def view_entry(recent: Recent, entry: Entry) -> Happening:
+def view_entry(recent: Recent, entry: RecentRecord) -> Happening:
     """One record as the feed shows it."""
     return Happening(
         id=f"{recent.boot}.{entry.number}",

@@ -4,9 +4,9 @@ Neither asks ZooKeeper: an ensemble that is down must not make a supervisor kill
 """
 
 from controllerd.core.counted import counted
-from controllerd.snapshot import Role
 from controllerd.status.schema.common import Check, Health
 from controllerd.status.sources import StatusSources
+from controllerd.views import Role
 
 
 def liveness(sources: StatusSources, stuck_after_s: float) -> Health:

@@ -6,12 +6,12 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.health import liveness, readiness
 from controllerd.status.routing import Access, Handler, Parameter, Route
 from controllerd.status.schema.common import Check, Health, RoleAnswer
 from controllerd.status.sources import StatusSources
+from controllerd.views import Role
 
 _VERBOSE: Final = Parameter(name="verbose", kind=str, description="Whatever its value: list every check.")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class PerTopic(Generic[T]):
         self._by_topic[view.name] = (view, figure)
         return figure
 
-    async def all(self, snapshot: ClusterSnapshot, pace: Pace | None = None) -> dict[str, T]:
+    async def all(self, snapshot: ClusterView, pace: Pace | None = None) -> dict[str, T]:
         """The figures of the topics that there are now, those of a topic that changes meanwhile from before."""
         pace = pace or Pace()
         figures: dict[str, T] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
@@ -14,63 +14,8 @@ from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Compare
 from controllerd.status.metrics.meters import Meters
+from controllerd.views import ChannelView, SessionView, WorkerView
 from events.queue import EventQueue
-
-_BRIEF_S: Final = 0.05
-"""Most events are handled within this time."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerView:
-    """The task that drains the queue: what it handles now, and when it last showed progress."""
-
-    event: str | None = None
-    """Name of the event in work; None between events."""
-    number: int | None = None
-    running_s: float = 0.0
-    """For how long that event has been handled."""
-    since_progress_s: float = 0.0
-    """Seconds since an event began, ended, or finished one of its steps."""
-    state: int = 0
-    """Kafka's code of what the event in work is about (``ControllerState``); 0 between events."""
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether an event is in work that readers would delay noticeably; of one that takes long they get a share."""
-        return self.event is not None and self.running_s < _BRIEF_S
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelView:
-    """The queue of control requests towards one broker."""
-
-    depth: int = 0
-    oldest_age_s: float = 0.0
-    """How long the request at the head waits for its answer."""
-    connected: bool = True
-    error: str | None = None
-    """Why the last attempt failed; None once one succeeded."""
-    bytes_waiting: int | None = None
-    """Estimated size of what waits."""
-    in_flight: str | None = None
-    """Name of the request whose answer is waited for."""
-    attempts: int = 0
-    """Of that request."""
-    last_sent_s: float | None = None
-    """How long ago a request left; None before the first."""
-    last_answered_s: float | None = None
-
-
-SessionStateName = Literal["connecting", "connected", "suspended", "lost", "closed"]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """The ZooKeeper session; ``session_id`` is None before the first one."""
-
-    state: SessionStateName
-    session_id: int | None = None
-    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

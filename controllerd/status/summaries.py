@@ -205,7 +205,9 @@ _SENTENCES: Final[Mapping[type[Record], Callable[..., str]]] = {
     records.QuarantineRecord: _quarantine,
     records.RejectedRecord: lambda record: f"{record.path} cannot be understood: {record.reason}",
     records.DeletionRecord: _deletion,
-    records.DebtRecord: lambda record: f"broker {record.broker} owes {counted(len(record.partitions), 'deletion')}",
+    records.PendingDeletionsRecord: lambda record: (
+        f"broker {record.broker} owes {counted(len(record.partitions), 'deletion')}"
+    ),
     records.ReassignmentRecord: lambda record: f"reassignment of {_rows(record)} {record.step}",
     records.ZkWriteRecord: _zk,
     records.RequestRecord: _request,

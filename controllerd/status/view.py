@@ -9,7 +9,6 @@ from typing import Final
 from controllerd.clock import iso
 from controllerd.core.model import Broker, BrokerId
 from controllerd.record.records import EventEnd
-from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder
 from controllerd.status.counts import Counts
 from controllerd.status.schema.common import Meta
 from controllerd.status.schema.status import (
@@ -30,7 +29,8 @@ from controllerd.status.schema.status import (
     StatusResponse,
     Uncovered,
 )
-from controllerd.status.sources import ChannelView, StatusSources
+from controllerd.status.sources import StatusSources
+from controllerd.views import ChannelView, ClusterView, DeletionView, Holder
 
 _NO_CHANNEL = ChannelView(connected=False)
 _LATEST: Final = 5
@@ -44,7 +44,7 @@ def daemon_version() -> str:
 
 
 def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
-    """The whole picture of this instance. ``counts``: of all partitions."""
+    """Return the status of this instance. ``counts``: of all partitions."""
     snapshot = sources.snapshot()
     status = Status(
         role=snapshot.role.value,
@@ -79,7 +79,7 @@ def view_setting_problems(sources: StatusSources) -> list[SettingProblem]:
 
 
 def view_meta(sources: StatusSources) -> Meta:
-    """Which cluster, which term, which version of the picture."""
+    """Return the head of an answer: the cluster, the term, the version of the snapshot."""
     snapshot = sources.snapshot()
     return Meta(
         cluster_id=snapshot.cluster_id,
@@ -100,15 +100,15 @@ def view_observed(sources: StatusSources) -> dict[str, int] | None:
     return dict(sorted(totals.items()))
 
 
-def view_host(holder: Holder, snapshot: ClusterSnapshot) -> str | None:
-    """Where the holder is reached, by its registration among the brokers; None without one."""
+def view_host(holder: Holder, snapshot: ClusterView) -> str | None:
+    """Return the host of the holder, by its registration among the brokers; None without one."""
     us = snapshot.our_entry if holder.node_id == snapshot.node_id else None
     entry = us or snapshot.brokers.get(BrokerId(holder.node_id))
     return entry.endpoints[0].host if entry is not None and entry.endpoints else None
 
 
-def view_holder(snapshot: ClusterSnapshot) -> HolderStatus | None:
-    """Who holds the role."""
+def view_holder(snapshot: ClusterView) -> HolderStatus | None:
+    """Return the holder of the role."""
     holder = snapshot.holder
     if holder is None:
         return None
@@ -142,7 +142,7 @@ def view_queue(sources: StatusSources) -> QueueStatus:
     )
 
 
-def view_counts(snapshot: ClusterSnapshot, counts: Counts) -> PartitionCounts:
+def view_counts(snapshot: ClusterView, counts: Counts) -> PartitionCounts:
     """Topics and partitions."""
     return PartitionCounts(
         topics=len(snapshot.topics),
@@ -156,8 +156,8 @@ def view_counts(snapshot: ClusterSnapshot, counts: Counts) -> PartitionCounts:
     )
 
 
-def view_pauses(snapshot: ClusterSnapshot) -> list[PauseStatus]:
-    """What operators told the controller to leave alone, by name."""
+def view_pauses(snapshot: ClusterView) -> list[PauseStatus]:
+    """Return the pauses that operators asked for, by name."""
     return [
         PauseStatus(
             what=what, until=iso(pause.until_ms), until_ms=pause.until_ms, reason=pause.reason, asked_by=pause.by
@@ -183,7 +183,7 @@ def view_latest_events(sources: StatusSources) -> list[EndedEvent]:
     ]
 
 
-def view_deletions(snapshot: ClusterSnapshot) -> list[DeletionStatus]:
+def view_deletions(snapshot: ClusterView) -> list[DeletionStatus]:
     """The topics that are to be deleted, by name."""
     return [view_deletion(name, deletion) for name, deletion in sorted(snapshot.deletions.items())]
 
@@ -198,7 +198,7 @@ def view_deletion(name: str, deletion: DeletionView) -> DeletionStatus:
     )
 
 
-def view_brokers(snapshot: ClusterSnapshot, sources: StatusSources) -> list[BrokerStatus]:
+def view_brokers(snapshot: ClusterView, sources: StatusSources) -> list[BrokerStatus]:
     """The live brokers in order of their ids."""
     channels = sources.channels()
     return [

@@ -27,8 +27,8 @@ from controllerd.zk.formats.configs import (
     encode_config,
     encode_config_change,
 )
-from controllerd.zk.formats.debts import decode_debt, encode_debt
 from controllerd.zk.formats.intents import decode_pauses, decode_throttle, encode_pauses, encode_throttle
+from controllerd.zk.formats.pending_deletions import decode_pending_deletions, encode_pending_deletions
 from controllerd.zk.formats.registrations import (
     decode_broker,
     decode_controller_registration,
@@ -64,11 +64,11 @@ __all__ = [
     "decode_controller",
     "decode_controller_epoch",
     "decode_controller_registration",
-    "decode_debt",
     "decode_feature",
     "decode_isr_change",
     "decode_log_dir_event",
     "decode_pauses",
+    "decode_pending_deletions",
     "decode_plain_state",
     "decode_preferred_election",
     "decode_producer_id_block",
@@ -84,11 +84,11 @@ __all__ = [
     "encode_controller",
     "encode_controller_epoch",
     "encode_controller_registration",
-    "encode_debt",
     "encode_feature",
     "encode_isr_change",
     "encode_log_dir_event",
     "encode_pauses",
+    "encode_pending_deletions",
     "encode_preferred_election",
     "encode_producer_id_block",
     "encode_reassignments",

@@ -10,7 +10,7 @@ from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUn
 from controllerd.ports import AuditLog, Clock
 from controllerd.record.records import TermRecord
 from controllerd.results import Held, Won
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (
     CONFLICT_CODES,

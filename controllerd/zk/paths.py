@@ -130,7 +130,7 @@ def log_dir_event(child: str) -> str:
     return f"{LOG_DIR_EVENTS}/{child}"
 
 
-def debt(broker_id: BrokerId) -> str:
+def pending_deletions(broker_id: BrokerId) -> str:
     """The replicas that a broker must delete when it is back."""
     return f"{DEBTS}/{broker_id}"
 

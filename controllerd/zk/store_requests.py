@@ -158,31 +158,31 @@ class RequestZnodes:
 
     # -- what absent brokers owe -------------------------------------------------------------------------------------
 
-    async def read_debts(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
+    async def read_pending_deletions(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
         """Replicas that absent brokers must delete; what cannot be understood is left alone."""
         children = await self._zk.children(paths.DEBTS) or []
         brokers = sorted(broker for child in children if (broker := paths.parse_broker_id(child)) is not None)
-        nodes = await self._zk.read([paths.debt(broker) for broker in brokers])
-        debts, broken = _decoded(brokers, nodes, codecs.decode_debt, self._rejections)
+        nodes = await self._zk.read([paths.pending_deletions(broker) for broker in brokers])
+        debts, broken = _decoded(brokers, nodes, codecs.decode_pending_deletions, self._rejections)
         for bad in broken:
             log.error("owed deletions cannot be understood", path=bad.path, reason=bad.reason)
         return debts
 
-    async def write_debts(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
+    async def write_pending_deletions(self, debts: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
         """Replace the debts of these brokers.
 
         :raises BadZnode: one is left as it is, because it cannot be understood or ZooKeeper refuses; the others are
             written.
         """
         brokers = list(debts)
-        nodes = await self._zk.read([paths.debt(broker) for broker in brokers])
-        _, broken = _decoded(brokers, nodes, codecs.decode_debt, self._rejections)
+        nodes = await self._zk.read([paths.pending_deletions(broker) for broker in brokers])
+        _, broken = _decoded(brokers, nodes, codecs.decode_pending_deletions, self._rejections)
         left_alone = {bad.path for bad in broken}
         operations = [
             operation
             for broker, node in zip(brokers, nodes, strict=True)
-            if paths.debt(broker) not in left_alone
-            and (operation := _replaced(paths.debt(broker), debts[broker], node)) is not None
+            if paths.pending_deletions(broker) not in left_alone
+            and (operation := _replaced(paths.pending_deletions(broker), debts[broker], node)) is not None
         ]
         if any(isinstance(operation, Create) for operation in operations):
             operations = [*await missing_parents(self._zk, paths.DEBTS), *operations]
@@ -208,8 +208,8 @@ def _config(entity: str) -> str:
 def _replaced(path: str, owed: Mapping[TopicPartition, str | None], node: Node | None) -> Operation | None:
     """What makes a znode say that this is owed; None: nothing need be done."""
     if node is None:
-        return Create(path, codecs.encode_debt(owed)) if owed else None
-    return SetData(path, codecs.encode_debt(owed), node.version) if owed else Delete(path, node.version)
+        return Create(path, codecs.encode_pending_deletions(owed)) if owed else None
+    return SetData(path, codecs.encode_pending_deletions(owed), node.version) if owed else Delete(path, node.version)
 
 
 Key = TypeVar("Key")

@@ -10,13 +10,13 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
-    DebtRecord,
     DeletionRecord,
     DigestRecord,
     GapRecord,
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     Record,
     ReplicaStateRecord,
@@ -174,7 +174,9 @@ def _deletion(rows: _Rows) -> Record:
 
 def _debt(rows: _Rows) -> Record:
     topics, partitions = rows.of("topic", "partition")
-    return DebtRecord(rows.one("broker"), topics, partitions, rows.nullable("name", len(topics)), rows.continues)
+    return PendingDeletionsRecord(
+        rows.one("broker"), topics, partitions, rows.nullable("name", len(topics)), rows.continues
+    )
 
 
 _BUILDERS: Final[Mapping[str, Callable[[_Rows], Record]]] = {
@@ -194,7 +196,7 @@ _BUILDERS: Final[Mapping[str, Callable[[_Rows], Record]]] = {
     OfflineDirsRecord.kind: _offline_dirs,
     QuarantineRecord.kind: _quarantine,
     DeletionRecord.kind: _deletion,
-    DebtRecord.kind: _debt,
+    PendingDeletionsRecord.kind: _debt,
 }
 FOLDED_KINDS: Final = frozenset(_BUILDERS)
 """The facts that are needed; of the others nothing is assembled."""

@@ -18,7 +18,6 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
     ConfigRecord,
-    DebtRecord,
     DecisionRecord,
     DeletionRecord,
     DigestRecord,
@@ -28,6 +27,7 @@ from controllerd.record.records import (
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     ReassignmentRecord,
     Record,
@@ -208,7 +208,7 @@ def _offline_dirs(record: OfflineDirsRecord) -> Exploded:
     return count, {"broker": [record.broker] * count, **columns, "data": _json(continues=record.continues)}
 
 
-def _debt(record: DebtRecord) -> Exploded:
+def _debt(record: PendingDeletionsRecord) -> Exploded:
     count = max(len(record.topics), 1)
     named: Values = {"topic": record.topics, "partition": record.partitions, "name": record.topic_ids}
     return count, {
@@ -370,7 +370,7 @@ _EXPLODERS: Final[Mapping[type[Record], Callable[[Any], Exploded]]] = {
     QuarantineRecord: _one(QuarantineRecord, name="path", reason="reason"),
     RejectedRecord: _one(RejectedRecord, name="path", reason="reason"),
     DeletionRecord: _many(topic="topics", after="changes", reason="reasons"),
-    DebtRecord: _debt,
+    PendingDeletionsRecord: _debt,
     ReassignmentRecord: _reassignment,
     ZkWriteRecord: _zk,
     RequestRecord: _request,

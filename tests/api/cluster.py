@@ -26,7 +26,8 @@ from controllerd.core.model import (
 )
 from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.settings_book import fixed_settings
-from controllerd.snapshot import ClusterSnapshot, PartitionView, Role, TopicView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import PartitionView, Role, TopicView
 from events.base import Event
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit

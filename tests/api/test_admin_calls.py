@@ -13,7 +13,8 @@ from controllerd.api.security import Operation, Principal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.errors import CallFailed, NotController
-from controllerd.snapshot import ClusterSnapshot, Role
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import Role
 from events.admin import FeatureUpdate, Requester, UpdateFeatures
 from events.base import Event
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection

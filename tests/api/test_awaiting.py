@@ -11,7 +11,8 @@ from controllerd.api.apart import SMALL
 from controllerd.api.awaiting import Awaiter
 from controllerd.api.limits import Limits
 from controllerd.core.model import NO_LEADER, BrokerId, PartitionState, ReplicaAssignment, TopicPartition
-from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView, Role
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import DeletionView, PartitionView, Role
 from tests.api.cluster import PATIENCE_S, new_snapshot, partition, put_topic, replicas
 
 T = TypeVar("T")

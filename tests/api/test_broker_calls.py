@@ -9,7 +9,7 @@ from controllerd.api.security import Operation, Principal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 from controllerd.errors import CallFailed, NotController
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.admin import AllocateProducerIds, ControlledShutdown, ControlledShutdownReply, ProducerIdBlock
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
 from tests.api.cluster import NO_ANSWER, TOPIC_ID, TOPIC_UUID, new_snapshot, running, until

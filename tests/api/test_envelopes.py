@@ -7,7 +7,7 @@ import pytest
 from controllerd.api.security import Operation, Principal
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.errors import NotController
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.admin import CreateTopics, DeleteTopics, MutationReply, TopicOutcome
 from events.base import Event
 from tests.api.cluster import Client, new_request, new_snapshot, running

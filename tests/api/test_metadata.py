@@ -9,7 +9,8 @@ import pytest
 from controllerd.api.listener import Listener
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, SecurityProtocol
-from controllerd.snapshot import ClusterSnapshot, DeletionView, PartitionView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import DeletionView, PartitionView
 from tests.api.cluster import NODE_ID, TOPIC_ID, TOPIC_UUID, new_snapshot, partition, put_topic, replicas, running
 from wire.kio_codec import decode_response
 

@@ -15,7 +15,7 @@ from controllerd.api.shared_versions import SharedVersions, ranges_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.releases import Release
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from tests.api.cluster import BROKER_RANGES, NODE_ID, Client, Cluster, new_request, new_snapshot, running, until
 from tests.turns import Turns
 from wire.api_codec import Request

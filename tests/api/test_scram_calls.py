@@ -8,7 +8,7 @@ from controllerd.api.security import Operation, Principal
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.errors import CallFailed, NotController
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.admin import AlterScram, Requester
 from events.base import Event
 from tests.api.cluster import Client, new_snapshot, running

@@ -18,7 +18,8 @@ from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.policy import Policy
 from controllerd.core.topic_creation import TopicWish
 from controllerd.errors import CallFailed, NotController
-from controllerd.snapshot import ClusterSnapshot, DeletionView, Role
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import DeletionView, Role
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, MutationReply, Requester, TopicOutcome
 from events.base import Event
 from tests.api.cluster import (

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from cli.app import main
+from controllerd.explain.answers import Cause, Transition, Why
 from controllerd.status.schema.cluster import (
     BrokerDetail,
     BrokerItem,
@@ -24,12 +25,11 @@ from controllerd.status.schema.cluster import (
     TopicDetail,
     TopicItem,
     TopicList,
-    Transition,
 )
 from controllerd.status.schema.common import Meta, Problem
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus, ListenerStatus
 from controllerd.status.schema.tasks import Task, TaskList
-from controllerd.status.schema.why import Cause, Why, WhyResponse
+from controllerd.status.schema.why import WhyResponse
 from controllerd.status.schema.work import (
     DeletionBlocker,
     DeletionItem,

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.documents import run
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("controllerd/status/explain", "controllerd/status/dashboard", "cli", "tests/status/explain")
+SOURCES = ("controllerd/explain", "controllerd/status/dashboard", "cli", "tests/explain")
 NOBODY = "http://127.0.0.1:1"
 _COMMAND = re.compile(r"controllerctl (?!is |and |status,)([a-z-][^·;`\n]*)")
 # Where the sentence goes on behind the command.

@@ -11,8 +11,8 @@ import yaml
 
 from cli.plan_files import read_plan, rollback_of
 from cli.reassign import progress_line
+from controllerd.planning.plans import Plan
 from controllerd.status.schema.tasks import TaskList, TaskResponse
-from controllerd.status.schema.verbs import Plan
 from controllerd.status.schema.work import ReassignmentList
 from tests.cli.acting import begun, ctl
 from tests.cli.documents import DOCUMENTS, TASK

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from controllerd.errors import CallFailed, RefusedToLead, StoreUnavailable
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from tests.cli.running import answering, controllerctl, outcome_of, start
 from tests.status.fake_controller import FakeController, serving
 

@@ -13,7 +13,8 @@ from controllerd.core.model import BrokerId
 from controllerd.core.pauses import PauseView
 from controllerd.record.records import EventEnd
 from controllerd.status.schema.status import StatusResponse
-from controllerd.status.sources import AuditView, SessionView, WorkerView
+from controllerd.status.sources import AuditView
+from controllerd.views import SessionView, WorkerView
 from controllerd.zk.elector import UNREADABLE
 from events.cluster import BrokerChange
 from tests.cli.running import controllerctl, start

@@ -80,20 +80,20 @@ def test_a_broker_that_is_shutting_down_can_be_told(context: ControllerContext) 
 def test_what_an_absent_broker_owes_is_as_good_as_deleted(context: ControllerContext) -> None:
     put_states(context, ReplicaState.DELETION_SUCCESSFUL, ONE, TWO)
     context.remove_broker(THREE)
-    context.debts.set(THREE, {T0: None, T1: None})
+    context.pending_deletions.set(THREE, {T0: None, T1: None})
 
     assert deletion_progress(context, "t").is_done
 
 
 def test_what_a_live_broker_owes_is_not(context: ControllerContext) -> None:
-    context.debts.set(THREE, {T0: None, T1: None})
+    context.pending_deletions.set(THREE, {T0: None, T1: None})
 
     assert THREE in deletion_progress(context, "t").ready
 
 
 def test_a_part_of_what_an_absent_broker_has_is_not_all(context: ControllerContext) -> None:
     context.remove_broker(THREE)
-    context.debts.set(THREE, {T0: None})
+    context.pending_deletions.set(THREE, {T0: None})
 
     assert deletion_progress(context, "t").offline == {THREE}
 

@@ -315,9 +315,9 @@ def test_a_replica_of_an_absent_broker_counts_as_gone_when_it_is_owed_kafka_1054
             context.set_replica_state(Replica(tp, broker), ReplicaState.DELETION_SUCCESSFUL)
         context.set_replica_state(Replica(tp, BrokerId(3)), ReplicaState.DELETION_INELIGIBLE)
     context.remove_broker(BrokerId(3))
-    context.debts.set(BrokerId(3), {T0: None})
+    context.pending_deletions.set(BrokerId(3), {T0: None})
     broken("I-22", lambda: invariants.check_deletions(["t"]))
-    context.debts.set(BrokerId(3), {T0: None, T1: None})
+    context.pending_deletions.set(BrokerId(3), {T0: None, T1: None})
     invariants.check_deletions(["t"])
 
 
@@ -349,15 +349,15 @@ def test_a_replica_of_an_earlier_topic_goes_once_though_the_present_one_is_assig
     present, three = context.topic_id("t"), BrokerId(3)
     assert present is not None
     for owed in (None, present):
-        context.debts.set(three, {T1: owed})
+        context.pending_deletions.set(three, {T1: owed})
         broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
-    context.debts.set(three, {T1: "an older one"})
+    context.pending_deletions.set(three, {T1: "an older one"})
     invariants.check_requests(stop(3, T1))
     context.set_leadership(T1, NOW._replace(isr=ids(1, 3)))
     broken("I-20", lambda: invariants.check_requests(stop(3, T1)))
     context.set_leadership(T1, NOW)
 
-    context.debts.order(three, [T1])
+    context.pending_deletions.order(three, [T1])
 
     broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
 

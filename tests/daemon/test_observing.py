@@ -24,7 +24,7 @@ from controllerd.errors import NoCluster
 from controllerd.identity import claim_data_dir
 from controllerd.observer.observer import Observer
 from controllerd.record.observation import ObservationRecord
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData
 from tests.daemon.daemons import LONG_MS, NODE, STARTS_S, begin, controllerd, hold_as_broker

@@ -18,7 +18,7 @@ def test_every_event_is_in_the_union_that_dispatch_covers() -> None:
 
 
 def test_no_event_is_in_two_families() -> None:
-    families = (registry.RoleEvent, registry.ClusterEvent, registry.AdminEvent)
+    families = [union for name, union in vars(registry).items() if name.endswith("Event") and name != "AnyEvent"]
 
     members = [member for family in families for member in typing.get_args(family)]
 
@@ -29,4 +29,10 @@ def test_every_event_has_a_controller_state() -> None:
     states = {event.__name__: event.state.name for event in typing.get_args(registry.AnyEvent)}
 
     idle = [name for name, state in states.items() if state == "IDLE"]
-    assert idle == ["AllocateProducerIds", "AlterScram", "DelegationTokenExpiryCheck", "Pause", "Resume", "PauseCheck"]
+    assert idle == ["Pause", "Resume", "PauseCheck", "AlterScram", "AllocateProducerIds", "DelegationTokenExpiryCheck"]
+
+
+def test_every_event_but_those_of_the_role_requires_the_active_controller() -> None:
+    open_to_all = {event for event in typing.get_args(registry.AnyEvent) if not event.requires_active}
+
+    assert open_to_all == {*typing.get_args(registry.RoleEvent), responses.BrokerSettingsReceived}

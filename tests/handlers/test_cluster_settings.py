@@ -22,7 +22,7 @@ from controllerd.core.settings_book import Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
 from controllerd.record.observation import SettingsRecord
 from controllerd.record.records import AlarmRecord, TermRecord
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.base import Event
 from events.cluster import Takeover
 from events.elections import AutoPreferredReplicaLeaderElection, ConfigChange

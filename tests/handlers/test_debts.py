@@ -13,11 +13,11 @@ from controllerd.core.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from controllerd.services.deletions import FIRST_RETRY_S, LAST_RETRY_S
 from controllerd.zk import codecs, paths
 from events.cluster import BrokerRefresh, QuarantineCheck
 from events.responses import LeaderAndIsrResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
-from handlers.topic_deletion import FIRST_RETRY_S, LAST_RETRY_S
 from tests.fakes.disks import Disks, successor
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, topic_id_of, tp
@@ -42,7 +42,7 @@ async def disks() -> Disks:
 
 
 async def owe(disks: Disks, *topics: str) -> None:
-    await disks.world.c.debts.owe({THREE: [tp(topic) for topic in topics]})
+    await disks.world.c.pending_deletions.add({THREE: [tp(topic) for topic in topics]})
     disks.forget()
 
 
@@ -52,8 +52,8 @@ def stopped(world: World, broker: int) -> list[str]:
 
 def written(world: World) -> Owed:
     """What broker 3 owes by ZooKeeper."""
-    node = world.tree.nodes.get(paths.debt(THREE))
-    return {} if node is None else codecs.decode_debt(THREE, node.data)
+    node = world.tree.nodes.get(paths.pending_deletions(THREE))
+    return {} if node is None else codecs.decode_pending_deletions(THREE, node.data)
 
 
 async def test_a_broker_that_is_back_deletes_what_it_missed_history_58c(disks: Disks) -> None:
@@ -89,8 +89,8 @@ async def test_a_replica_that_is_assigned_to_the_broker_again_is_never_deleted(d
 
 
 async def test_a_replica_of_a_topic_that_was_created_anew_is_never_deleted(disks: Disks) -> None:
-    await disks.world.c.store.write_debts({THREE: {tp("back"): topic_id_of("an older one")}})
-    disks.world.context.debts.set(THREE, {tp("back"): topic_id_of("an older one")})
+    await disks.world.c.store.write_pending_deletions({THREE: {tp("back"): topic_id_of("an older one")}})
+    disks.world.context.pending_deletions.set(THREE, {tp("back"): topic_id_of("an older one")})
 
     disks.world.register(3)
     await disks.settle()
@@ -105,8 +105,8 @@ async def test_a_replica_of_a_topic_that_was_created_anew_is_never_deleted(disks
 async def owe_earlier(disks: Disks, topic_id: str | None = None) -> None:
     """Broker 3 is back and has "back" of an earlier topic, and no answer of it was heard yet."""
     owed = {tp("back"): topic_id or topic_id_of("an older one")}
-    await disks.world.c.store.write_debts({THREE: owed})
-    disks.world.context.debts.set(THREE, owed)
+    await disks.world.c.store.write_pending_deletions({THREE: owed})
+    disks.world.context.pending_deletions.set(THREE, owed)
     disks.silent = {3}
     disks.world.register(3)
     await disks.settle()
@@ -345,7 +345,7 @@ async def test_what_is_owed_of_a_partition_is_judged_when_its_assignment_can_be_
 async def test_what_is_owed_of_an_earlier_topic_waits_for_nothing_that_was_wrong_with_that_topic(disks: Disks) -> None:
     disks.world.put_topic("moved", {0: [1, 2], 1: [1, 2]})
     await disks.settle()
-    await disks.world.c.debts.owe({THREE: [tp("moved", 1)]})
+    await disks.world.c.pending_deletions.add({THREE: [tp("moved", 1)]})
     disks.world.tree.put(tp("moved", 1).state_path, b"not JSON")
     disks.world.bounce(2)  # so that somebody looks
     await disks.settle()
@@ -401,7 +401,7 @@ async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has
     disks.silent = {3}
     await reassign(world, {tp("away"): [1, 2]})
     await disks.settle()
-    assert world.context.debts.is_going(THREE, tp("away"))
+    assert world.context.pending_deletions.is_going(THREE, tp("away"))
 
     if is_broken_between:
         world.tree.put("/brokers/topics/away", b"not JSON")
@@ -412,7 +412,7 @@ async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has
     await disks.settle()
 
     assert written(world) == {}
-    assert world.context.debts.is_going(THREE, tp("away"))
+    assert world.context.pending_deletions.is_going(THREE, tp("away"))
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "silent"])
@@ -462,7 +462,7 @@ async def test_a_replica_that_was_ordered_to_go_and_came_back_by_hand_may_lead_o
     world.put_topic("away", {0: [3, 1, 2]})
     await disks.settle()
 
-    assert not world.context.debts.is_going(THREE, tp("away"))
+    assert not world.context.pending_deletions.is_going(THREE, tp("away"))
 
 
 async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:
@@ -530,7 +530,7 @@ async def test_an_answer_of_an_earlier_life_settles_nothing(disks: Disks) -> Non
 
 
 async def test_many_debts_are_one_request(disks: Disks) -> None:
-    await disks.world.c.debts.owe({THREE: [tp("gone", partition) for partition in range(2500)]})
+    await disks.world.c.pending_deletions.add({THREE: [tp("gone", partition) for partition in range(2500)]})
     disks.forget()
 
     disks.world.register(3)
@@ -542,14 +542,14 @@ async def test_many_debts_are_one_request(disks: Disks) -> None:
 
 
 async def test_a_debt_that_cannot_be_understood_stops_nobody(disks: Disks) -> None:
-    disks.world.tree.put(paths.debt(THREE), json.dumps({"version": "?"}).encode())
+    disks.world.tree.put(paths.pending_deletions(THREE), json.dumps({"version": "?"}).encode())
     after = successor(disks, 2)
     disks.world.zk.expire()
 
     await after.start()
 
     assert after.world.c.is_active
-    assert after.world.context.debts.brokers() == []
+    assert after.world.context.pending_deletions.brokers() == []
 
 
 async def test_a_deletion_that_somebody_waits_for_is_retried_as_soon_as_if_nothing_was_owed(disks: Disks) -> None:

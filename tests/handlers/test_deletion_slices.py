@@ -81,5 +81,5 @@ async def test_a_broker_that_is_forgotten_or_returns_keeps_the_event_loop_at_no_
     await stretches.over(disks.settle())
 
     assert world.context.topics == {}
-    assert world.context.debts.brokers() == []
+    assert world.context.pending_deletions.brokers() == []
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]

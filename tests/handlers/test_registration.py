@@ -9,7 +9,7 @@ from controllerd.core.model import BrokerId
 from controllerd.core.policy import RegistrationMode
 from controllerd.core.releases import Release
 from controllerd.record.records import AlarmRecord
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from controllerd.zk import codecs
 from controllerd.zk.access import Create, Delete, SetData
 from events.cluster import ControllerChange, Resign, Resync, ShutdownEventThread, Takeover

@@ -3,7 +3,7 @@
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.releases import Release
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from tests.fakes.world import World, tp
 

@@ -11,7 +11,7 @@ from controllerd.core.model import BrokerId, Features, PartitionState
 from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController
 from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
 from events.admin import AllocateProducerIds
 from events.cluster import (

@@ -7,9 +7,10 @@ import pytest
 
 from controllerd.core.model import BrokerId
 from controllerd.errors import CallRefused, NotController
+from controllerd.services.throttles import GRACE_S
 from events.cluster import Resign
 from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
-from handlers.throttles import GRACE_S, RETRY_S
+from handlers.throttles import RETRY_S
 from tests.fakes.reassigning import change_isr, deletions_answered, reassign, successor
 from tests.fakes.world import World, ids, tp
 

@@ -9,10 +9,10 @@ from controllerd.core.model import BrokerId
 from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
 from controllerd.record.records import DeletionRecord
+from controllerd.services.deletions import FIRST_RETRY_S, LAST_RETRY_S
 from events.admin import ForgetBroker
 from events.cluster import BrokerChange, BrokerRefresh
 from events.topics import TopicDeletion, TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
-from handlers.topic_deletion import FIRST_RETRY_S, LAST_RETRY_S
 from tests.fakes.disks import Disks, successor
 from tests.fakes.world import World, tp
 
@@ -462,7 +462,7 @@ async def test_a_broker_that_never_returns_can_be_forgotten_kafka_10548(disks: D
 
     assert (forgotten.topics, forgotten.replicas) == (("t",), 1)
     assert is_gone(world, "t")
-    assert world.context.debts.of(BrokerId(3)).keys() == {tp("t")}
+    assert world.context.pending_deletions.of(BrokerId(3)).keys() == {tp("t")}
 
 
 async def test_a_forgotten_broker_that_returns_after_all_deletes_what_it_has(disks: Disks) -> None:
@@ -476,7 +476,7 @@ async def test_a_forgotten_broker_that_returns_after_all_deletes_what_it_has(dis
     await disks.settle()
 
     assert disks.logs[3] == set()
-    assert world.context.debts.brokers() == []
+    assert world.context.pending_deletions.brokers() == []
 
 
 async def test_a_forgotten_broker_that_returns_before_the_end_is_waited_for_again(disks: Disks) -> None:
@@ -496,7 +496,7 @@ async def test_a_forgotten_broker_that_returns_before_the_end_is_waited_for_agai
     disks.silent = set()
     await _answer(disks, 3)
     assert is_gone(world, "t")
-    assert world.context.debts.brokers() == []
+    assert world.context.pending_deletions.brokers() == []
 
 
 async def test_a_forgotten_broker_stays_forgotten_under_the_next_controller(disks: Disks) -> None:
@@ -514,7 +514,7 @@ async def test_a_forgotten_broker_stays_forgotten_under_the_next_controller(disk
     await after.settle()
 
     assert is_gone(after.world, "t")
-    assert after.world.context.debts.of(BrokerId(3)).keys() == {tp("t")}
+    assert after.world.context.pending_deletions.of(BrokerId(3)).keys() == {tp("t")}
 
 
 async def test_a_registered_broker_cannot_be_forgotten(disks: Disks) -> None:

@@ -7,7 +7,7 @@ import pytest
 from controllerd.core.model import BrokerId
 from controllerd.core.reach import Reach
 from controllerd.record.records import AlarmRecord
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.cluster import Reelect, Resign
 from tests.fakes.world import World, ids
 

@@ -210,7 +210,7 @@ class Story:
         context = self.world.context
         assert self.world.tree.children("/admin/delete_topics") == [], context.deletions.halted
         assert context.being_reassigned == set()
-        assert context.debts.brokers() == []
+        assert context.pending_deletions.brokers() == []
         records = list(context.records())
         for broker in BROKERS:
             assigned = {record.tp for record in records if broker in record.assignment.replicas}

@@ -11,7 +11,7 @@ from controllerd.core.settings_book import Configured, SettingsBook
 from controllerd.observer.observer import Observer
 from controllerd.observer.stage import manner_of
 from controllerd.record.observation import ObservationRecord
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.read_only import ReadOnly
 from tests.fakes.audit import RecordingAudit

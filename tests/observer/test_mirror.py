@@ -8,7 +8,8 @@ import pytest
 from controllerd.core.model import Features
 from controllerd.core.replica_states import NO_REPLICAS
 from controllerd.observer.mirror import Mirror
-from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.views import PartitionView
 from controllerd.zk import paths
 from controllerd.zk.pictures import Picture, take_picture
 from tests.fakes.world import INSTANCE, NODE_ID, World

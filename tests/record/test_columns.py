@@ -7,11 +7,11 @@ from controllerd.core.changes import (
     AssignmentSet,
     BrokerGone,
     Change,
-    DebtSet,
     DeletionChanged,
     LeadershipSet,
     OfflineDirsSet,
     PartitionMoved,
+    PendingDeletionsSet,
     TopicForgotten,
     TopicKnown,
 )
@@ -29,10 +29,10 @@ from controllerd.core.requests import (
 from controllerd.record.columns import records_of
 from controllerd.record.records import (
     MAX_ROWS,
-    DebtRecord,
     DeletionRecord,
     LeadershipRecord,
     OfflineDirsRecord,
+    PendingDeletionsRecord,
     Record,
     RequestRecord,
 )
@@ -226,17 +226,19 @@ def test_deletions_say_what_holds_them_up() -> None:
 def test_a_debt_names_every_replica_with_the_id_of_its_topic() -> None:
     owed = {TopicPartition("b", 1): None, TopicPartition("a", 0): "an id"}
 
-    assert records_of([DebtSet(THREE, owed)]) == [DebtRecord(3, ["a", "b"], [0, 1], ["an id", None])]
+    assert records_of([PendingDeletionsSet(THREE, owed)]) == [
+        PendingDeletionsRecord(3, ["a", "b"], [0, 1], ["an id", None])
+    ]
 
 
 def test_a_paid_debt_is_a_record_without_rows() -> None:
-    assert records_of([DebtSet(THREE, {})]) == [DebtRecord(3, [], [], [])]
+    assert records_of([PendingDeletionsSet(THREE, {})]) == [PendingDeletionsRecord(3, [], [], [])]
 
 
 def test_a_large_debt_is_several_records() -> None:
-    first, second = records_of([DebtSet(THREE, dict.fromkeys(partitions(MAX_ROWS + 1)))])
+    first, second = records_of([PendingDeletionsSet(THREE, dict.fromkeys(partitions(MAX_ROWS + 1)))])
 
-    assert isinstance(first, DebtRecord)
-    assert isinstance(second, DebtRecord)
+    assert isinstance(first, PendingDeletionsRecord)
+    assert isinstance(second, PendingDeletionsRecord)
     assert (first.continues, second.continues) == (False, True)
     assert len(first.partitions) + len(second.partitions) == MAX_ROWS + 1

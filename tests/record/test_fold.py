@@ -86,7 +86,9 @@ def assert_same_picture(state: ClusterState, context: ControllerContext) -> None
     assert state.shutting_down == context.shutting_down
     assert state.offline_dirs == context.offline_dirs
     assert state.quarantine == context.quarantine
-    assert state.debts == {broker: dict(context.debts.of(broker)) for broker in context.debts.brokers()}
+    assert state.debts == {
+        broker: dict(context.pending_deletions.of(broker)) for broker in context.pending_deletions.brokers()
+    }
     assert {name for name, deletion in state.deletions.items() if deletion.is_started} == context.deletions.started
     assert {name: d.halted for name, d in state.deletions.items() if d.halted} == context.deletions.halted
     assert state.deletions.keys() == context.deletions.queued
@@ -178,9 +180,9 @@ def test_deletions_and_debts_are_folded_as_the_context_has_them() -> None:
     context.deletions.resume("b")
     context.remove_topic("c")
     many = {TopicPartition("c", number): "id-1" for number in range(12_000)}
-    context.debts.set(BrokerId(1), many)
-    context.debts.set(BrokerId(2), {TopicPartition("c", 0): None})
-    context.debts.set(BrokerId(2), {})
+    context.pending_deletions.set(BrokerId(1), many)
+    context.pending_deletions.set(BrokerId(2), {TopicPartition("c", 0): None})
+    context.pending_deletions.set(BrokerId(2), {})
 
     state = fold(list(journal_records(context.take_changes())))
 

@@ -12,7 +12,6 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
-    DebtRecord,
     DecisionRecord,
     DeletionRecord,
     DigestRecord,
@@ -22,6 +21,7 @@ from controllerd.record.records import (
     LeadershipRecord,
     OfflineDirsRecord,
     PartitionStateRecord,
+    PendingDeletionsRecord,
     QuarantineRecord,
     ReassignmentRecord,
     Record,
@@ -256,8 +256,13 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-15", more(*event("BrokerChange", decision("Offline", 2, [2, 1])))),
     ("I-15", more(*event("ControlledShutdown", decision("ControlledShutdown", 2, [2, 1])))),
     ("I-15", more(*event("AutoPreferredReplicaLeaderElection", decision("Preferred", 2, [2, 1])))),
-    ("I-15", more(*event("DrainBroker", decision("Relieve", 2, [2, 1])))),
-    ("I-15", more(*event("BrokerChange", *JOINED), *LIT, *event("DrainBroker", decision("Relieve", 3, [2, 1, 3])))),
+    ("I-15", more(*event("DrainBroker", decision("MoveLeadershipAway", 2, [2, 1])))),
+    (
+        "I-15",
+        more(
+            *event("BrokerChange", *JOINED), *LIT, *event("DrainBroker", decision("MoveLeadershipAway", 3, [2, 1, 3]))
+        ),
+    ),
     ("I-16", more(*moved("begun", [2, 1, 3], [], []))),
     ("I-16", more(*moved("begun", [3, 2], [3], []))),
     ("I-16", more(*MOVING, *moved("overridden", [4, 2], [4], []))),
@@ -281,7 +286,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-19", more(PartitionStateRecord(["a"], [1], ["NonExistentPartition"], ["OnlinePartition"]))),
     ("I-20", more(*MOVING, *SYNCED, *moved("completing", [3, 2], [], []), delete_on(1))),
     ("I-21", more(DeletionRecord(["a"], ["queued"], [None]), *event("X", *write(11, 2, 5, [2])), delete_on(1))),
-    ("I-21", more(*event("X", *write(11, 2, 5, [2]), DebtRecord(1, ["a"], [0], ["id-a"])), delete_on(1))),
+    ("I-21", more(*event("X", *write(11, 2, 5, [2]), PendingDeletionsRecord(1, ["a"], [0], ["id-a"])), delete_on(1))),
     ("I-22", more(*event("X", DeletionRecord(["a"], ["queued"], [None]), gone("/brokers/topics/a")))),
     ("I-22", more(*event("X", *STARTED, gone("/admin/delete_topics/a")))),
     ("I-22", more(*event("X", *STARTED, gone("/brokers/topics/a/partitions/0/state")))),
@@ -505,7 +510,7 @@ def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays
         *event(
             "DrainBroker",
             ZkWriteRecord(12, 5002, 1.0, ["create"] * 2, paused, [-1] * 2, ["ok"] * 2, [0] * 2),
-            decision("Relieve", 1, [2, 1]),
+            decision("MoveLeadershipAway", 1, [2, 1]),
             *write(11, 1, 5, [2, 1]),
         ),
         ZkWriteRecord(12, 5003, 1.0, ["setData"], ["/controllerd/throttle"], [3], ["ok"], [4]),
@@ -513,7 +518,7 @@ def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays
     assert list(check(log)) == []
 
 
-@pytest.mark.parametrize(("strategy", "leader"), [("ControlledShutdown", 2), ("Relieve", 1)])
+@pytest.mark.parametrize(("strategy", "leader"), [("ControlledShutdown", 2), ("MoveLeadershipAway", 1)])
 def test_a_replica_on_a_failed_log_directory_is_not_eligible(strategy: str, leader: int) -> None:
     failed = OfflineDirsRecord(3, ["a"], [0])
     log = with_more(good_log(), *MOVING, *SYNCED, *event("X", failed, decision(strategy, leader, [2, 1, 3])))
@@ -576,7 +581,7 @@ def test_a_topic_whose_replicas_are_deleted_or_owed_may_go() -> None:
             *STARTED,
             delete_on(2),
             ReplicaStateRecord(["a"], [0], [2], ["ReplicaDeletionStarted"], ["ReplicaDeletionSuccessful"]),
-            DebtRecord(1, ["a"], [0], [None]),
+            PendingDeletionsRecord(1, ["a"], [0], [None]),
             gone("/brokers/topics/a/partitions/0/state"),
             gone("/brokers/topics/a"),
             gone("/admin/delete_topics/a"),

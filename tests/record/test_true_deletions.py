@@ -5,7 +5,7 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import StopReplicaRequest
 from controllerd.record.fold import ClusterState, apply
 from controllerd.record.invariants import check
-from controllerd.record.records import DebtRecord, DeletionRecord, ReassignmentRecord
+from controllerd.record.records import DeletionRecord, PendingDeletionsRecord, ReassignmentRecord
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from events.topics import TopicDeletionStopReplicaResponseReceived
@@ -69,7 +69,7 @@ def assert_is_clean(world: World) -> None:
     for envelope, record in log:
         apply(state, envelope, record)
     assert state.assignments() == {p: world.context.assignment(p) for p in world.context.partitions()}
-    assert state.debts.keys() == set(world.context.debts.brokers())
+    assert state.debts.keys() == set(world.context.pending_deletions.brokers())
     assert state.deletions.keys() == world.context.queued_for_deletion
 
 
@@ -101,7 +101,7 @@ async def test_a_reassignment_away_from_a_broker_that_is_gone() -> None:
     await grow(world, 1, 2, 4)
 
     assert world.context.assignment(T0).replicas == ids(1, 2, 4)
-    assert world.audit.of(DebtRecord)
+    assert world.audit.of(PendingDeletionsRecord)
     assert_is_clean(world)
     world.register(3)
     await world.settle()

@@ -4,7 +4,7 @@ import pytest
 
 from controllerd.daemon.bridges import FreezeGuard
 from controllerd.record.records import EventEnd
-from controllerd.snapshot import Role
+from controllerd.views import Role
 from events.cluster import Reelect, Resign
 from tests.fakes.world import World
 from tests.scenarios.inputs import alarms, cluster, data, goes_on, successor

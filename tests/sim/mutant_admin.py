@@ -4,8 +4,8 @@ from typing import Final
 
 from tests.sim.mutant import Edit, Mutant, bug
 
-_PHASES: Final = "controllerd/machines/reassignment_phases.py"
-_MOVES: Final = "controllerd/machines/reassignments.py"
+_PHASES: Final = "controllerd/machines/reassignment/phases.py"
+_MOVES: Final = "controllerd/machines/reassignment/reassigner.py"
 _REQUESTS: Final = "handlers/reassignments.py"
 _DELETIONS: Final = "handlers/topic_deletion.py"
 _HANDS_OVER: Final = (
@@ -44,7 +44,7 @@ REASSIGNMENTS: Final = (
         "entry-goes-first",
         "entries leave /admin/reassign_partitions when they are read",
         "KAFKA-9478, I-16",
-        _REQUESTS,
+        "controllerd/services/reassignments.py",
         "    answers = await c.reassigner.run(wanted)\n    failed = ",
         "    await c.reassigner.requests.overrule(wanted.keys())\n"
         "    answers = await c.reassigner.run(wanted)\n    failed = ",
@@ -61,7 +61,7 @@ REASSIGNMENTS: Final = (
         "assignment-from-memory",
         "a topic znode is written from memory, whatever it says by now",
         "peer 3.9 (row 58b), I-17",
-        "controllerd/machines/assignment_writes.py",
+        "controllerd/machines/reassignment/assignment_writes.py",
         "assignments={**image.assignments, **by_topic[name]})",
         "assignments={n: r.assignment for n, r in self._context.topics[name].partitions.items()} | by_topic[name])",
     ),
@@ -100,7 +100,7 @@ REASSIGNMENTS: Final = (
         "moves-end-with-term",
         "a new controller does not go on with what is under way",
         "KAFKA-4948, controller.md 7.3",
-        _REQUESTS,
+        "controllerd/services/reassignments.py",
         "    await c.reassigner.resume(sorted(c.context.being_reassigned - served))\n",
         "",
     ),
@@ -136,7 +136,7 @@ DELETIONS: Final = (
         "refusal-is-success",
         "a broker that could not delete a replica counts as having deleted it",
         "H13, I-22",
-        _DELETIONS,
+        "handlers/responses.py",
         "reason = event.error if error is KafkaError.NONE else error",
         "reason = event.error",
     ),
@@ -144,7 +144,7 @@ DELETIONS: Final = (
         "deletions-end-with-term",
         "a new controller does not look for deletions that were asked for",
         "A11, H3",
-        _DELETIONS,
+        "controllerd/services/deletions.py",
         "    c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))\n    unknown",
         "    unknown",
     ),
@@ -152,7 +152,7 @@ DELETIONS: Final = (
         "return-deletes-nothing",
         "a broker comes back and the deletions that waited for it go on waiting",
         "H2",
-        "handlers/broker_change.py",
+        "controllerd/services/brokers.py",
         "    await c.deletions.resume_for(",
         "    await c.deletions.resume_for(() and ",
     ),
@@ -168,7 +168,7 @@ DELETIONS: Final = (
         "debt-unwritten",
         "nobody writes down what absent brokers must delete",
         "KAFKA-10548",
-        "controllerd/machines/debts.py",
+        "controllerd/machines/pending_deletions.py",
         "            if not more.items() <= owed.items():\n",
         "            if not more:\n",
     ),
@@ -176,8 +176,8 @@ DELETIONS: Final = (
         "debt-unpaid",
         "a broker comes back and nobody tells it what it owes",
         "KAFKA-10548",
-        "handlers/broker_change.py",
-        "    await pay_debts(started, c)\n",
+        "controllerd/services/brokers.py",
+        "    await send_pending_deletions(started, c)\n",
         "",
     ),
 )
@@ -195,7 +195,7 @@ ELECTIONS: Final = (
         "notices-stay",
         "notifications of log directories stay",
         "K3",
-        "handlers/log_dirs.py",
+        "handlers/brokers.py",
         "    await c.store.delete_log_dir_notifications(notes.names)\n",
         "",
     ),

@@ -57,7 +57,7 @@ REGISTRATIONS: Final = (
         "left-over-stays",
         "a registration that an election did not see is not deleted later",
         "ADR 0032",
-        "handlers/registration.py",
+        "controllerd/services/registration.py",
         "        await c.registrar.remove_left_over()\n",
         "        pass\n",
     ),

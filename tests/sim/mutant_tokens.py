@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.sim.mutant import bug
 
-_TOKENS: Final = "handlers/delegation_tokens.py"
+_TOKENS: Final = "controllerd/services/delegation_tokens.py"
 _STORE: Final = "controllerd/zk/store_tokens.py"
 
 DELEGATION_TOKENS: Final = (
@@ -12,7 +12,7 @@ DELEGATION_TOKENS: Final = (
         "valid-tokens-go",
         "delegation tokens are deleted whether they have expired or not",
         "Z-48",
-        _TOKENS,
+        "controllerd/services/delegation_tokens.py",
         " if token.expires_ms < now_ms}",
         "}",
     ),
@@ -29,7 +29,7 @@ DELEGATION_TOKENS: Final = (
         "delegation tokens that expire during a term stay",
         "Q-26",
         _TOKENS,
-        "        c.timers.put_later(c.policy.delegation_token_expiry_check_interval_s, event)\n",
+        "        c.timers.put_later(c.policy.delegation_token_expiry_check_interval_s, DelegationTokenExpiryCheck())\n",
         "        pass\n",
     ),
 )

@@ -15,7 +15,7 @@ WIRE: Final = (
         "death-untold",
         "nobody is told of a dead broker that had no replicas",
         "KAFKA-1867, KAFKA-13225",
-        "handlers/replicas_offline.py",
+        "controllerd/services/replicas_offline.py",
         "        await c.outbox.update_metadata(c.context.live_or_shutting_down)\n",
         "        return\n",
     ),
@@ -23,7 +23,7 @@ WIRE: Final = (
         "newcomer-untold",
         "a new broker is not told the metadata of all partitions",
         "KAFKA-831",
-        "handlers/broker_change.py",
+        "controllerd/services/brokers.py",
         "    await c.outbox.update_metadata_of(brokers, list(c.context.records()))\n",
         "    await c.outbox.update_metadata_of(brokers, [])\n",
     ),
@@ -79,7 +79,7 @@ WIRE: Final = (
         "removals-die-with-channel",
         "the deletion of a topic that a broker has not confirmed is lost when the broker registers anew",
         "committed offsets of the deleted topic stay",
-        "handlers/broker_change.py",
+        "controllerd/services/brokers.py",
         "    await c.outbox.repeat_removals(brokers)\n",
         "",
     ),
@@ -89,13 +89,13 @@ WIRE: Final = (
         "R-13, seed 2358",
         (
             Edit(
-                "handlers/broker_change.py",
+                "controllerd/services/brokers.py",
                 "    if diff.new:\n",
                 "    for broker in diff.bounced:\n        c.channels.add_broker(observed[broker])\n    if diff.new:\n",
             ),
             Edit(
-                "handlers/broker_change.py",
-                "        await _bury(diff.bounced, c)\n",
+                "controllerd/services/brokers.py",
+                "        await on_broker_failure(diff.bounced, c)\n",
                 "        for broker in diff.bounced:\n            c.context.remove_broker(broker)\n"
                 "        offline = {broker: c.context.partitions_on(broker) for broker in diff.bounced}\n"
                 "        await on_replicas_become_offline(offline, c)\n",

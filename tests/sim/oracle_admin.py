@@ -103,7 +103,7 @@ class AdminJudge:
         if path == REASSIGNMENTS:
             self._judge_entries(entries_of(document) or {}, now)
         elif path.startswith(DEBTS):
-            owed = self._history.asked.debts.get(int(path.removeprefix(DEBTS)), frozenset())
+            owed = self._history.asked.pending_deletions.get(int(path.removeprefix(DEBTS)), frozenset())
             for key in sorted(owed - debt_of(document)):
                 self._judge_paid(int(path.removeprefix(DEBTS)), key, now)
 
@@ -167,7 +167,7 @@ class AdminJudge:
         for (name, number), partition in sorted(self._history.partitions.items()):
             for broker in partition.replicas or () if name == topic else ():
                 key, asked = (topic, number), self._history.asked
-                is_noted = asked.is_forgotten(broker) or key in asked.debts.get(broker, ())
+                is_noted = asked.is_forgotten(broker) or key in asked.pending_deletions.get(broker, ())
                 if self.holds(broker, key) and (not is_noted or self._history.is_surely_eligible(broker, now)):
                     yield broker, number
 

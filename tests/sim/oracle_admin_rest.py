@@ -61,7 +61,7 @@ def left_alone(history: History, end: AtRest) -> set[tuple[int, Key]]:
     return {
         (broker.id, key)
         for broker in end.brokers
-        for key in history.asked.debts.get(broker.id, frozenset()) & frozenset(broker.strange)
+        for key in history.asked.pending_deletions.get(broker.id, frozenset()) & frozenset(broker.strange)
         if (state := history.partition(*key).state) is not None and broker.id in state.isr
         if history.brokers[broker.id].czxid > history.nodes[f"{_TOPICS}{key[0]}"].czxid
     }
@@ -151,7 +151,7 @@ class _Judge:
 
     def disks(self, broker: BrokerAtRest) -> Found:
         """Q-19 and Q-22."""
-        debts = self._asked.debts.get(broker.id, frozenset())
+        debts = self._asked.pending_deletions.get(broker.id, frozenset())
         for key in sorted(broker.logs):
             partition = self._history.partitions.get(key)
             is_assigned = partition is not None and broker.id in (partition.replicas or ())

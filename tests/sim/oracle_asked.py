@@ -31,7 +31,7 @@ class Asked:
         """Partitions for which somebody wanted an unclean election at some time."""
         self.markers: set[str] = set()
         """Topics that are to be deleted."""
-        self.debts: dict[int, Debt] = {}
+        self.pending_deletions: dict[int, Debt] = {}
         """Replicas that a broker owes, as ZooKeeper has them."""
         self.has_preferred = False
         self.given_up: set[int] = set()
@@ -102,7 +102,7 @@ class Asked:
         elif path.startswith(MARKERS):
             self._take_marker(path.removeprefix(MARKERS), now, exists=exists)
         elif path.startswith(DEBTS):
-            self.debts[int(path.removeprefix(DEBTS))] = debt_of(document)
+            self.pending_deletions[int(path.removeprefix(DEBTS))] = debt_of(document)
 
     def _take_entries(self, document: Mapping[str, Any] | None, now: float, *, exists: bool) -> None:
         entries = entries_of(document)

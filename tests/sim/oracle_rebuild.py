@@ -45,7 +45,7 @@ def context_differences(history: History, context: ControllerContext, epoch: int
         ),
         *_compare("reassignment", image.reassignments(), _reassignments(context, partitions)),
         *_compare("deletion", image.deletions(), dict.fromkeys(context.deletions.queued, "asked for")),
-        *_compare("owed deletions", image.debts(), _debts(context)),
+        *_compare("owed deletions", image.pending_deletions(), _debts(context)),
         *_compare(
             "leadership", image.leaderships(known), {key: _plain(state) for key, state in known.items() if state}
         ),
@@ -111,8 +111,8 @@ class _Image:
     def deletions(self) -> dict[str, str]:
         return {topic: "asked for" for topic in self._history.asked.markers if topic in self._topics}
 
-    def debts(self) -> dict[int, set[Key]]:
-        return {broker: set(owed) for broker, owed in self._history.asked.debts.items() if owed}
+    def pending_deletions(self) -> dict[int, set[Key]]:
+        return {broker: set(owed) for broker, owed in self._history.asked.pending_deletions.items() if owed}
 
     def is_deleting(self, topic: str) -> bool:
         return topic in self._history.asked.markers
@@ -193,7 +193,8 @@ def _reassignments(
 
 def _debts(context: ControllerContext) -> dict[int, set[Key]]:
     return {
-        int(broker): {(tp.topic, tp.partition) for tp in context.debts.of(broker)} for broker in context.debts.brokers()
+        int(broker): {(tp.topic, tp.partition) for tp in context.pending_deletions.of(broker)}
+        for broker in context.pending_deletions.brokers()
     }
 
 

@@ -21,19 +21,11 @@ from controllerd.core.model import (
 from controllerd.core.resolved_settings import Resolution
 from controllerd.errors import ControllerdError, NotController
 from controllerd.recent import Recent
-from controllerd.snapshot import ClusterSnapshot, DeletionView, Holder, PartitionView, Role, TopicView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.comparison import Compare
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import (
-    AuditView,
-    ChannelView,
-    Compared,
-    ObservationsView,
-    SessionView,
-    StatusSources,
-    TopicSettings,
-    WorkerView,
-)
+from controllerd.status.sources import AuditView, Compared, ObservationsView, StatusSources, TopicSettings
+from controllerd.views import ChannelView, DeletionView, Holder, PartitionView, Role, SessionView, TopicView, WorkerView
 from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
 from events.queue import EventQueue

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
-from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.counts import Counts, PartitionCounter, add, count, is_non_preferred, is_under_replicated
+from controllerd.views import PartitionView
 from tests.status.fake_controller import FakeController, partition
 
 

@@ -19,11 +19,11 @@ from controllerd.errors import (
     RefusedToLead,
     StoreUnavailable,
 )
-from controllerd.snapshot import Role
 from controllerd.status.schema.common import Health
 from controllerd.status.schema.status import StatusResponse
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, SessionView, WorkerView
+from controllerd.status.sources import AuditView
+from controllerd.views import Role, SessionView, WorkerView
 from events.cluster import BrokerChange
 from tests.status.fake_controller import INSTANCE, FakeController, serving
 

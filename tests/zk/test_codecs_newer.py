@@ -14,7 +14,7 @@ DECODERS: list[Callable[[bytes | None], object]] = [
     lambda data: codecs.decode_config_change("config_change_1", data),
     codecs.decode_preferred_election,
     codecs.decode_reassignments,
-    lambda data: codecs.decode_debt(BrokerId(1), data),
+    lambda data: codecs.decode_pending_deletions(BrokerId(1), data),
 ]
 
 

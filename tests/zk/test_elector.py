@@ -12,7 +12,7 @@ from controllerd.core.reach import Reach
 from controllerd.errors import ControllerMoved, RefusedToLead
 from controllerd.record.records import TermRecord
 from controllerd.results import Held, Won
-from controllerd.snapshot import Holder
+from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper
 from controllerd.zk.elector import UNREADABLE, Contender, ZooKeeperElector

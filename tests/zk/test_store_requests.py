@@ -337,13 +337,13 @@ async def test_features_without_their_znode_are_a_conflict(world: World) -> None
 
 async def test_what_absent_brokers_owe_is_remembered_until_it_is_paid(world: World) -> None:
     await world.ours.lead()
-    assert await world.ours.store.read_debts() == {}
+    assert await world.ours.store.read_pending_deletions() == {}
 
-    await world.ours.store.write_debts({B1: {T0: TOPIC_ID, U0: None}, B2: {T1: TOPIC_ID}})
-    assert await world.theirs.store.read_debts() == {B1: {T0: TOPIC_ID, U0: None}, B2: {T1: TOPIC_ID}}
+    await world.ours.store.write_pending_deletions({B1: {T0: TOPIC_ID, U0: None}, B2: {T1: TOPIC_ID}})
+    assert await world.theirs.store.read_pending_deletions() == {B1: {T0: TOPIC_ID, U0: None}, B2: {T1: TOPIC_ID}}
 
-    await world.ours.store.write_debts({B1: {U0: None}, B2: {}, B3: {}})
-    assert await world.theirs.store.read_debts() == {B1: {U0: None}}
+    await world.ours.store.write_pending_deletions({B1: {U0: None}, B2: {}, B3: {}})
+    assert await world.theirs.store.read_pending_deletions() == {B1: {U0: None}}
     assert await world.ours.zk.children(paths.DEBTS) == ["1"]
 
 
@@ -351,35 +351,35 @@ async def test_the_parents_of_debts_are_created_with_the_first_one(world: World)
     await world.ours.lead()
     before = len(world.ours.transactions())
 
-    await world.ours.store.write_debts({B1: {T0: None}})
-    await world.ours.store.write_debts({B2: {T0: None}})
+    await world.ours.store.write_pending_deletions({B1: {T0: None}})
+    await world.ours.store.write_pending_deletions({B2: {T0: None}})
 
     written = [record.paths for record in world.ours.transactions()[before:]]
-    assert written == [["/controllerd", paths.DEBTS, paths.debt(B1)], [paths.debt(B2)]]
+    assert written == [["/controllerd", paths.DEBTS, paths.pending_deletions(B1)], [paths.pending_deletions(B2)]]
 
 
 @pytest.mark.parametrize("data", [b"", b"?", b'{"version":9,"owed":[]}', b'{"version":1,"owed":[{"topic":1}]}'])
 async def test_a_debt_that_cannot_be_understood_is_left_alone_and_hides_no_other(world: World, data: bytes) -> None:
     await world.ours.lead()
-    await world.ours.store.write_debts({B1: {T0: None}})
-    await world.theirs.put(paths.debt(B2), data)
+    await world.ours.store.write_pending_deletions({B1: {T0: None}})
+    await world.theirs.put(paths.pending_deletions(B2), data)
     await world.theirs.put(f"{paths.DEBTS}/two", b"?")
 
-    assert await world.ours.store.read_debts() == {B1: {T0: None}}
+    assert await world.ours.store.read_pending_deletions() == {B1: {T0: None}}
     with pytest.raises(BadZnode):
-        await world.ours.store.write_debts({B2: {T1: None}, B1: {T1: None}, B3: {T1: None}})
+        await world.ours.store.write_pending_deletions({B2: {T1: None}, B1: {T1: None}, B3: {T1: None}})
 
-    node = await world.ours.node(paths.debt(B2))
+    node = await world.ours.node(paths.pending_deletions(B2))
     assert node is not None
     assert node.data == data
-    assert await world.ours.store.read_debts() == {B1: {T1: None}, B3: {T1: None}}
+    assert await world.ours.store.read_pending_deletions() == {B1: {T1: None}, B3: {T1: None}}
 
 
 async def test_a_debt_of_a_hundred_thousand_replicas_fits(world: World) -> None:
     await world.ours.lead()
     owed = {TopicPartition(f"topic-{t}", p): TOPIC_ID for t in range(1_000) for p in range(100)}
-    await world.ours.store.write_debts({B1: dict.fromkeys(owed, TOPIC_ID)})
-    assert await world.ours.store.read_debts() == {B1: owed}
+    await world.ours.store.write_pending_deletions({B1: dict.fromkeys(owed, TOPIC_ID)})
+    assert await world.ours.store.read_pending_deletions() == {B1: owed}
 
 
 # -- watched states ----------------------------------------------------------------------------------------------------
@@ -458,10 +458,10 @@ async def test_written_reassignments_whose_answer_was_lost_are_written(
 
 
 async def test_debts_whose_answer_was_lost_are_written(store: FakeStore) -> None:
-    await store.write_debts({B1: {T0: None}})
+    await store.write_pending_deletions({B1: {T0: None}})
     store.zk.lose_reply_of.add(len(store.zk.transactions) + 1)
-    await store.write_debts({B1: {T1: None}})
-    assert await store.read_debts() == {B1: {T1: None}}
+    await store.write_pending_deletions({B1: {T1: None}})
+    assert await store.read_pending_deletions() == {B1: {T1: None}}
 
 
 async def test_features_whose_answer_was_lost_are_written(store: FakeStore) -> None:

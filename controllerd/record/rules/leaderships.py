@@ -13,7 +13,7 @@ from controllerd.record.records import DecisionRecord, LeadershipRecord
 from controllerd.record.rules.base import Entry, Evidence, LeadershipChange, Rule
 
 ALTER_PARTITION: Final = "AlterPartitionReceived"
-_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "Relieve"})
+_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "MoveLeadershipAway"})
 
 
 class OwnChanges(Rule):
@@ -107,7 +107,7 @@ def _eligible(
         return set(isr)
     if strategy not in _AMONG_THE_LIVE:
         return None
-    relieved = known.leadership.leader if known.leadership is not None and strategy == "Relieve" else None
+    relieved = known.leadership.leader if known.leadership is not None and strategy == "MoveLeadershipAway" else None
     failed = {broker for broker, dirs in state.offline_dirs.items() if tp in dirs}
     return (set(isr) & state.live) - failed - {relieved}
 

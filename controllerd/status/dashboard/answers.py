@@ -8,18 +8,17 @@ from urllib.parse import urlencode
 from msgspec import Meta, structs
 
 from controllerd.core.model import TopicPartition
-from controllerd.snapshot import ClusterSnapshot
+from controllerd.explain.answers import CRITICAL, OK, Transition, Why
+from controllerd.explain.history import transitions_of_partition, transitions_of_topic
+from controllerd.explain.partition import explain_partition
+from controllerd.explain.topic import explain_topic
 from controllerd.status.dashboard.commands import command
 from controllerd.status.dashboard.levels import Level
-from controllerd.status.explain.partition import explain_partition
-from controllerd.status.explain.scene import CRITICAL, OK
-from controllerd.status.explain.topic import explain_topic
-from controllerd.status.explain.transitions import transitions_of_partition, transitions_of_topic
 from controllerd.status.queries import Cursor, Query
 from controllerd.status.reads.api import ReadApi
 from controllerd.status.reads.filters import PartitionQuery
-from controllerd.status.schema.cluster import PartitionItem, Transition
-from controllerd.status.schema.why import Why
+from controllerd.status.schema.cluster import PartitionItem
+from controllerd.views import ClusterView
 
 _FILTERS: Final = {
     "offline": PartitionQuery(offline=True),
@@ -67,7 +66,7 @@ class Listing:
     command: str
 
 
-def partition_named(text: str, snapshot: ClusterSnapshot) -> TopicPartition | None:
+def partition_named(text: str, snapshot: ClusterView) -> TopicPartition | None:
     """The partition that is meant, as on the command line; None for a topic: one of that name, or no such partition."""
     topic, dash, number = text.rpartition("-")
     if not (dash and topic and number.isascii() and number.isdigit() and len(number) <= _LONGEST_PARTITION):
@@ -80,13 +79,13 @@ async def answer_why(reads: ReadApi, text: str) -> WhyAnswer:
     """Also of what does not exist: then that is the answer."""
     pace = await reads.reading.pace()
     tp = partition_named(text, reads.reading.sources.snapshot())
-    around = await reads.settings.around([tp.topic if tp is not None else text])
+    inputs = await reads.settings.inputs([tp.topic if tp is not None else text])
     if tp is not None:
-        why = await explain_partition(around, tp, pace)
-        transitions = await transitions_of_partition(around.entries, tp, pace=pace)
+        why = await pace.run(explain_partition(inputs, tp))
+        transitions = await pace.run(transitions_of_partition(inputs.entries, tp))
     else:
-        why = await explain_topic(around, text, pace)
-        transitions = await transitions_of_topic(around.entries, text, pace=pace)
+        why = await pace.run(explain_topic(inputs, text))
+        transitions = await pace.run(transitions_of_topic(inputs.entries, text))
     level = _LEVELS.get(why.severity, Level.WARN)
     return WhyAnswer(why=why, level=level, transitions=transitions[::-1], command=command("why", text))
 

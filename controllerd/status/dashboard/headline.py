@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from controllerd.core.counted import counted
+from controllerd.explain.answers import OK, Cause, Diagnosis, clock
+from controllerd.explain.brokers import diagnose_instance
+from controllerd.explain.inputs import ask
 from controllerd.pace import Pace
 from controllerd.status.dashboard.commands import is_command
 from controllerd.status.dashboard.levels import Level
 from controllerd.status.dashboard.tiles import knows
 from controllerd.status.dashboard.troubles import Trouble, Troubles, other_troubles
 from controllerd.status.dashboard.wording import numbered
-from controllerd.status.explain.scene import OK, Verdict, set_scene
-from controllerd.status.explain.surroundings import judge_surroundings
-from controllerd.status.explain.words import clock, count
 from controllerd.status.reads.api import ReadApi
 from controllerd.status.schema.status import Status
-from controllerd.status.schema.why import Cause
 
 _DETAILS: Final = 8
 _DETAILS_OF_FIRST: Final = 4
@@ -43,14 +43,13 @@ async def headline_of(
     reads: ReadApi, troubles: Troubles, status: Status, blocked: Sequence[str], pace: Pace
 ) -> Headline:
     """Of everything that is known; gives the event loop its turns."""
-    around = await reads.settings.around([])
-    scene = await set_scene(around, pace)
-    surroundings = Verdict("", OK, "")
-    judge_surroundings(scene, surroundings)
+    inputs = await reads.settings.inputs([])
+    instance = Diagnosis("", OK, "")
+    diagnose_instance(await pace.run(ask(inputs)), instance)
     if not knows(status):
-        return _of_instance(status, surroundings, around.now_ms)
-    held_up = [Trouble(_level(each), each.sentence, "", (), tuple(surroundings.next)) for each in surroundings.causes]
-    of_partitions = await troubles.of_partitions(around.snapshot, pace)
+        return _of_instance(status, instance, inputs.now_ms)
+    held_up = [Trouble(_level(each), each.sentence, "", (), tuple(instance.next)) for each in instance.causes]
+    of_partitions = await troubles.of_partitions(inputs.snapshot, pace)
     return _put_together([*held_up, *of_partitions, *other_troubles(status, blocked)]) or _all_is_well(status)
 
 
@@ -58,16 +57,16 @@ def _level(cause: Cause) -> Level:
     return _LEVELS.get(cause.code, Level.BAD)
 
 
-def _of_instance(status: Status, surroundings: Verdict, now_ms: int) -> Headline:
+def _of_instance(status: Status, instance: Diagnosis, now_ms: int) -> Headline:
     """One that does not know the cluster speaks of itself only."""
-    worst = max(surroundings.causes, key=lambda cause: _level(cause).rank, default=None)
+    worst = max(instance.causes, key=lambda cause: _level(cause).rank, default=None)
     if worst is None:
         return Headline(Level.UNKNOWN, f"This instance is {status.role}", (status.reason,))
     said = worst.sentence
     if worst.code == "standby" and status.holder is not None:
         said = f"This instance stands by: {status.holder} leads since {clock(status.holder.since_ms, now_ms)}"
-    others = tuple(cause.sentence for cause in surroundings.causes if cause is not worst)
-    return Headline(_level(worst), _capital(said), others, _steps(surroundings.next))
+    others = tuple(cause.sentence for cause in instance.causes if cause is not worst)
+    return Headline(_level(worst), _capital(said), others, _steps(instance.next))
 
 
 def _put_together(troubles: Sequence[Trouble]) -> Headline | None:
@@ -101,7 +100,7 @@ def _without_noun(what: str, said: str) -> str:
 
 def _all_is_well(status: Status) -> Headline:
     counts = status.counts
-    brokers = count(len(status.brokers), "broker")
+    brokers = counted(len(status.brokers), "broker")
     if not counts.partitions:
         return Headline(Level.GOOD, "All is well", (f"{brokers} alive, and no topics yet",))
     of = f"{numbered(counts.partitions, 'partition')} of {numbered(counts.topics, 'topic')} on {brokers}"

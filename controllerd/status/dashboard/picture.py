@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from controllerd.pace import Pace, loop_time
-from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.dashboard.headline import Headline, headline_of
 from controllerd.status.dashboard.notices import Notice, notices_of
 from controllerd.status.dashboard.tiles import Tile, knows, tiles_of
@@ -22,6 +21,7 @@ from controllerd.status.schema.status import Status
 from controllerd.status.schema.work import DeletionItem, QueueList, ReassignmentItem, ReassignmentList
 from controllerd.status.sources import StatusSources
 from controllerd.status.view import view_meta, view_status
+from controllerd.views import ClusterView
 
 FRESH_S: Final = 0.2
 """Whoever asks within this time gets the same picture: many browsers cost no more than one."""
@@ -151,7 +151,7 @@ class Gatherer:
         return found
 
 
-def _blocked(moves: Sequence[ReassignmentItem], snapshot: ClusterSnapshot) -> list[str]:
+def _blocked(moves: Sequence[ReassignmentItem], snapshot: ClusterView) -> list[str]:
     """Reassignments that wait for a broker that is not there."""
     alive = {int(broker) for broker in snapshot.brokers}
     return [

@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
+from controllerd.explain.brokers import STUCK_S
 from controllerd.status.dashboard.levels import Level
 from controllerd.status.dashboard.wording import lasting, number
-from controllerd.status.explain.surroundings import STUCK_S
 from controllerd.status.schema.status import PartitionCounts, Status
 
 _KNOWING: Final = frozenset({"active", "observer"})

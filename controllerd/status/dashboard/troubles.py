@@ -5,20 +5,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from controllerd.core.counted import counted
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
+from controllerd.explain.answers import CRITICAL, Cause, Why, brokers_of
+from controllerd.explain.partition import explain_partition
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.counts import Counts, is_under_replicated
 from controllerd.status.dashboard.commands import command
 from controllerd.status.dashboard.levels import Level
-from controllerd.status.explain.partition import explain_partition
-from controllerd.status.explain.scene import CRITICAL
-from controllerd.status.explain.words import brokers_of, count
 from controllerd.status.per_topic import PerTopic
 from controllerd.status.reads.api import ReadApi
 from controllerd.status.reads.filters import is_offline, is_waiting
 from controllerd.status.schema.status import Status
-from controllerd.status.schema.why import Cause, Why
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 LOOKED_INTO: Final = 3
 """Partitions that miss the same replicas have one explanation: so many of those cases are looked into."""
@@ -111,7 +110,7 @@ class Troubles:
         self._reads = reads
         self._cases = PerTopic(cases_of, merge)
 
-    async def of_partitions(self, snapshot: ClusterSnapshot, pace: Pace) -> list[Trouble]:
+    async def of_partitions(self, snapshot: ClusterView, pace: Pace) -> list[Trouble]:
         """Partitions that nobody leads, or that lack copies."""
         by_topic = await self._reads.reading.counter.by_topic(snapshot, pace)
         found = []
@@ -125,8 +124,8 @@ class Troubles:
 
     async def _look_into(self, topics: Sequence[TopicView], condition: Condition, number: int, pace: Pace) -> Trouble:
         settings, examples = self._reads.settings, await self._examples(topics, condition.name, pace)
-        whys = [await explain_partition(await settings.around([each.topic]), each, pace) for each in examples]
-        what = f"{count(number, 'partition')} {condition.name}"
+        whys = [await pace.run(explain_partition(await settings.inputs([each.topic]), each)) for each in examples]
+        what = f"{counted(number, 'partition')} {condition.name}"
         is_critical = any(why.severity == CRITICAL for why in whys)
         return Trouble(
             level=Level.BAD if is_critical else condition.level,
@@ -181,7 +180,7 @@ def other_troubles(status: Status, blocked: Sequence[str]) -> Iterator[Trouble]:
     """What is not about partitions without leader or copies. ``blocked``: reassignments that cannot go on."""
     for broker in status.brokers:
         if broker.queue_depth and (broker.error or not broker.connected):
-            waiting = f"{count(broker.queue_depth, 'request')} wait for it"
+            waiting = f"{counted(broker.queue_depth, 'request')} wait for it"
             yield Trouble(
                 Level.WARN,
                 f"broker {broker.id} cannot be told what was decided",
@@ -191,19 +190,19 @@ def other_troubles(status: Status, blocked: Sequence[str]) -> Iterator[Trouble]:
             )
     held_up = [doomed for doomed in status.deletions if doomed.held_up_by is not None]
     if held_up:
-        what = f"{count(len(held_up), 'deletion')} held up"
+        what = f"{counted(len(held_up), 'deletion')} held up"
         details = tuple(f"{doomed.topic}: {doomed.held_up_by}" for doomed in held_up[:LOOKED_INTO])
         steps = tuple(command("why", doomed.topic) for doomed in held_up[:LOOKED_INTO])
         yield Trouble(Level.WARN, what, held_up[0].held_up_by or "", details, steps)
     if blocked:
-        what = f"{count(len(blocked), 'reassignment')} blocked"
+        what = f"{counted(len(blocked), 'reassignment')} blocked"
         yield Trouble(Level.WARN, what, blocked[0], tuple(blocked[:LOOKED_INTO]), (command("get", "reassignments"),))
     yield from _of_the_daemon(status)
 
 
 def _of_the_daemon(status: Status) -> Iterator[Trouble]:
     if status.quarantined:
-        what = f"{count(len(status.quarantined), 'znode')} left alone"
+        what = f"{counted(len(status.quarantined), 'znode')} left alone"
         details = tuple(f"{each.path}: {each.reason}" for each in status.quarantined[:LOOKED_INTO])
         why = "it cannot be understood" if len(status.quarantined) == 1 else "they cannot be understood"
         yield Trouble(Level.WARN, what, why, details, (command("doctor"),))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from controllerd.clock import iso
-from controllerd.status.explain.words import span
+from controllerd.explain.answers import span
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP: Final = 1024.0

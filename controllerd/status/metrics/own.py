@@ -8,11 +8,11 @@ from typing import Final, get_args
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
-from controllerd.snapshot import ClusterSnapshot, Role
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.metrics.peer import gauge
-from controllerd.status.sources import AuditView, ChannelView, ObservationsView, SessionStateName, StatusSources
+from controllerd.status.sources import AuditView, ObservationsView, StatusSources
 from controllerd.status.view import daemon_version
+from controllerd.views import ChannelView, ClusterView, Role, SessionStateName
 
 _MS: Final = 1000
 _RULINGS: Final = ("equal", "different", "unclear", "deliberate", "not judged")
@@ -39,7 +39,7 @@ def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
     yield from meters.collect()
 
 
-def _role(snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Metric]:
+def _role(snapshot: ClusterView, now_ms: int) -> Iterator[Metric]:
     roles = GaugeMetricFamily("controllerd_role", "1 for the role that this instance has.", labels=["role"])
     for role in Role:
         roles.add_metric([role.value], int(role is snapshot.role))
@@ -68,7 +68,7 @@ def _observed(found: ObservationsView | None) -> Metric:
     return metric
 
 
-def _epoch(snapshot: ClusterSnapshot) -> int:
+def _epoch(snapshot: ClusterView) -> int:
     return snapshot.controller_epoch if snapshot.is_active else 0
 
 

@@ -12,7 +12,8 @@ from prometheus_client import Metric
 from controllerd.core.model import BrokerId
 from controllerd.status.metrics.meters import Meters, Timer
 from controllerd.status.metrics.picture import Figures
-from controllerd.status.sources import ChannelView, StatusSources
+from controllerd.status.sources import StatusSources
+from controllerd.views import ChannelView
 from events.base import ControllerState
 
 QUANTILES: Final = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}

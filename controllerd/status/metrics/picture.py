@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from controllerd.core.model import ReplicaState
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, DeletionView
 from controllerd.status.counts import PartitionCounter
+from controllerd.views import ClusterView, DeletionView
 
 
 class Figures(NamedTuple):
@@ -30,7 +30,7 @@ class PictureCounter:
     def __init__(self, counter: PartitionCounter) -> None:
         self._counter = counter
 
-    async def figures(self, snapshot: ClusterSnapshot, pace: Pace) -> Figures:
+    async def figures(self, snapshot: ClusterView, pace: Pace) -> Figures:
         """Of the newest picture, with turns for the event loop in between."""
         if not snapshot.is_active:
             return Figures()

@@ -7,10 +7,9 @@ from typing import Final
 from aiohttp import web
 
 from controllerd.core.model import BrokerId
+from controllerd.explain.history import transitions_of_broker
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.answers import answer
-from controllerd.status.explain.transitions import transitions_of_broker
 from controllerd.status.problems import Refused
 from controllerd.status.reads.context import BROKER, Reading, reading
 from controllerd.status.reads.loads import Load
@@ -18,6 +17,7 @@ from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import BrokerDetail, BrokerItem, BrokerList
 from controllerd.status.schema.status import BrokerStatus
 from controllerd.status.view import view_brokers
+from controllerd.views import ClusterView
 
 _PENDING: Final = 100
 _NO_LOAD: Final = Load()
@@ -59,7 +59,7 @@ class BrokerReads:
             detail = f"broker {broker} is not registered, and no replica is assigned to it"
             raise Refused(HTTPStatus.NOT_FOUND, "unknown_broker", detail, "GET /v1/brokers lists the known ones")
         entries = tuple(self._reading.sources.recent.newest_first())
-        transitions = await transitions_of_broker(entries, broker, pace=pace)
+        transitions = await pace.run(transitions_of_broker(entries, broker))
         pending = self._reading.pending(broker, _PENDING)
         return answer(BrokerDetail(meta=self._reading.meta(), broker=item, pending=pending, transitions=transitions))
 
@@ -74,7 +74,7 @@ class BrokerReads:
         return {broker: view_broker_item(broker, alive.get(broker), loads, mean) for broker in known}
 
 
-def _mean_leaders(loads: Mapping[BrokerId, Load], snapshot: ClusterSnapshot) -> float:
+def _mean_leaders(loads: Mapping[BrokerId, Load], snapshot: ClusterView) -> float:
     led = sum(loads.get(broker, _NO_LOAD).leaders for broker in snapshot.brokers)
     return led / len(snapshot.brokers) if snapshot.brokers else 0.0
 

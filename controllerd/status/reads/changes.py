@@ -5,17 +5,17 @@ from itertools import compress
 from typing import Final, NamedTuple
 
 from controllerd.core.model import TopicPartition
+from controllerd.explain.history import PartitionColumns, read_history
 from controllerd.pace import Pace
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import LeadershipRecord, PartitionStateRecord
-from controllerd.status.explain.history import Columns, look_back
 
 
 class Change(NamedTuple):
     """Of one partition. ``since``: the state or leader changed last; ``last``: anything did; None: longer ago."""
 
-    since: Entry | None
-    last: Entry | None
+    since: RecentRecord | None
+    last: RecentRecord | None
 
 
 class Wanted:
@@ -38,7 +38,7 @@ class Wanted:
         if not numbers:
             del self._numbers[topic]
 
-    def rows_of(self, record: Columns) -> Iterator[tuple[int, tuple[str, int]]]:
+    def rows_of(self, record: PartitionColumns) -> Iterator[tuple[int, tuple[str, int]]]:
         """The rows of these partitions, each with its partition; without those that are found meanwhile."""
         topics, partitions, wanted = record.topics, record.partitions, self._numbers
         if wanted.keys().isdisjoint(topics):
@@ -55,8 +55,8 @@ class Changes:
     """What was found."""
 
     def __init__(self) -> None:
-        self.since: Final[dict[tuple[str, int], Entry]] = {}
-        self.last: Final[dict[tuple[str, int], Entry]] = {}
+        self.since: Final[dict[tuple[str, int], RecentRecord]] = {}
+        self.last: Final[dict[tuple[str, int], RecentRecord]] = {}
 
     def of(self, tp: TopicPartition) -> Change:
         """Of one of the partitions that were looked for."""
@@ -75,9 +75,9 @@ class _Search:
         self._wanted = wanted
         self._leaders: dict[tuple[str, int], int] = {}
         """Of what is still looked for, the leader that was seen last."""
-        self._same: dict[tuple[str, int], Entry | None] = {}
+        self._same: dict[tuple[str, int], RecentRecord | None] = {}
         """The oldest entry known with that leader; None: it was loaded, and led already."""
-        self._moved: dict[tuple[str, int], Entry] = {}
+        self._moved: dict[tuple[str, int], RecentRecord] = {}
         """The last transitions of partitions whose leader may have changed since; the earlier leadership decides."""
         self.changes: Final = Changes()
 
@@ -85,14 +85,14 @@ class _Search:
     def is_done(self) -> bool:
         return not self._wanted
 
-    def look_at(self, entry: Entry, *, is_loaded: bool) -> None:
+    def look_at(self, entry: RecentRecord, *, is_loaded: bool) -> None:
         record = entry.record
         if isinstance(record, LeadershipRecord):
             self._look_at_leaders(entry, record, is_loaded=is_loaded)
         elif isinstance(record, PartitionStateRecord) and not is_loaded:
             self._look_at_states(entry, record)
 
-    def _look_at_states(self, entry: Entry, record: PartitionStateRecord) -> None:
+    def _look_at_states(self, entry: RecentRecord, record: PartitionStateRecord) -> None:
         for at, tp in self._wanted.rows_of(record):
             self.changes.last.setdefault(tp, entry)
             if record.before[at] == record.after[at]:
@@ -102,7 +102,7 @@ class _Search:
             else:
                 self._found(tp, entry)
 
-    def _look_at_leaders(self, entry: Entry, record: LeadershipRecord, *, is_loaded: bool) -> None:
+    def _look_at_leaders(self, entry: RecentRecord, record: LeadershipRecord, *, is_loaded: bool) -> None:
         for at, tp in self._wanted.rows_of(record):
             if not is_loaded:
                 self.changes.last.setdefault(tp, entry)
@@ -119,15 +119,15 @@ class _Search:
         for tp, entry in self._moved.items():
             self.changes.since.setdefault(tp, entry)
 
-    def _found(self, tp: tuple[str, int], entry: Entry | None) -> None:
+    def _found(self, tp: tuple[str, int], entry: RecentRecord | None) -> None:
         self._wanted.discard(*tp)
         if entry is not None:
             self.changes.since[tp] = entry
 
 
-async def last_changes(entries: Sequence[Entry], wanted: Wanted, pace: Pace) -> Changes:
+async def last_changes(entries: Sequence[RecentRecord], wanted: Wanted, pace: Pace) -> Changes:
     """The last changes of these partitions; ``entries`` newest first."""
-    history = await look_back(entries, pace)
+    history = await pace.run(read_history(entries))
     search = _Search(wanted)
     for entry in entries:
         if search.is_done:

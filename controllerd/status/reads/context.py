@@ -9,7 +9,6 @@ from aiohttp import web
 
 from controllerd.core.model import BrokerId
 from controllerd.pace import Pace
-from controllerd.snapshot import TopicView
 from controllerd.status.answers import answer
 from controllerd.status.counts import PartitionCounter
 from controllerd.status.pages import tag_of, tagged, unchanged
@@ -21,6 +20,7 @@ from controllerd.status.schema.cluster import PendingRequest
 from controllerd.status.schema.common import Meta
 from controllerd.status.sources import StatusSources
 from controllerd.status.view import view_meta
+from controllerd.views import TopicView
 
 TOPIC = Parameter(name="topic", kind=str, description="Name of the topic.", required=True)
 PARTITION = Parameter(name="partition", kind=int, description="Number of the partition.", required=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from aiohttp import web
 
 from controllerd.core.model import BrokerId, ReplicaState
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import DeletionRecord
-from controllerd.snapshot import ClusterSnapshot, DeletionView
 from controllerd.status.answers import answer
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import DeletionBlocker, DeletionItem, DeletionList
 from controllerd.status.view import view_deletion
+from controllerd.views import ClusterView, DeletionView
 
 
 class DeletionReads:
@@ -42,7 +42,7 @@ class DeletionReads:
         ]
 
 
-def _queued_at(entries: Sequence[Entry]) -> dict[str, int]:
+def _queued_at(entries: Sequence[RecentRecord]) -> dict[str, int]:
     """When the deletion of each topic was asked for last, as far as that is remembered."""
     queued: dict[str, int] = {}
     for entry in entries:
@@ -58,9 +58,7 @@ def _age_s(since_ms: int | None, now_ms: int) -> float | None:
     return None if since_ms is None else (now_ms - since_ms) / 1000
 
 
-def view_deletion_item(
-    name: str, deletion: DeletionView, snapshot: ClusterSnapshot, age_s: float | None
-) -> DeletionItem:
+def view_deletion_item(name: str, deletion: DeletionView, snapshot: ClusterView, age_s: float | None) -> DeletionItem:
     """One deletion as it is published."""
     by_state: Counter[str] = Counter()
     for (_, state), number in deletion.replicas.items():
@@ -73,14 +71,14 @@ def view_deletion_item(
     )
 
 
-def _blockers(deletion: DeletionView, snapshot: ClusterSnapshot) -> Iterator[DeletionBlocker]:
+def _blockers(deletion: DeletionView, snapshot: ClusterView) -> Iterator[DeletionBlocker]:
     for (broker, state), number in sorted(deletion.replicas.items(), key=lambda item: (item[0][0], item[0][1].value)):
         if state is not ReplicaState.DELETION_SUCCESSFUL:
             why = _why(broker, state, deletion, snapshot)
             yield DeletionBlocker(broker=broker, replicas=number, state=state.value, why=why)
 
 
-def _why(broker: BrokerId, state: ReplicaState, deletion: DeletionView, snapshot: ClusterSnapshot) -> str:
+def _why(broker: BrokerId, state: ReplicaState, deletion: DeletionView, snapshot: ClusterView) -> str:
     if broker not in snapshot.brokers:
         return f"broker {broker} is not alive; start it, or forget it if it never returns"
     if state is ReplicaState.DELETION_STARTED or broker in deletion.deleting:

@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from controllerd.core.model import PartitionState
-from controllerd.snapshot import PartitionView
 from controllerd.status.counts import Counts, is_non_preferred, is_under_replicated
 from controllerd.status.queries import Page, TopicGlob
+from controllerd.views import PartitionView
 
 Predicate = Callable[[PartitionView], bool]
 BrokerNumber = Annotated[int, Meta(ge=-1, le=2**31 - 1)]

@@ -8,14 +8,14 @@ import msgspec
 from aiohttp import web
 
 from controllerd.clock import iso
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import DecisionRecord, LeadershipRecord, RefusedRecord, TermRecord
-from controllerd.snapshot import Role
 from controllerd.status.answers import answer
 from controllerd.status.queries import Limit, Query, TopicGlob, asked
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import ElectionItem, ElectionList, Term, TermList
+from controllerd.views import Role
 
 _BEGINNINGS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
@@ -83,7 +83,7 @@ class HistoryReads:
         return answer(ElectionList(meta=self._reading.meta(), items=search.items()))
 
 
-def _terms(entries: list[Entry], node_id: int) -> Iterator[Term]:
+def _terms(entries: list[RecentRecord], node_id: int) -> Iterator[Term]:
     """Oldest first; one that was never seen to end goes until the next one begins."""
     begun: Term | None = None
     for entry in entries:
@@ -105,7 +105,7 @@ def _begins(record: TermRecord) -> bool:
     return record.change in _BEGINNINGS or (record.change == "held" and record.holder != _NOBODY)
 
 
-def _term(entry: Entry, record: TermRecord, node_id: int) -> Term:
+def _term(entry: RecentRecord, record: TermRecord, node_id: int) -> Term:
     """Whoever is elected names in the record from whom it took the role."""
     is_ours = record.change in _BEGINNINGS
     taken = f"{record.change}; held before by {record.holder}"
@@ -122,7 +122,7 @@ def _term(entry: Entry, record: TermRecord, node_id: int) -> Term:
 class _Found(NamedTuple):
     """One row of an election, or of its failure."""
 
-    entry: Entry
+    entry: RecentRecord
     row: int
 
 
@@ -141,7 +141,7 @@ class _Elections:
         """Whether everything that is shown is known."""
         return len(self._found) >= self._query.limit and not self._open
 
-    def look_at(self, entry: Entry) -> None:
+    def look_at(self, entry: RecentRecord) -> None:
         """The next older entry."""
         record = entry.record
         if isinstance(record, DecisionRecord) or (
@@ -152,7 +152,7 @@ class _Elections:
             for row, tp in enumerate(zip(record.topics, record.partitions, strict=True)):
                 self._was.update(dict.fromkeys(self._open.pop(tp, ()), record.leaders[row]))
 
-    def _look_at_election(self, entry: Entry, topics: Sequence[str], partitions: Sequence[int]) -> None:
+    def _look_at_election(self, entry: RecentRecord, topics: Sequence[str], partitions: Sequence[int]) -> None:
         pattern = self._query.topic
         for row, topic in enumerate(topics):
             if len(self._found) >= self._query.limit:
@@ -165,7 +165,7 @@ class _Elections:
         """Newest first."""
         return [self._item(entry, row, self._was.get(at)) for at, (entry, row) in enumerate(self._found)]
 
-    def _item(self, entry: Entry, row: int, was: int | None) -> ElectionItem:
+    def _item(self, entry: RecentRecord, row: int, was: int | None) -> ElectionItem:
         record = entry.record
         assert isinstance(record, DecisionRecord | RefusedRecord)
         decided = record if isinstance(record, DecisionRecord) else None

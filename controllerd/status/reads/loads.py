@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import BrokerId
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.per_topic import PerTopic
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class LoadTally:
         self._loads: Loads = {}
         self._version: int | None = None
 
-    async def loads(self, snapshot: ClusterSnapshot, pace: Pace) -> Loads:
+    async def loads(self, snapshot: ClusterView, pace: Pace) -> Loads:
         """By broker, with turns for the event loop in between; brokers without replicas are absent."""
         version = snapshot.version
         if version != self._version:

@@ -8,13 +8,11 @@ from aiohttp import web
 
 from controllerd.clock import iso
 from controllerd.core.model import TopicPartition
+from controllerd.explain.history import transitions_of_partition
+from controllerd.explain.inputs import ExplanationInputs
+from controllerd.explain.partition import explain_partition
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, PartitionView
 from controllerd.status.answers import answer
-from controllerd.status.explain.circumstances import Circumstances
-from controllerd.status.explain.partition import explain_partition
-from controllerd.status.explain.scene import quarantine_of
-from controllerd.status.explain.transitions import transitions_of_partition
 from controllerd.status.problems import Refused
 from controllerd.status.queries import asked
 from controllerd.status.reads.changes import Change, Wanted, last_changes
@@ -25,6 +23,7 @@ from controllerd.status.reads.settings import Settings
 from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
 from controllerd.status.schema.why import WhyResponse
+from controllerd.views import ClusterView, PartitionView
 
 _BUILT_AT_ONCE: Final = 200
 _PENDING: Final = 20
@@ -79,9 +78,9 @@ class PartitionReads:
     async def one(self, request: web.Request) -> web.Response:
         """With what happened to it, and what waits for the brokers of its replicas."""
         (tp, view), pace = self._named(request), await self._reading.pace()
-        around = await self._settings.around([tp.topic])
-        item = await self._item(tp, view, around, pace)
-        transitions = await transitions_of_partition(around.entries, tp, pace=pace)
+        inputs = await self._settings.inputs([tp.topic])
+        item = await self._item(tp, view, inputs, pace)
+        transitions = await pace.run(transitions_of_partition(inputs.entries, tp))
         pending = [each for broker in view.assignment.replicas for each in self._reading.pending(broker, _PENDING)]
         detail = PartitionDetail(meta=self._reading.meta(), partition=item, transitions=transitions, pending=pending)
         return answer(detail)
@@ -89,13 +88,13 @@ class PartitionReads:
     async def why(self, request: web.Request) -> web.Response:
         """Also of a partition that does not exist: then that is the answer."""
         tp, pace = _tp(request), await self._reading.pace()
-        around = await self._settings.around([tp.topic])
-        view = around.snapshot.partition(tp)
+        inputs = await self._settings.inputs([tp.topic])
+        view = inputs.snapshot.partition(tp)
         response = WhyResponse(
             meta=self._reading.meta(),
-            why=await explain_partition(around, tp, pace),
-            partition=await self._item(tp, view, around, pace) if view is not None else None,
-            transitions=await transitions_of_partition(around.entries, tp, pace=pace),
+            why=await pace.run(explain_partition(inputs, tp)),
+            partition=await self._item(tp, view, inputs, pace) if view is not None else None,
+            transitions=await pace.run(transitions_of_partition(inputs.entries, tp)),
         )
         return answer(response)
 
@@ -109,12 +108,14 @@ class PartitionReads:
             raise Refused(HTTPStatus.NOT_FOUND, "unknown_partition", detail, hint)
         return tp, view
 
-    async def _item(self, tp: TopicPartition, view: PartitionView, around: Circumstances, pace: Pace) -> PartitionItem:
+    async def _item(
+        self, tp: TopicPartition, view: PartitionView, inputs: ExplanationInputs, pace: Pace
+    ) -> PartitionItem:
         wanted = Wanted()
         wanted.add(*tp)
-        changes = await last_changes(around.entries, wanted, pace)
-        reason = _quarantined(around.snapshot, tp)
-        return view_partition(tp, view, changes.of(tp), around.min_isr(tp.topic), reason)
+        changes = await last_changes(inputs.entries, wanted, pace)
+        reason = _quarantined(inputs.snapshot, tp)
+        return view_partition(tp, view, changes.of(tp), inputs.min_isr(tp.topic), reason)
 
     async def _items(self, rows: Sequence[Chosen], min_isr: Mapping[str, int], pace: Pace) -> Items:
         wanted = Wanted()
@@ -137,8 +138,8 @@ def _tp(request: web.Request) -> TopicPartition:
     return TopicPartition(request.match_info["topic"], int(request.match_info["partition"]))
 
 
-def _quarantined(snapshot: ClusterSnapshot, tp: TopicPartition) -> str | None:
-    found = quarantine_of(snapshot, *tp) if snapshot.quarantine else None
+def _quarantined(snapshot: ClusterView, tp: TopicPartition) -> str | None:
+    found = snapshot.quarantine_of(*tp) if snapshot.quarantine else None
     return None if found is None else found[1]
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from controllerd.clock import iso
 from controllerd.core.model import BrokerId
 from controllerd.loop import detail_of
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import EventBegin, EventEnd
 from controllerd.status.answers import answer
 from controllerd.status.queries import Limit, Query, asked
@@ -18,7 +18,7 @@ from controllerd.status.reads.context import Reading, reading
 from controllerd.status.reads.filters import BrokerNumber
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import QueueItem, QueueList, RequestQueue, RequestQueueList
-from controllerd.status.sources import ChannelView
+from controllerd.views import ChannelView
 from events.queue import QueuedEvent
 
 _ENDED: Final = 20
@@ -115,7 +115,7 @@ class _Latest:
         self.ends: list[EventEnd] = []
 
 
-def _begun(newest_first: Iterator[Entry]) -> _Latest:
+def _begun(newest_first: Iterator[RecentRecord]) -> _Latest:
     """As many as are shown, and the one in work."""
     latest = _Latest()
     for record in (entry.record for entry in newest_first):

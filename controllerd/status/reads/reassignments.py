@@ -8,9 +8,8 @@ from aiohttp import web
 from controllerd.core.model import NO_LEADER, TopicPartition
 from controllerd.core.replica_sizes import SizesView
 from controllerd.pace import Pace, sliced
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import ReassignmentRecord
-from controllerd.snapshot import ClusterSnapshot, PartitionView
 from controllerd.status.answers import answer
 from controllerd.status.per_topic import AT_ONCE
 from controllerd.status.queries import Page, TopicGlob, asked
@@ -19,6 +18,7 @@ from controllerd.status.reads.selecting import Chosen, topics_of
 from controllerd.status.reads.windows import NAMED_ONLY, Cut, Window
 from controllerd.status.routing import Route
 from controllerd.status.schema.work import ReassignmentItem, ReassignmentList, ReplicaProgress
+from controllerd.views import ClusterView, PartitionView
 
 _ORDER: Final = "reassignment"
 _BEGINNINGS: Final = frozenset({"begun", "overridden"})
@@ -65,7 +65,7 @@ class ReassignmentReads:
         ]
         return ReassignmentList(meta=meta, items=items, total=cut.total, next_cursor=cut.next_cursor)
 
-    async def _select(self, query: ReassignmentQuery, snapshot: ClusterSnapshot, pace: Pace) -> Cut[Chosen]:
+    async def _select(self, query: ReassignmentQuery, snapshot: ClusterView, pace: Pace) -> Cut[Chosen]:
         window: Window[Chosen] = Window(_ORDER, query.limit, query.cursor)
         for topic in topics_of(snapshot, query.topic):
             counts = await self._reading.counter.of(topic, pace)
@@ -81,7 +81,7 @@ def _tp(chosen: Chosen) -> TopicPartition:
     return TopicPartition(chosen.topic.name, chosen.partition.partition)
 
 
-async def _began(entries: Sequence[Entry], rows: Sequence[Chosen], pace: Pace) -> dict[tuple[str, int], int]:
+async def _began(entries: Sequence[RecentRecord], rows: Sequence[Chosen], pace: Pace) -> dict[tuple[str, int], int]:
     """When these reassignments began or were changed last, as far as that is remembered."""
     wanted: set[tuple[str, int]] = set(map(_tp, rows))
     began: dict[tuple[str, int], int] = {}
@@ -144,9 +144,7 @@ def _progress(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> Iter
         )
 
 
-def view_reassignment(
-    chosen: Chosen, snapshot: ClusterSnapshot, sizes: SizesView, age_s: float | None
-) -> ReassignmentItem:
+def view_reassignment(chosen: Chosen, snapshot: ClusterView, sizes: SizesView, age_s: float | None) -> ReassignmentItem:
     """One partition that moves, as it is published."""
     assignment, throttle = chosen.partition.assignment, snapshot.throttle
     progress = copying(_tp(chosen), chosen.partition, sizes)
@@ -168,7 +166,7 @@ def view_reassignment(
     )
 
 
-def blocker_of(view: PartitionView, snapshot: ClusterSnapshot) -> str | None:
+def blocker_of(view: PartitionView, snapshot: ClusterView) -> str | None:
     """What the reassignment waits for; None when all is done but the last step."""
     leadership = view.leadership
     if leadership is None or leadership.leader < 0:

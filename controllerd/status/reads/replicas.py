@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.queries import Page, TopicGlob, asked
 from controllerd.status.reads.context import Reading, reading
 from controllerd.status.reads.filters import BrokerNumber
@@ -19,6 +18,7 @@ from controllerd.status.reads.selecting import topics_of
 from controllerd.status.reads.windows import NAMED_ONLY, Cut, Key, Window
 from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import ReplicaItem, ReplicaList
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 _ORDER: Final = "replica"
 
@@ -72,7 +72,7 @@ class ReplicaWalk:
         self._pace = pace
         self._window: Window[ReplicaItem] = Window(_ORDER, query.limit, query.cursor)
 
-    async def cut(self, snapshot: ClusterSnapshot) -> Cut[ReplicaItem]:
+    async def cut(self, snapshot: ClusterView) -> Cut[ReplicaItem]:
         """The page."""
         for topic in topics_of(snapshot, self._query.topic):
             number = _number_wanted(self._query, await self._tally.of(topic, self._pace))

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
 from controllerd.status.counts import PartitionCounter
 from controllerd.status.per_topic import AT_ONCE
 from controllerd.status.reads.filters import (
@@ -19,6 +18,7 @@ from controllerd.status.reads.filters import (
     sort_value,
 )
 from controllerd.status.reads.windows import NAMED_ONLY, Cut, Window
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 _number = attrgetter("partition")
 
@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
     partition: PartitionView
 
 
-def topics_of(snapshot: ClusterSnapshot, pattern: str) -> Iterator[TopicView]:
+def topics_of(snapshot: ClusterView, pattern: str) -> Iterator[TopicView]:
     """Topics in order of their names; those that go meanwhile are left out. ``pattern`` empty: all."""
     matches = glob(pattern)
     for name in sorted(snapshot.topics):
@@ -50,7 +50,7 @@ class Selection:
         self._value = sort_value(query.sort)
         self._window: Window[Chosen] = Window(f"partitions by {query.sort}", query.limit, query.cursor)
 
-    async def cut(self, snapshot: ClusterSnapshot, min_isr: Mapping[str, int]) -> Cut[Chosen]:
+    async def cut(self, snapshot: ClusterView, min_isr: Mapping[str, int]) -> Cut[Chosen]:
         """The page. ``min_isr``: of the topics for which it is known."""
         for view in topics_of(snapshot, self._query.topic):
             await self._pace.breathe()

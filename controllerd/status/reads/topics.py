@@ -6,12 +6,11 @@ from typing import Annotated, Final, Literal
 from aiohttp import web
 from msgspec import Meta
 
+from controllerd.explain.history import transitions_of_topic
+from controllerd.explain.topic import explain_topic
 from controllerd.pace import Pace
-from controllerd.snapshot import TopicView
 from controllerd.status.answers import answer
 from controllerd.status.counts import Counts
-from controllerd.status.explain.topic import explain_topic
-from controllerd.status.explain.transitions import transitions_of_topic
 from controllerd.status.queries import Page, TopicGlob, asked
 from controllerd.status.reads.context import TOPIC, Reading, reading
 from controllerd.status.reads.selecting import topics_of
@@ -21,6 +20,7 @@ from controllerd.status.routing import Route
 from controllerd.status.schema.cluster import TopicDetail, TopicItem, TopicList
 from controllerd.status.schema.why import WhyResponse
 from controllerd.status.view import view_deletion
+from controllerd.views import TopicView
 
 Order = Literal["topic", "-partitions", "-offline", "-under_replicated", "-non_preferred", "-reassigning"]
 
@@ -93,15 +93,15 @@ class TopicReads:
         counts = await self._reading.counter.of(view, pace)
         item = view_topic(view, counts, self._reading.sources.snapshot().quarantine)
         entries = tuple(self._reading.sources.recent.newest_first())
-        transitions = await transitions_of_topic(entries, view.name, pace=pace)
+        transitions = await pace.run(transitions_of_topic(entries, view.name))
         return answer(TopicDetail(meta=self._reading.meta(), topic=item, transitions=transitions))
 
     async def why(self, request: web.Request) -> web.Response:
         """Also of a topic that does not exist: then that is the answer."""
         name, pace = request.match_info["topic"], await self._reading.pace()
-        around = await self._settings.around([name])
-        why = await explain_topic(around, name, pace)
-        transitions = await transitions_of_topic(around.entries, name, pace=pace)
+        inputs = await self._settings.inputs([name])
+        why = await pace.run(explain_topic(inputs, name))
+        transitions = await pace.run(transitions_of_topic(inputs.entries, name))
         return answer(WhyResponse(meta=self._reading.meta(), why=why, partition=None, transitions=transitions))
 
 

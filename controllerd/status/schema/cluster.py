@@ -2,6 +2,7 @@
 
 import msgspec
 
+from controllerd.explain.answers import Transition
 from controllerd.status.schema.common import Meta
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus
 
@@ -47,23 +48,6 @@ class PartitionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_vers
     """How many partitions match, over all pages."""
     next_cursor: str | None = None
     """What to ask for next; null on the last page."""
-
-
-class Transition(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to a partition, a topic or a broker; ``was`` and ``now`` are sentences for people."""
-
-    at: str
-    at_ms: int
-    event_id: int
-    event: str
-    """Name of the event in whose course it happened."""
-    what: str
-    """``leader``, ``isr``, ``state``, ``assignment``, ``reassignment``, ``quarantine`` or ``refused``; of a topic
-    ``topic`` or ``deletion``; of a broker ``broker`` or ``log-dirs``."""
-    was: str
-    now: str
-    reason: str
-    """Why, such as the election's strategy or the cause of a refusal; empty when there is none beyond the event."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True, kw_only=True):

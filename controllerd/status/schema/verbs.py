@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-BrokerNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-PartitionNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+from controllerd.planning.plans import BrokerNumber, Count, PartitionNumber
+
 Bytes = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Paused = Annotated[str, Meta(pattern="^(auto-rebalance|deletions|drain-(0|[1-9][0-9]{0,9}))$")]
 
@@ -59,43 +58,6 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     partitions: list[PartitionName] = []
     all: bool = False
     reason: str = ""
-
-
-class ReassignmentWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``POST /v1/reassignments:plan``: which partitions are to leave where, and go where; changes nothing."""
-
-    topics: list[str] = []
-    """Globs; every topic when empty."""
-    from_brokers: list[BrokerNumber] = []
-    """Only replicas on these are moved; any when empty."""
-    to_brokers: list[BrokerNumber] = []
-    """Where replicas may go; all live brokers but ``from_brokers`` when empty."""
-    replication_factor: Count | None = None
-    rack_aware: bool = True
-
-
-class PlannedMove(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition of a plan."""
-
-    topic: str
-    partition: int
-    before: list[int]
-    after: list[int]
-    bytes: int | None
-    """What has to be copied; null while no broker has told sizes."""
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """The answer: what would move. ``after`` of all moves in Kafka's JSON is the plan, ``before`` the way back."""
-
-    api_version: str = "v1"
-    kind: str = "ReassignmentPlan"
-    moves: list[PlannedMove]
-    replicas_moved: int
-    leaders_moved: int
-    bytes: int | None
-    notes: list[str]
-    """Why the plan is as it is, and what could not be done."""
 
 
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

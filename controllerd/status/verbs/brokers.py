@@ -6,18 +6,17 @@ from typing import Final
 from aiohttp import web
 
 from controllerd.core.counted import counted
-from controllerd.core.election import elect_controlled_shutdown
-from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import CallRefused
 from controllerd.pace import Pace
-from controllerd.snapshot import PartitionView
+from controllerd.planning.drains import DrainForecast
+from controllerd.planning.plans import listed
 from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.admin import ForgetRequest, ForgetResponse
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import DrainRequest
 from controllerd.status.tasks import Items, Operation, State
-from controllerd.status.verbs.cluster import Cluster, leader_of, listed, online_of
+from controllerd.status.verbs.cluster import Cluster, item_of, leader_of
 from controllerd.status.verbs.confirmed import check_confirmed
 from controllerd.status.verbs.desk import Desk, verb
 from events.admin import ForgetBroker, Requester
@@ -59,7 +58,7 @@ class BrokersApi:
         ]
 
     async def drain(self, request: web.Request) -> web.Response:
-        """Relieve a broker of what it leads. :raises CallRefused: it is not registered."""
+        """MoveLeadershipAway a broker of what it leads. :raises CallRefused: it is not registered."""
         asked, broker = await self._desk.body(request, DrainRequest), BrokerId(int(request.match_info["id"]))
         operation = Draining(broker, asked, self._desk.who(request), self._cluster)
         return await self._desk.answer(await self._desk.admit(request, operation, asked.reason))
@@ -91,15 +90,15 @@ class Draining(Operation):
         if self._broker not in snapshot.brokers:
             raise CallRefused(f"broker {self._broker} is not registered: there is nothing to drain")
         self._followed = {}
-        items = []
+        items, forecast = [], DrainForecast(snapshot, self._broker, self._asked.leaders_only)
         async for tp, view in self._cluster.partitions(snapshot.topics.values()):
-            if self._cluster.is_hidden(tp.topic):
+            if snapshot.is_hidden(tp.topic):
                 continue
-            if leader_of(view) == self._broker:
-                items.append(self._foresee(tp, view))
-            elif not self._asked.leaders_only and self._leaves_isr(view):
+            if view.leader == self._broker:
+                items.append(item_of(tp, forecast.of_leader(view)))
+            elif (outcome := forecast.of_follower(view)) is not None:
                 self._followed[str(tp)] = tp
-                items.append(TaskItem(subject=str(tp), state="planned", detail=self._isr_change(view)))
+                items.append(item_of(tp, outcome))
         return items
 
     async def run(self, items: Items) -> str:
@@ -126,32 +125,9 @@ class Draining(Operation):
             then = "it left every ISR that has another member"
         return f"broker {self._broker} led nothing, so nobody else had to; {then}"
 
-    def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
-        isr = view.leadership.isr if view.leadership is not None else ()
-        leaving = self._cluster.snapshot.shutting_down | {self._broker}
-        elected = elect_controlled_shutdown(view.assignment.replicas, isr, online_of(view), leaving)
-        if elected is not None:
-            detail = f"leader {self._broker} -> {elected.leader}, {self._isr_change(view)}"
-            return TaskItem(subject=str(tp), state="planned", detail=detail)
-        why = f"nobody else in its ISR {listed(isr)} can lead"
-        error = KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE.name
-        return TaskItem(subject=str(tp), state="failed", detail=why, kafka_error=error)
-
-    def _leaves_isr(self, view: PartitionView) -> bool:
-        """Whether a follower is taken out of the ISR: the last member stays."""
-        isr = view.leadership.isr if view.leadership is not None else ()
-        return self._broker in isr and len(isr) > 1
-
-    def _isr_change(self, view: PartitionView) -> str:
-        isr = view.leadership.isr if view.leadership is not None else ()
-        if self._asked.leaders_only:
-            return f"ISR stays {listed(isr)}"
-        leaving = self._cluster.snapshot.shutting_down | {self._broker}
-        return f"ISR {listed(isr)} -> {listed(member for member in isr if member not in leaving)}"
-
     def _moved(self, tp: TopicPartition) -> str:
         view = self._cluster.snapshot.partition(tp)
-        isr = () if view is None or view.leadership is None else view.leadership.isr
+        isr = () if view is None else view.isr
         return f"leader {self._broker} -> {leader_of(view)}, ISR {listed(isr)}"
 
     def _rest(self, subject: str) -> tuple[State, str]:

@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from operator import attrgetter
 from typing import Final
 
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.model import NO_LEADER, TopicPartition
 from controllerd.errors import NotController
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView, TopicView
+from controllerd.planning.plans import Outcome
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.sources import StatusSources
+from controllerd.views import PartitionView, TopicView
 from events.base import Call, Reply
 from events.reassignments import ListPartitionReassignments
 
@@ -29,21 +32,6 @@ class Cluster:
     def snapshot(self) -> ClusterSnapshot:
         """What readers see."""
         return self.sources.snapshot()
-
-    @property
-    def staying(self) -> frozenset[BrokerId]:
-        """The live brokers that do not shut down."""
-        return frozenset(self.snapshot.brokers.keys() - self.snapshot.shutting_down)
-
-    def is_doomed(self, topic: str) -> bool:
-        """Whether the topic is being deleted; one whose deletion is paused goes on as any other."""
-        deletion = self.snapshot.deletions.get(topic)
-        return deletion is not None and deletion.is_queued
-
-    def is_hidden(self, topic: str) -> bool:
-        """Whether the topic is no longer served; a topic whose deletion waits for a reassignment still is."""
-        deletion = self.snapshot.deletions.get(topic)
-        return deletion is not None and deletion.is_hidden
 
     def call(self, event: Call[Reply]) -> Awaitable[Reply]:
         """Put a call into the queue; awaiting gives its reply. :raises NotController: this instance does not lead."""
@@ -126,17 +114,13 @@ class Watched:
 
 def leader_of(view: PartitionView | None) -> int:
     """The leader; negative while there is none, or no state at all."""
-    return -1 if view is None or view.leadership is None else view.leadership.leader
+    return NO_LEADER if view is None else view.leader
 
 
-def online_of(view: PartitionView) -> frozenset[BrokerId]:
-    """The replicas that may lead: on live brokers that stay, and on good disks."""
-    return frozenset(view.assignment.replicas) - frozenset(view.offline_replicas)
-
-
-def listed(brokers: Iterable[int]) -> str:
-    """Broker ids for people, as Kafka's tools show them."""
-    return f"[{', '.join(map(str, brokers))}]"
+def item_of(tp: TopicPartition, outcome: Outcome) -> TaskItem:
+    """One partition of an operation, with what becomes of it."""
+    error = outcome.error.name if outcome.error is not None else None
+    return TaskItem(subject=str(tp), state=outcome.state, detail=outcome.detail, kafka_error=error)
 
 
 def named(subjects: Iterable[object]) -> str:

@@ -10,14 +10,15 @@ from controllerd.core.election import Elected, elect_offline, elect_preferred
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import PartitionView, TopicView
+from controllerd.planning.plans import listed
 from controllerd.status.problems import Refused
 from controllerd.status.routing import Route
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import ElectionRequest
 from controllerd.status.tasks import Items, Operation
-from controllerd.status.verbs.cluster import BODY_LIMIT, Cluster, leader_of, listed, online_of
+from controllerd.status.verbs.cluster import BODY_LIMIT, Cluster, leader_of
 from controllerd.status.verbs.desk import Desk, verb
+from controllerd.views import PartitionView, TopicView
 from events.admin import Requester
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 
@@ -134,8 +135,8 @@ class Elections(Operation):
 
     def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
         """What the election would end with, as far as the picture tells."""
-        leader, online = leader_of(view), online_of(view)
-        if self._cluster.is_hidden(tp.topic):
+        leader, online = view.leader, view.online
+        if self._cluster.snapshot.is_hidden(tp.topic):
             return self._failed(tp, KafkaError.INVALID_TOPIC_EXCEPTION)
         is_needed = leader not in view.assignment.replicas[:1] if self._is_preferred else leader not in online
         if not is_needed:
@@ -156,7 +157,7 @@ class Elections(Operation):
     def _elected(self, view: PartitionView) -> Elected | None:
         if view.leadership is None:
             return None
-        replicas, isr, online = view.assignment.replicas, view.leadership.isr, online_of(view)
+        replicas, isr, online = view.assignment.replicas, view.leadership.isr, view.online
         if self._is_preferred:
             return elect_preferred(replicas, isr, online)
         return elect_offline(replicas, isr, online, unclean_allowed=True, leader_recovery=True)
@@ -174,7 +175,7 @@ class Elections(Operation):
         if not self._is_preferred:
             return f"none of its replicas {listed(replicas)} is online"
         preferred = replicas[0]
-        if preferred not in online_of(view):
+        if preferred not in view.online:
             return f"its preferred leader {preferred} is not online"
         return f"its preferred leader {preferred} is not in sync: the ISR is {listed(isr)}"
 

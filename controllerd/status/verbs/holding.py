@@ -8,7 +8,6 @@ from aiohttp import web
 from controllerd.clock import iso
 from controllerd.core.counted import counted
 from controllerd.core.pauses import LONGEST_MS, drained_by
-from controllerd.snapshot import say_pause
 from controllerd.status.problems import Refused
 from controllerd.status.routing import Route
 from controllerd.status.schema.tasks import TaskItem
@@ -16,6 +15,7 @@ from controllerd.status.schema.verbs import PauseRequest, ResumeRequest, ResyncR
 from controllerd.status.tasks import Items, Operation
 from controllerd.status.verbs.cluster import Cluster
 from controllerd.status.verbs.desk import Desk, verb
+from controllerd.views import say_pause
 from events.admin import Requester
 from events.cluster import Resync
 from events.operator import Pause, Resume

@@ -7,23 +7,22 @@ from typing import Final
 
 from controllerd.core.counted import counted
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
-from controllerd.core.reassignment import not_live, target_problem
+from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.pace import Pace
-from controllerd.snapshot import PartitionView
+from controllerd.planning.moves import Replicas, foresee_move, outcome_of_refusal, progress_of_move
+from controllerd.planning.plans import failed
 from controllerd.status.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import ReassignmentRequest
 from controllerd.status.tasks import Items, Operation
-from controllerd.status.verbs.cluster import Cluster, Watched, listed, named
+from controllerd.status.verbs.cluster import Cluster, Watched, item_of, named
+from controllerd.views import PartitionView
 from events.admin import Requester
 from events.operator import ThrottleReassignments
 from events.reassignments import ApiPartitionReassignment
 
 AT_A_TIME: Final = 2_000
 """Partitions of one event: what is more urgent may come in between."""
-
-Replicas = tuple[BrokerId, ...]
 
 
 class Reassignments(Operation):
@@ -54,9 +53,10 @@ class Reassignments(Operation):
         items, pace = Items(), Pace()
         for move in self._asked.partitions:
             tp, target = TopicPartition(move.topic, move.partition), tuple(map(BrokerId, move.replicas))
-            item = self._foresee(tp, target)
+            item = item_of(tp, foresee_move(self._cluster.snapshot, tp, target))
             if self._targets.get(tp, target) != target:
-                item = _failed(tp, KafkaError.INVALID_REQUEST, "it is named twice, with different replicas")
+                twice = failed(KafkaError.INVALID_REQUEST, "it is named twice, with different replicas")
+                item = item_of(tp, twice)
             self._targets[tp] = target
             items.put(item)
             await pace.breathe()
@@ -73,22 +73,6 @@ class Reassignments(Operation):
             detail = f"{counted(len(others), 'other partition')} being reassigned already: {named(others)}"
             hint = "say additional = true to leave these beside them, wait for them, or cancel them"
             raise Refused(HTTPStatus.CONFLICT, "reassignment_in_progress", detail, hint)
-
-    def _foresee(self, tp: TopicPartition, target: Replicas) -> TaskItem:
-        view = self._cluster.snapshot.partition(tp)
-        if view is None:
-            return _failed(tp, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist")
-        if self._cluster.is_doomed(tp.topic):
-            return _failed(tp, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted")
-        current = view.assignment
-        problem = target_problem(target)
-        if problem is None and (missing := not_live(current, target, self._cluster.staying)):
-            problem = f"brokers {listed(missing)} are not live"
-        if problem is not None:
-            return _failed(tp, KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
-        if current.replicas == target and not current.is_being_reassigned:
-            return TaskItem(subject=str(tp), state="not-needed", detail=f"its replicas are {listed(target)} already")
-        return TaskItem(subject=str(tp), state="planned", detail=_way(current, target))
 
     # -- meanwhile -----------------------------------------------------------------------------------------------------
 
@@ -137,50 +121,15 @@ class Reassignments(Operation):
                 self._watched.add([tp])
             else:
                 del self._moving[tp]
-                self._items.put(self._refused(tp, target, error))
+                refusal = outcome_of_refusal(self._cluster.snapshot, tp, target, error)
+                self._items.put(item_of(tp, refusal))
             await pace.breathe()
 
     def _is_over(self, tp: TopicPartition, view: PartitionView | None) -> bool:
         """Mark how far a partition has come; whether it is followed no longer."""
-        target = self._moving[tp]
-        item = _progress(tp, target, view)
+        item = item_of(tp, progress_of_move(view, self._moving[tp]))
         self._items.put(item)
         if item.state == "running":
             return False
         del self._moving[tp]
         return True
-
-    def _refused(self, tp: TopicPartition, target: Replicas, error: KafkaError) -> TaskItem:
-        """Why the controller did not do what was planned: things changed meanwhile, or it would lose the partition."""
-        item = self._foresee(tp, target)
-        if item.state == "failed":
-            return item
-        loss = "the replicas that would remain could not lead the partition"
-        return _failed(tp, error, loss if error is KafkaError.INVALID_REPLICA_ASSIGNMENT else "")
-
-
-def _progress(tp: TopicPartition, target: Replicas, view: PartitionView | None) -> TaskItem:
-    if view is None:
-        return _failed(tp, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition was deleted meanwhile")
-    current = view.assignment
-    if not current.is_being_reassigned:
-        if current.replicas == target:
-            return TaskItem(subject=str(tp), state="done", detail=f"its replicas are {listed(target)}")
-        now = f"somebody cancelled it or asked for something else: its replicas are {listed(current.replicas)}"
-        return TaskItem(subject=str(tp), state="failed", detail=now)
-    if current.target != target:
-        other = f"somebody asked for something else meanwhile: it moves to {listed(current.target)}"
-        return TaskItem(subject=str(tp), state="failed", detail=other)
-    isr = view.leadership.isr if view.leadership is not None else ()
-    missing = [broker for broker in target if broker not in isr]
-    waits = f"; {listed(missing)} must catch up" if missing else ""
-    return TaskItem(subject=str(tp), state="running", detail=f"ISR {listed(isr)} of {listed(target)}{waits}")
-
-
-def _way(current: ReplicaAssignment, target: Replicas) -> str:
-    under_way = f" (on its way to {listed(current.target)})" if current.is_being_reassigned else ""
-    return f"{listed(current.origin)}{under_way} -> {listed(target)}"
-
-
-def _failed(tp: TopicPartition, error: KafkaError, detail: str) -> TaskItem:
-    return TaskItem(subject=str(tp), state="failed", detail=detail, kafka_error=error.name)

@@ -9,17 +9,19 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.errors import NotController
 from controllerd.pace import Pace, sliced
-from controllerd.snapshot import Role
+from controllerd.planning.moves import foresee_cancellation, outcome_of_cancellation
+from controllerd.planning.plans import Plan, ReassignmentPlanRequest
+from controllerd.planning.replicas import ReassignmentPlanner
 from controllerd.status.answers import answer
-from controllerd.status.planning import Planner
 from controllerd.status.problems import Refused
 from controllerd.status.routing import Access, Route
 from controllerd.status.schema.tasks import TaskItem
-from controllerd.status.schema.verbs import CancelRequest, Plan, ReassignmentRequest, ReassignmentWish
+from controllerd.status.schema.verbs import CancelRequest, ReassignmentRequest
 from controllerd.status.tasks import Items, Operation
-from controllerd.status.verbs.cluster import BODY_LIMIT, MAX_PARTITIONS, Cluster, listed
+from controllerd.status.verbs.cluster import BODY_LIMIT, MAX_PARTITIONS, Cluster, item_of
 from controllerd.status.verbs.desk import Desk, read_body, verb
 from controllerd.status.verbs.moves import AT_A_TIME, Reassignments
+from controllerd.views import Role
 from events.admin import Requester
 from events.reassignments import ApiPartitionReassignment
 
@@ -55,7 +57,7 @@ class ReassignmentsApi:
                 handler=self.plan,
                 summary="Find out which replicas to move where; changes nothing",
                 access=Access.READ,
-                body=ReassignmentWish,
+                body=ReassignmentPlanRequest,
                 answers={HTTPStatus.OK: Plan},
             ),
         ]
@@ -81,20 +83,13 @@ class ReassignmentsApi:
 
     async def plan(self, request: web.Request) -> web.Response:
         """What would have to move. :raises NotController: the cluster is not known here."""
-        wish = await read_body(request, ReassignmentWish)
+        asked = await read_body(request, ReassignmentPlanRequest)
         snapshot = self._cluster.snapshot
         if snapshot.role not in {Role.ACTIVE, Role.OBSERVER}:
             raise NotController(f"a {snapshot.role.value} instance does not know the cluster: {snapshot.holder} leads")
-        planner, pace = Planner(wish, snapshot.brokers, self._cluster.staying), Pace()
-        topics = sorted(snapshot.topics.values(), key=lambda topic: topic.name)
-        for topic in topics:
-            planner.count(topic)
-            await pace.breathe()
-        for topic in topics:
-            for _ in planner.plan(topic):
-                await pace.breathe()
-        for _ in planner.weigh(await self._cluster.sources.measure(planner.moved)):
-            await pace.breathe()
+        planner, pace = ReassignmentPlanner(asked, snapshot.brokers, snapshot.staying), Pace()
+        await pace.run(planner.plan(snapshot.topics.values()))
+        await pace.run(planner.weigh(await self._cluster.sources.measure(planner.moved)))
         return answer(planner.result())
 
 
@@ -136,21 +131,10 @@ class Cancellation(Operation):
         return f"{items}; {withdrawn} that waited for their turn will not begin" if withdrawn else ""
 
     def _foresee(self, tp: TopicPartition) -> TaskItem:
-        view = self._cluster.snapshot.partition(tp)
-        if view is None:
-            return _failed(tp, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist")
-        if not view.assignment.is_being_reassigned:
-            return _failed(tp, KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "it is not being reassigned")
-        back = f"{listed(view.assignment.target)} -> back to {listed(view.assignment.origin)}"
-        return TaskItem(subject=str(tp), state="planned", detail=back)
+        return item_of(tp, foresee_cancellation(self._cluster.snapshot.partition(tp)))
 
     def _outcome(self, tp: TopicPartition, error: KafkaError) -> TaskItem:
-        view = self._cluster.snapshot.partition(tp)
-        if error is KafkaError.INVALID_REPLICA_ASSIGNMENT:
-            return _failed(tp, error, "the replicas that would remain could not lead the partition")
-        if error is not KafkaError.NONE or view is None:
-            return _failed(tp, error, "it ended, or its topic is being deleted")
-        return TaskItem(subject=str(tp), state="done", detail=f"its replicas are {listed(view.assignment.replicas)}")
+        return item_of(tp, outcome_of_cancellation(self._cluster.snapshot.partition(tp), error))
 
 
 def _check(asked: ReassignmentRequest) -> None:
@@ -158,7 +142,3 @@ def _check(asked: ReassignmentRequest) -> None:
     if not 0 < len(asked.partitions) <= MAX_PARTITIONS:
         detail = f"name 1 to {MAX_PARTITIONS} partitions, not {len(asked.partitions)}"
         raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", detail)
-
-
-def _failed(tp: TopicPartition, error: KafkaError, detail: str) -> TaskItem:
-    return TaskItem(subject=str(tp), state="failed", detail=detail, kafka_error=error.name)

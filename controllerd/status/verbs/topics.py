@@ -11,7 +11,6 @@ from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.partition_growth import GrowthWish
 from controllerd.core.topic_creation import DEFAULT_COUNT, TopicWish
-from controllerd.snapshot import PartitionView, TopicView
 from controllerd.status.problems import Refused
 from controllerd.status.routing import Parameter, Route
 from controllerd.status.schema.tasks import TaskItem
@@ -19,6 +18,7 @@ from controllerd.status.schema.verbs import DeleteTopic, MorePartitions, NewTopi
 from controllerd.status.tasks import Items, Operation
 from controllerd.status.verbs.cluster import Cluster, Watched, leader_of
 from controllerd.status.verbs.desk import Desk, verb
+from controllerd.views import PartitionView, TopicView
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, Requester, TopicOutcome
 
 _TOPIC: Final = Parameter(name="topic", kind=str, description="Name of the topic.", required=True)
@@ -104,7 +104,7 @@ class _NewPartitions(Operation):
 
     def _is_led(self, tp: TopicPartition, view: PartitionView | None) -> bool:
         leader = leader_of(view)
-        if view is None or self._cluster.is_doomed(self._topic):
+        if view is None or self._cluster.snapshot.is_being_deleted(self._topic):
             self._items.mark(str(tp), "failed", "the topic was deleted meanwhile")
             return True
         if leader >= 0:
@@ -144,7 +144,7 @@ class Creation(_NewPartitions):
 
     def _refused(self, refusal: Refusal) -> TaskItem:
         exists = refusal.error is KafkaError.TOPIC_ALREADY_EXISTS
-        if self._asked.if_not_exists and exists and not self._cluster.is_doomed(self._topic):
+        if self._asked.if_not_exists and exists and not self._cluster.snapshot.is_being_deleted(self._topic):
             return TaskItem(subject=self._topic, state="not-needed", detail="it exists already")
         return super()._refused(refusal)
 

@@ -14,7 +14,8 @@ from controllerd.core.settings_book import SettingsBook
 from controllerd.recent import Recent
 from controllerd.status.comparison import Comparison, Differing, Progress
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import ChannelView, StatusSources
+from controllerd.status.sources import StatusSources
+from controllerd.views import ChannelView
 from events.cluster import Takeover
 from events.operator import Pause
 from tests.cli.documents import run

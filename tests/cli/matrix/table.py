@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from controllerd.audit.heads import ExportedHead
+from controllerd.planning.plans import Plan
 from controllerd.status.schema.admin import ForgetResponse, ResignResponse, TakeoverResponse
 from controllerd.status.schema.cluster import (
     BrokerDetail,
@@ -28,7 +29,6 @@ from controllerd.status.schema.history import Happening
 from controllerd.status.schema.observations import ObservationsResponse
 from controllerd.status.schema.status import StatusResponse
 from controllerd.status.schema.tasks import Task, TaskList, TaskResponse
-from controllerd.status.schema.verbs import Plan
 from controllerd.status.schema.why import Finding, FindingList, WhyResponse
 from controllerd.status.schema.work import (
     DeletionItem,

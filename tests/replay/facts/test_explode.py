@@ -13,11 +13,11 @@ from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,
     BrokersRecord,
-    DebtRecord,
     DecisionRecord,
     EventBegin,
     LeadershipRecord,
     OfflineDirsRecord,
+    PendingDeletionsRecord,
     Record,
     RequestRecord,
     TermRecord,
@@ -110,7 +110,7 @@ def test_a_record_without_rows_has_a_fact_all_the_same(record: Record) -> None:
     assert (row["kind"], row["seq"]) == (record.kind, 1)
 
 
-@pytest.mark.parametrize("record", [OfflineDirsRecord(4, [], []), DebtRecord(4, [], [], [])])
+@pytest.mark.parametrize("record", [OfflineDirsRecord(4, [], []), PendingDeletionsRecord(4, [], [], [])])
 def test_a_broker_that_nothing_is_left_of_is_named(record: Record) -> None:
     [row] = rows_of(record)
     assert (row["broker"], row.get("topic")) == (4, None)

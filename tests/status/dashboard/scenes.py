@@ -6,8 +6,7 @@ from controllerd.core.intents import ThrottleView
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, TopicPartition
 from controllerd.core.pauses import PauseView
 from controllerd.record.records import AlarmRecord, BrokersRecord, EventBegin, EventEnd
-from controllerd.snapshot import PartitionView
-from controllerd.status.sources import ChannelView
+from controllerd.views import ChannelView, PartitionView
 from tests.status.fake_controller import NOW_MS, FakeController, broker, partition
 
 MARKUP = "<script>complain()</script><img src=x onerror=complain()>\"'&"

@@ -8,7 +8,7 @@ from typing import Final
 import aiohttp
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
-from controllerd.snapshot import PartitionView, TopicView
+from controllerd.views import PartitionView, TopicView
 from tests.status.fake_controller import FakeController, broker, serving
 
 TOPICS: Final = 100

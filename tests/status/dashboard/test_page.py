@@ -16,7 +16,7 @@ from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.core.model import BrokerId
 from controllerd.status.dashboard.answers import ListName
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import ChannelView, SessionView, WorkerView
+from controllerd.views import ChannelView, SessionView, WorkerView
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup
 from tests.status.fake_controller import FakeController, partition, serving
 

@@ -16,9 +16,9 @@ from controllerd.config.model import DEFAULT_METRICS, Dialect, HttpConfig, Metri
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.observer.judge import Ruling
 from controllerd.observer.report import NOT_JUDGED
-from controllerd.snapshot import DeletionView
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, ChannelView, SessionView, WorkerView
+from controllerd.status.sources import AuditView
+from controllerd.views import ChannelView, DeletionView, SessionView, WorkerView
 from events.base import ControllerState
 from events.cluster import Resign
 from tests.status.fake_controller import LOOPBACK, NOW_MS, SINCE_MS, FakeController, compared, partition

@@ -2,7 +2,7 @@
 
 from controllerd.core.model import TopicPartition
 from controllerd.pace import Pace
-from controllerd.recent import Entry
+from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import LeadershipRecord, PartitionStateRecord, Record, SnapshotBegin, SnapshotEnd
 from controllerd.status.reads.changes import Wanted, last_changes
 
@@ -23,7 +23,7 @@ LOADED_BY_1: list[Record] = [SnapshotBegin(1), led(1), SnapshotEnd(2, 1, 1), mov
 
 async def since(*records: Record) -> int | None:
     """The number of the record, from 0, since which the partition is as it is; None when that is longer ago."""
-    entries = [Entry(number, number, 1, number, "event", record) for number, record in enumerate(records)]
+    entries = [RecentRecord(number, number, 1, number, "event", record) for number, record in enumerate(records)]
     wanted = Wanted()
     wanted.add("t", 0)
     found = (await last_changes(entries[::-1], wanted, Pace())).of(TP).since

@@ -8,13 +8,14 @@ import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
 from controllerd.pace import Pace
-from controllerd.snapshot import ClusterSnapshot, PartitionView
+from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.counts import Counts, PartitionCounter, count
 from controllerd.status.per_topic import AT_ONCE, PerTopic
 from controllerd.status.reads.filters import PartitionQuery, known_number, matching, predicates_of
 from controllerd.status.reads.loads import LoadTally
 from controllerd.status.reads.replicas import ReplicaQuery, ReplicaWalk
 from controllerd.status.reads.selecting import Selection
+from controllerd.views import PartitionView
 from tests.status.fake_controller import FakeController, partition
 
 

@@ -4,7 +4,7 @@ from channel_manager.sender import Pending
 from controllerd.core.model import BrokerId
 from controllerd.record.records import EventBegin, EventEnd
 from controllerd.status.schema.work import QueueList, RequestQueueList
-from controllerd.status.sources import ChannelView, WorkerView
+from controllerd.views import ChannelView, WorkerView
 from events.cluster import BrokerChange
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import asking

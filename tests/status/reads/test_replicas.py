@@ -2,8 +2,8 @@
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment, ReplicaState
 from controllerd.core.replica_states import NO_REPLICAS
-from controllerd.snapshot import PartitionView
 from controllerd.status.schema.cluster import ReplicaList
+from controllerd.views import PartitionView
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import Client
 

@@ -14,9 +14,9 @@ from controllerd.core.model import (
 )
 from controllerd.core.replica_sizes import ReplicaSize, SizesView
 from controllerd.record.records import DeletionRecord, ReassignmentRecord
-from controllerd.snapshot import DeletionView, PartitionView
 from controllerd.status.reads.reassignments import copying
 from controllerd.status.schema.work import DeletionList, ReassignmentList
+from controllerd.views import DeletionView, PartitionView
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import Client
 

@@ -16,7 +16,8 @@ from controllerd.record.observation import AdminRecord
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.tasks import Task, TaskItem, TaskList, TaskResponse
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, SessionView, StatusSources, WorkerView
+from controllerd.status.sources import AuditView, StatusSources
+from controllerd.views import SessionView, WorkerView
 from events.reassignments import ListPartitionReassignments
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from tests.fakes.world import INSTANCE, NODE_ID, World, ids, topic_id_of

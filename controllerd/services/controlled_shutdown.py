@@ -1,0 +1,77 @@
+"""A broker is about to stop: its leaderships move away, and it leaves the ISRs in which it follows."""
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
+from controllerd.core.election import ControlledShutdown as ShutdownElection
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
+from controllerd.machines.outbox import SLICE
+from controllerd.pace import sliced
+from controllerd.services.brokers import compare_brokers
+from events.admin import ControlledShutdownReply
+
+log = structlog.get_logger(__name__)
+
+
+async def shut_down(broker: BrokerId, broker_epoch: int, c: Controller) -> ControlledShutdownReply:
+    """Move the leaderships of a broker away, take it out of the ISRs that it follows in; return what it still leads."""
+    known = c.context.brokers.get(broker)
+    if known is not None and broker_epoch > known.epoch:
+        # It registered anew and we have not looked yet: when we do, we would forget that it is leaving and elect it.
+        await compare_brokers(c)
+    refusal = _refusal(broker, broker_epoch, c)
+    if refusal is not KafkaError.NONE:
+        return ControlledShutdownReply(refusal, frozenset())
+    c.context.mark_shutting_down(broker)
+    replicated = await _replicated(broker, c)
+    led, followed = _by_role(broker, replicated, c)
+    await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
+    await _stop_following(broker, followed, c)
+    await c.deletions.resume()  # a reassignment to this broker cannot end before the broker is gone
+    still_led, _ = _by_role(broker, replicated, c)
+    remaining = frozenset(still_led)
+    log.info("controlled shutdown", broker=broker, led=len(led), followed=len(followed), remaining=len(remaining))
+    return ControlledShutdownReply(KafkaError.NONE, remaining)
+
+
+def _refusal(broker: BrokerId, broker_epoch: int, c: Controller) -> KafkaError:
+    """Why nothing is done.
+
+    BROKER_NOT_AVAILABLE: nobody with this id is registered, whatever epoch it gives (Kafka fails where it gives one).
+    STALE_BROKER_EPOCH: the request is of an earlier life of the broker; epoch -1 means that it does not know its own.
+    """
+    known = c.context.brokers.get(broker)
+    if known is None:
+        return KafkaError.BROKER_NOT_AVAILABLE
+    if broker_epoch != NO_EPOCH and broker_epoch < known.epoch:
+        return KafkaError.STALE_BROKER_EPOCH
+    return KafkaError.NONE
+
+
+async def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+    """Its partitions that somebody else has as well; the others cannot be moved and do not hold the broker up."""
+    found: list[TopicPartition] = []
+    pace, hidden = c.outbox.pace, hidden_topics(c.context)
+    for part in sliced(c.context.records_on(broker), SLICE):
+        found += [
+            record.tp
+            for record in part
+            if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in hidden
+        ]
+        await pace.breathe()
+    return found
+
+
+def _by_role(
+    broker: BrokerId, partitions: list[TopicPartition], c: Controller
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """Those that the broker leads, and those that it follows."""
+    led = c.context.partitions_led_by(broker)
+    return [tp for tp in partitions if tp in led], [tp for tp in partitions if tp not in led]
+
+
+async def _stop_following(broker: BrokerId, followed: list[TopicPartition], c: Controller) -> None:
+    await c.outbox.stop_replicas(broker, followed)  # early, so that the broker stops fetching before the ISRs shrink
+    await c.replicas.handle_on({broker: followed}, ReplicaState.OFFLINE)

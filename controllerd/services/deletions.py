@@ -1,0 +1,132 @@
+"""Deletions of topics: which are asked for, which may begin, and which are tried again."""
+
+from collections.abc import Collection
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.cluster_settings import DELETE_TOPICS
+from controllerd.core.deletion_waits import is_hidden
+from controllerd.core.model import BrokerId
+from controllerd.core.quarantine import is_in_quarantine
+from controllerd.services.pending_deletions import load_pending_deletions
+from controllerd.services.topics import compare_topics
+from events.reassignments import ZkPartitionReassignment
+from events.topics import TopicDeletion, TopicDeletionRetry
+
+log = structlog.get_logger(__name__)
+
+FIRST_RETRY_S: Final = 30.0
+LAST_RETRY_S: Final = 600.0
+_DOUBLINGS: Final = 10
+_BEGINS_AFTER_S: Final = 1.0
+"""Not at once: an event that fails because ZooKeeper is away would be followed by itself without a pause."""
+
+
+async def initialise_deletions(c: Controller) -> None:
+    """At the start of a term, before the state machines: which topics are to be deleted.
+
+    A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
+    deletion otherwise is lost with a term; its replicas are deleted again.
+
+    If ``delete.topic.enable`` is off now, the requests are dropped, as the built-in controller does. ZooKeeper does not
+    show whether an earlier term had begun a deletion: a partition without leader may as well have a leader that died.
+    It is worse to carry out a deletion that was never allowed than to serve a topic again whose replicas are empty.
+    """
+    await load_pending_deletions(c)
+    asked = await c.store.read_topic_deletions()
+    if not c.policy.delete_topic_enable:
+        await _drop_all(asked, c)
+        return
+    c.deletions.queue(sorted(_not_waiting(asked & c.context.topics.keys(), c)))
+    unknown = asked - c.context.topics.keys()
+    if not unknown:
+        return
+    there = await c.store.read_topic_names()
+    gone = unknown - there
+    if gone:
+        log.info("ending deletions of an earlier controller", topics=len(gone))
+        await c.store.delete_topics(gone)
+    if unknown & there:
+        c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
+
+
+async def serve_deletion_requests(c: Controller) -> None:
+    """Queue the deletions that were asked for by markers, and begin those that wait for nothing."""
+    asked = await c.store.read_topic_deletions()
+    if not c.policy.delete_topic_enable:
+        await _drop_all(asked - c.context.deletions.queued, c)
+        await c.deletions.resume()
+        return
+    if asked - c.context.topics.keys():
+        await compare_topics(c)  # of a topic that was created a moment ago we may not know yet
+        await _drop_unknown(asked - c.context.topics.keys(), c)
+    known = _not_waiting(asked & c.context.topics.keys(), c)
+    c.deletions.queue(sorted(name for name in known if not is_in_quarantine(c.context, name)))
+    await c.deletions.resume()
+
+
+def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
+    """Those to be queued now. While deletions are paused the others go on as any topic, though readers see the wish."""
+    book = c.context.deletions
+    before = book.waiting
+    begun = book.queued | book.begun_before
+    book.waiting = frozenset(asked) - begun if book.paused is not None else frozenset()
+    for topic in before ^ book.waiting:
+        c.context.touch(topic)
+    return [topic for topic in asked if topic not in book.waiting]
+
+
+async def _drop_all(asked: Collection[str], c: Controller) -> None:
+    """Drop requests for deletions; keep all of them waiting while ``delete.topic.enable`` is unknown.
+
+    The caller leaves out the requests that this term had accepted before the setting was turned off: they are carried
+    out, because brokers may have deleted replicas.
+    """
+    if DELETE_TOPICS in c.policy.unknown:
+        return
+    if asked:
+        log.warning("topic deletion is disabled: requests dropped", topics=sorted(asked))
+        await c.store.delete_deletion_markers(asked)
+
+
+async def _drop_unknown(unknown: Collection[str], c: Controller) -> None:
+    """Requests for topics that do not exist go; those for topics that we cannot understand wait (KAFKA-3175)."""
+    waiting = {name for name in unknown if is_in_quarantine(c.context, name)}
+    stray = sorted(set(unknown) - waiting)
+    if waiting:
+        log.warning("topics in quarantine are not deleted", topics=sorted(waiting))
+    if stray:
+        log.warning("deletion of unknown topics dropped", topics=stray)
+        await c.store.delete_deletion_markers(stray)
+
+
+async def repeat_deletions(broker: BrokerId, c: Controller) -> None:
+    """What the broker was told to delete did not reach it: tell it again."""
+    started = c.context.deletions.started
+    await c.deletions.fail({broker: [tp for tp in c.context.partitions_on(broker) if tp.topic in started]})
+
+
+def schedule_deletions(c: Controller) -> None:
+    """Called after every event: while somebody refuses to delete something, ask again from time to time.
+
+    Have the requests for reassignments looked through when a topic went that was being reassigned. And
+    begin a deletion that waits for nothing any more: whatever ended the wait, a topic that is no longer
+    served must not stay so without its deletion.
+    """
+    book = c.context.deletions
+    waiting = book.queued.difference(book.started, book.begun_before, book.refused)
+    if any(_is_due(topic, c) for topic in waiting):
+        c.timers.put_later(_BEGINS_AFTER_S, TopicDeletion())
+    if book.has_cut_reassignments:
+        book.has_cut_reassignments = False
+        c.queue.put(ZkPartitionReassignment())
+    if book.refused and book.paused is None:
+        pause_s = FIRST_RETRY_S * 2 ** min(book.fewest_refusals() - 1, _DOUBLINGS)
+        c.timers.put_later(min(pause_s, LAST_RETRY_S), TopicDeletionRetry())
+
+
+def _is_due(topic: str, c: Controller) -> bool:
+    """Whether the deletion of a topic, which has not begun, waits for nothing any more."""
+    return topic in c.context.topics and not is_in_quarantine(c.context, topic) and is_hidden(c.context, topic)

@@ -1,0 +1,70 @@
+"""Partition states that could not be understood, or that differ from the context, are taken over again."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
+from controllerd.core.election import Offline
+from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
+from controllerd.services.reassignments import expect_completion
+from events.cluster import QuarantineCheck
+
+CHECK_EVERY_S: Final = 10.0
+_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+
+
+async def take_over_states(states: Mapping[TopicPartition, LeaderAndIsr], c: Controller) -> None:
+    """Go on from what ZooKeeper says of these partitions, whatever we thought of them."""
+    for tp, leadership in states.items():
+        take_back(tp, leadership, c)
+    await c.outbox.write_down_slowly()
+    await serve_mended(still_served(states, c), c)
+    expect_completion(states, c)
+
+
+async def serve_mended(mended: Collection[TopicPartition], c: Controller) -> None:
+    # Before the ISRs shrink, as when a broker dies. A leader that was refused meanwhile waits for a newer leader epoch.
+    online = [tp for tp in mended if c.context.partition_state(tp) is PartitionState.ONLINE]
+    await c.partitions.handle(online, PartitionState.ONLINE, Offline())
+    await c.partitions.trigger_online()
+    replicas = [Replica(tp, broker) for tp in mended for broker in c.context.assignment(tp).replicas]
+    live = [replica for replica in replicas if c.context.is_online(replica.broker, replica.tp)]
+    await c.replicas.handle(live, ReplicaState.ONLINE)
+    await c.replicas.handle([replica for replica in replicas if replica not in set(live)], ReplicaState.OFFLINE)
+
+
+def still_served(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPartition]:
+    """Without topics that brokers were told are gone: who has deleted a replica would begin it anew."""
+    hidden = hidden_topics(c.context)
+    return [tp for tp in partitions if tp.topic not in hidden]
+
+
+def take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
+    """Know the state of a partition again. A partition that ended with its topic's deletion stays ended.
+
+    The state machine elects a leader for a partition that counts as online. Its LeaderAndIsr would
+    create replicas again that brokers have deleted, and that nothing deletes any more.
+    """
+    c.context.release(tp.state_path)
+    c.context.set_leadership(tp, leadership)
+    if tp.topic in c.context.deletions.started:
+        return
+    if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded
+        c.context.set_partition_state(tp, PartitionState.NEW)
+    online = c.context.is_online(leadership.leader, tp)
+    c.context.set_partition_state(tp, PartitionState.ONLINE if online else PartitionState.OFFLINE)
+
+
+def quarantined_states(c: Controller) -> list[TopicPartition]:
+    """The known partitions whose state znode is in quarantine."""
+    found = [_STATE.fullmatch(path) for path in c.context.quarantine]
+    partitions = [TopicPartition(match[1], int(match[2])) for match in found if match is not None]
+    return [tp for tp in partitions if tp in c.context]
+
+
+def schedule_quarantine_check(c: Controller) -> None:
+    """While there are states in quarantine, look at them from time to time."""
+    if c.is_active and quarantined_states(c):
+        c.timers.put_later(CHECK_EVERY_S, QuarantineCheck())

@@ -1,0 +1,144 @@
+"""Partition reassignments that are under way (KIP-455): resumed, followed in topic znodes, completed."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from controllerd.controller import Controller
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId, ReplicaAssignment, ReplicaState, TopicImage, TopicPartition
+from controllerd.core.reassignment import target_problem
+from controllerd.core.records import PartitionRecord
+from controllerd.core.sanitizer import names_us
+from controllerd.core.soundness import assignment_flaw
+from controllerd.machines.passes import paced
+from controllerd.machines.reassignment.reassigner import Wish
+from controllerd.machines.reassignment.requests import Brokers
+from controllerd.machines.refusals import refuse
+from events.reassignments import (
+    ReassignmentRetry,
+    ReassignmentsMayComplete,
+)
+
+
+async def initialise_reassignments(c: Controller) -> None:
+    """At the start of a term: what the znode asks for, then everything else that is under way."""
+    c.reassigner.begin_term()
+    await c.reassigner.remove_unassigned_isr_members()
+    served = await serve_requests(c, again=True)
+    await c.reassigner.resume(sorted(c.context.being_reassigned - served))
+    await conclude(c)
+
+
+async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
+    """These brokers are back: what waits for one of them goes on."""
+    back = set(brokers)
+    await resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
+
+
+def additions_to(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+    """Reassigned partitions whose replica the broker may not have heard of. Ask before its replicas are started."""
+    return [tp for tp in c.context.being_reassigned if _may_be_unheard_of(c.context.record(tp), broker)]
+
+
+def _may_be_unheard_of(record: PartitionRecord, broker: BrokerId) -> bool:
+    """A new replica is not named as one that is being added where somebody overruled the reassignment that added it."""
+    is_new = record.replica_states[broker] is ReplicaState.NEW
+    return broker in record.assignment.adding or (is_new and broker in record.assignment.target)
+
+
+async def resume(partitions: Collection[TopicPartition], c: Controller) -> None:
+    """These reassignments go on."""
+    if partitions:
+        await c.reassigner.resume(sorted(partitions))
+        await conclude(c)
+
+
+async def serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
+    """Carry out what the znode asks for, ``again`` also what is under way; returns the partitions that this concerned.
+
+    Every entry ends (KAFKA-9478): refused ones are struck out here, the others when they are done.
+    """
+    read = await c.reassigner.requests.read()
+    if read is None:
+        return set()
+    wanted: dict[TopicPartition, Wish] = {}
+    refused: dict[TopicPartition, str] = {}
+    async for tp, target in paced(read.targets.items(), c.outbox.pace):
+        problem = _problem_of_entry(tp, target, c)
+        if problem is not None:
+            refused[tp] = problem
+        elif again or not _is_under_way(tp, target, c):
+            wanted[tp] = target
+    refuse(c.audit, "reassignment by znode", refused.items())
+    answers = await c.reassigner.run(wanted)
+    failed = {tp: wanted[tp] or () for tp, error in answers.items() if error is not KafkaError.NONE}
+    over = {tp: read.targets[tp] for tp in (*refused, *failed)}
+    if over or not read.targets:
+        await c.reassigner.requests.finish(over)
+    return wanted.keys() - failed.keys()
+
+
+def _problem_of_entry(tp: TopicPartition, target: Brokers, c: Controller) -> str | None:
+    """Why an entry is refused, or None. A broker that is not live may come: whether it ever will, nobody can tell."""
+    if tp not in c.context:
+        return "the partition does not exist"
+    if tp.topic in c.context.queued_for_deletion:
+        return "the topic is being deleted"
+    current = c.context.assignment(tp)
+    if not current.is_being_reassigned and current.replicas == target:
+        return "nothing would change"
+    return target_problem(target)
+
+
+def _is_under_way(tp: TopicPartition, target: Brokers, c: Controller) -> bool:
+    current = c.context.assignment(tp)
+    return current.is_being_reassigned and current.target == target
+
+
+def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
+    """The ISRs of these partitions changed: look later whether reassignments are complete.
+
+    Later, so that the leader that changed the ISR has its answer first.
+    """
+    if not c.context.being_reassigned:
+        return
+    partitions = c.context.being_reassigned & set(changed)
+    if partitions and c.reassigner.note_grown(partitions):
+        c.queue.put(ReassignmentsMayComplete(frozenset(partitions)))
+
+
+async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -> None:
+    """Topic znodes were read: follow what somebody else did to the assignments of partitions that we know.
+
+    What we wrote ourselves is known already. Replicas on controllerd have a keeper of their own.
+    """
+    found: dict[TopicPartition, ReplicaAssignment] = {}
+    for name, image in images.items():
+        await c.outbox.pace.breathe()
+        if name in c.context.deletions.started:
+            continue  # a deletion that waits for a reassignment must see it end
+        for partition, assignment in image.assignments.items():
+            record = c.context.find(TopicPartition(name, partition))
+            if record is None or record.assignment == assignment or assignment_flaw(assignment) is not None:
+                continue
+            if not names_us(assignment) and not names_us(record.assignment):
+                found[record.tp] = assignment
+    if found:
+        await c.reassigner.adopt(found)
+        await conclude(c)
+        await c.deletions.resume_for({tp.topic for tp in found})  # what waits for one that nobody can follow
+
+
+async def end_requests_of(topic: str, c: Controller) -> None:
+    """The topic is gone, and another of its name is there: what was asked for the old one is not for the new one."""
+    await c.reassigner.requests.overrule(c.context.being_reassigned & set(c.context.partitions_of(topic)))
+    await conclude(c)
+
+
+async def conclude(c: Controller) -> None:
+    """What waits for reassignments goes on, and what ZooKeeper refused to write is tried again later."""
+    completed = c.reassigner.take_completed() & c.context.queued_for_deletion
+    if completed:
+        await c.deletions.resume_for(completed)
+    pause_s = c.reassigner.unfinished.pause_s()
+    if pause_s is not None:
+        c.timers.put_later(pause_s, ReassignmentRetry())

@@ -1,0 +1,56 @@
+"""The throttle of reassignments that an operator set: it ends when its reassignments have ended.
+
+Its values, and those that were there before, are in ZooKeeper before any broker gets them.
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from controllerd.controller import Controller
+from controllerd.core.intents import ThrottleView
+from controllerd.core.model import TopicPartition
+from controllerd.errors import BadZnode
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
+from events.operator import ThrottleCheck
+
+ZNODE: Final = "/controllerd/throttle"
+GRACE_S: Final = 60.0
+"""A throttle comes before its reassignments: so long it waits for those that have not begun."""
+
+
+async def load_throttle(c: Controller) -> None:
+    """At the start of a term: the throttle that an earlier controller set."""
+    try:
+        found = await c.store.read_throttle()
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return
+    await take_out_of_quarantine(c, ZNODE)
+    if found is not None:
+        expect_reassignments(found.view, found.view.partitions, c)
+
+
+def expect_reassignments(view: ThrottleView, coming: AbstractSet[TopicPartition], c: Controller) -> None:
+    """Keep the throttle until its reassignments are over; those that are to come have a while to begin."""
+    intents = c.context.intents
+    intents.throttle = view
+    left_s = GRACE_S - (c.clock.now_ms() - view.set_ms) / 1000
+    left_s = min(left_s, GRACE_S)  # a wall clock that was set back must not make it wait for ever
+    intents.awaited = set(coming - c.context.being_reassigned) if left_s > 0 else set()
+    if intents.awaited:
+        c.timers.put_later(left_s, ThrottleCheck(view.set_ms))
+
+
+def is_throttle_over(view: ThrottleView, c: Controller) -> bool:
+    return not c.context.intents.awaited and view.partitions.isdisjoint(c.context.being_reassigned)
+
+
+def schedule_throttle_check(c: Controller) -> None:
+    """Called after every event: what has begun is not waited for, and what is over is taken away."""
+    intents = c.context.intents
+    if intents.throttle is None or not c.is_active:
+        return
+    if intents.awaited:
+        intents.awaited -= c.context.being_reassigned
+    if is_throttle_over(intents.throttle, c):
+        c.timers.put_later(max(0.0, intents.lift_not_before - c.clock.monotonic()), ThrottleCheck())

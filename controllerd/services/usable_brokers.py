@@ -1,0 +1,118 @@
+"""Which registered brokers a controller works with: those that it understands, that fit in, and that it can talk to."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import structlog
+
+from controllerd.controller import Controller
+from controllerd.core.finalized import incompatibility
+from controllerd.core.model import Broker, BrokerId
+from controllerd.errors import BadZnode
+from controllerd.record.records import AlarmRecord
+from controllerd.services.quarantine import quarantine, take_out_of_quarantine
+from controllerd.services.registration import judge_registrations
+
+log = structlog.get_logger(__name__)
+
+REGISTRATIONS: Final = "/brokers/ids/"
+
+
+async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
+    """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
+    read = await c.store.read_brokers()
+    await judge_registrations(read.controllers, c)
+    observed = dict(read.brokers)
+    for bad in read.broken:
+        c.context.put_in_quarantine(bad.path, bad.reason)
+        c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
+        known = c.context.brokers.get(_broker_id(bad.path))
+        if known is not None:
+            observed[known.id] = known
+    broken = {bad.path for bad in read.broken} | await _leave_out_unfit(observed, c)
+    for path in [path for path in c.context.quarantine if path.startswith(REGISTRATIONS) and path not in broken]:
+        c.context.release(path)
+    _tell_shared_addresses(observed, c)
+    tell_uncovered(observed.values(), c)
+    return dict(sorted(observed.items()))
+
+
+def _tell_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+    """Brokers at one address: at most one of them is really there, and it refuses what carries another's epoch."""
+    at: defaultdict[tuple[str, int], list[BrokerId]] = defaultdict(list)
+    for broker in sorted(observed):
+        for address in {(endpoint.host, endpoint.port) for endpoint in observed[broker].endpoints}:
+            at[address].append(broker)
+    known = c.context.epochs()
+    for (host, port), brokers in sorted(at.items()):
+        if len(brokers) > 1 and any(known.get(broker) != observed[broker].epoch for broker in brokers):
+            told = f"brokers {' and '.join(map(str, brokers))} say that they listen at {host}:{port}"
+            log.error("brokers share an address", told=told)
+            c.audit.record(AlarmRecord("brokers share an address", told))
+
+
+def tell_uncovered(brokers: Iterable[Broker], c: Controller) -> None:
+    """Say once of each listener that its clients see no controller, and show all of them. Nobody is kept out for it."""
+    before, now = c.snapshot.uncovered, c.reach.uncovered(brokers)
+    for name in sorted(now.keys() - before.keys()):
+        log.warning("clients of a listener see no controller", listener=name, reason=now[name])
+        c.audit.record(AlarmRecord("clients of a listener see no controller", f"{name}: {now[name]}"))
+    c.snapshot.uncovered = MappingProxyType(dict(now))
+
+
+async def _leave_out_unfit(observed: dict[BrokerId, Broker], c: Controller) -> set[str]:
+    """Brokers that we cannot talk to, or that do not support a finalized feature (KIP-584), do not come in.
+
+    Returns the paths of all of those. One that serves already goes on until it ends: it was fit when it came, and
+    taking its leaders away helps nobody.
+    """
+    levels = await _finalized_levels(c)
+    found: set[str] = set()
+    for broker in list(observed.values()):
+        unfit = _why_unfit(broker, levels, c)
+        if unfit is None:
+            continue
+        found.add(keep_out(broker, *unfit, c))
+        if c.context.epochs().get(broker.id) != broker.epoch:
+            del observed[broker.id]
+    return found
+
+
+def _why_unfit(broker: Broker, levels: Mapping[str, int], c: Controller) -> tuple[str, str] | None:
+    """The alarm and its reason."""
+    if (reason := c.reach.why_no_talk(broker)) is not None:
+        return "broker asks for TLS or SASL", reason
+    if (reason := incompatibility(broker, levels)) is not None:
+        return "broker is incompatible with the finalized features", reason
+    return None
+
+
+def keep_out(broker: Broker, what: str, reason: str, c: Controller) -> str:
+    """Put a registration in quarantine, with an alarm when it was not there for this reason; returns its path."""
+    path = f"{REGISTRATIONS}{broker.id}"
+    if c.context.quarantine.get(path) != reason:
+        c.context.put_in_quarantine(path, reason)
+        c.audit.record(AlarmRecord(what, f"{path}: {reason}"))
+        log.error("broker is left out", path=path, what=what, reason=reason)
+    return path
+
+
+async def _finalized_levels(c: Controller) -> Mapping[str, int]:
+    """Where they cannot be understood, nobody is kept out because of them."""
+    if not c.context.features.feature_versioning:
+        return {}
+    try:
+        levels = (await c.store.read_features()).levels
+    except BadZnode as bad:
+        quarantine(c, [bad])
+        return {}
+    await take_out_of_quarantine(c, "/feature")
+    return levels
+
+
+def _broker_id(path: str) -> BrokerId:
+    name = path.removeprefix(REGISTRATIONS)
+    is_number = name.isascii() and name.isdecimal() and str(int(name)) == name  # 01 is not broker 1
+    return BrokerId(int(name) if is_number else -1)

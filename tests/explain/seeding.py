@@ -1,0 +1,127 @@
+"""A whole controller on fakes with a memory in front of its audit log, and questions about it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import TopicPartition
+from controllerd.core.policy import Policy
+from controllerd.explain.answers import Why, lines
+from controllerd.explain.history import Steps
+from controllerd.explain.inputs import ExplanationInputs
+from controllerd.explain.partition import explain_partition
+from controllerd.explain.topic import explain_topic
+from controllerd.recent import Recent
+from controllerd.zk.access import SetData
+from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.disks import Disks
+from tests.fakes.world import ManualClock, World, tp
+from tests.scenarios.acts import alter_isr, answer
+
+TEN: Final = 1_700_042_400.0
+"""10:00:00 UTC, in seconds."""
+T = TypeVar("T")
+NO_OVERRIDES: Final[dict[str, dict[str, str]]] = {"payments": {}}
+
+
+class Seeded:
+    """One cluster; time stands still unless a test lets it pass."""
+
+    def __init__(self, *brokers: int, policy: Policy | None = None) -> None:
+        self.clock = ManualClock()
+        self.clock.now = TEN
+        self.policy = policy or Policy()
+        self.recent = Recent(RecordingAudit(), self.clock)
+        self.world = World(audit=self.recent, policy=self.policy)
+        for broker in brokers:
+            self.world.register(broker)
+        self.disks = Disks(self.world)
+
+    async def start(self, replicas: Sequence[int] = (), *, topic: str = "payments", partitions: int = 1) -> "Seeded":
+        """A controller leads; with replicas there is a topic on them."""
+        await self.disks.start()
+        if replicas:
+            await self.create(topic, *[replicas] * partitions)
+        return self
+
+    async def create(self, topic: str, *assignments: Sequence[int]) -> None:
+        """Create a topic."""
+        self.world.put_topic(topic, dict(enumerate(assignments)))
+        await self.disks.settle()
+
+    async def grow(self, partition: int, replicas: Sequence[int], topic: str = "payments") -> None:
+        """Somebody adds a partition in ZooKeeper, as older tools do."""
+        path = f"/brokers/topics/{topic}"
+        body = json.loads(self.world.tree.nodes[path].data or b"")
+        body["partitions"][str(partition)] = list(replicas)
+        self.world.tree.outsider(SetData(path, json.dumps(body).encode(), -1))
+        await self.disks.settle()
+
+    async def kill(self, *brokers: int) -> None:
+        """They die one after the other, a minute apart."""
+        for broker in brokers:
+            self.clock.now += 60
+            self.world.die(broker)
+            await self.disks.settle()
+
+    async def bring_back(self, broker: int) -> None:
+        """It registers again, a minute later."""
+        self.clock.now += 60
+        self.world.register(broker)
+        await self.disks.settle()
+
+    async def isr(self, *isr: int, topic: str = "payments") -> None:
+        """The leader of partition 0 reports this ISR, a minute later."""
+        self.clock.now += 60
+        await alter_isr(self.world, topic, *isr)
+        await self.disks.settle()
+
+    async def elect_preferred(self, topic: str, *partitions: int) -> None:
+        """An operator asks for preferred elections."""
+        wanted = frozenset(TopicPartition(topic, partition) for partition in partitions)
+        await self.world.call(ReplicaLeaderElection(wanted, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT))
+        await self.disks.settle()
+
+    async def fail_dir(self, broker: int, topic: str = "payments") -> None:
+        """A minute later the broker answers that it lost the disk with partition 0."""
+        self.clock.now += 60
+        await answer(self.world, broker, {tp(topic): KafkaError.KAFKA_STORAGE_ERROR})
+        await self.disks.settle()
+
+    def inputs(self, **known: Any) -> ExplanationInputs:
+        """The inputs a minute after the last thing that happened."""
+        return ExplanationInputs(
+            snapshot=self.world.snapshot,
+            now_ms=self.clock.now_ms() + 60_000,
+            **({"policy": self.policy, "entries": tuple(self.recent.newest_first())} | known),
+        )
+
+    async def why(self, topic: str = "payments", partition: int = 0, **known: Any) -> Why:
+        """Ask about a partition."""
+        return finish(explain_partition(self.inputs(**known), TopicPartition(topic, partition)))
+
+    async def why_topic(self, topic: str = "payments", **known: Any) -> Why:
+        """Ask about a topic."""
+        return finish(explain_topic(self.inputs(**known), topic))
+
+
+def finish(steps: Steps[T]) -> T:
+    """Take every step at once, as a caller without an event loop does."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def codes(why: Why) -> list[str]:
+    """The causes, the decisive one first."""
+    return [cause.code for cause in why.causes]
+
+
+def text(why: Why) -> str:
+    """The whole answer."""
+    return "\n".join(lines(why))
