@@ -6,6 +6,9 @@ PYTHON ?= $(shell for p in python3.11 python3; do \
 ARGS ?=
 SEEDS ?= 2000
 FRAMES ?= 200000
+# What runs without Java, without Spark and without a server of another kind, folder by folder. kafkalogs, observer, record
+# and status/explain are as pure, and would take make quick beyond its minute.
+PURE := $(addprefix tests/,channel_manager core events handlers machines replay/command wire)
 FAST := not real and not chaos and not releases
 DESTDIR ?=
 PREFIX ?= /usr/local
@@ -13,36 +16,47 @@ VENV ?= /opt/controllerd/venv
 
 BIN := .venv/bin
 READY := .venv/.ready
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+QUICK_BIN := .venv-quick/bin
+QUICK_READY := .venv-quick/.ready
 # Progress bars for people; a quiet log for machines.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
+PIP_INSTALL := python -m pip --disable-pip-version-check --no-input install $(QUIET)
 
 LIB = $(DESTDIR)$(PREFIX)/lib
 SHARE = $(DESTDIR)$(PREFIX)/share
-VENV_PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --no-input
+VENV_PIP_INSTALL = $(VENV)/bin/$(PIP_INSTALL)
 
 PIP_COMPILE := .build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
 	--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-real test-releases sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man wheel
+.PHONY: help demo dev quick test test-real test-releases sim mutants fuzz check bench bench-audit bench-http bench-live bench-replay chaos lock clean setup install install-files install-venv man docs wheel
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Set up .venv from the lock (every other target does it by itself).
 
-$(READY): pyproject.toml requirements.lock requirements-build.lock
+$(READY): LOCK := requirements.lock
+$(READY): BRINGS := about 700 MB, most of it pyspark; one to a few minutes
+$(QUICK_READY): LOCK := requirements-quick.lock
+$(QUICK_READY): BRINGS := about 140 MB, without pyspark; less than a minute
+$(READY): requirements.lock
+$(QUICK_READY): requirements-quick.lock
+
+# What the wheel leaves out, controllerd.dev and broker, is imported from the tree itself: the last line names it to Python.
+$(READY) $(QUICK_READY): pyproject.toml requirements-build.lock
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or later is needed; name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $(PYTHON) is older than 3.11; name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(BIN)/python -c '' 2>/dev/null || { echo "[1/4] virtual environment in .venv"; $(PYTHON) -m venv --clear .venv; }
+	@$(@D)/bin/python -c '' 2>/dev/null || { echo "[1/4] virtual environment in $(@D)"; $(PYTHON) -m venv --clear $(@D); }
 	@echo "[2/4] build tools"
-	@$(PIP) install $(QUIET) --require-hashes -r requirements-build.lock
-	@echo "[3/4] locked dependencies (about 700 MB, most of it pyspark; one to a few minutes)"
-	@$(PIP) install $(QUIET) --require-hashes --no-build-isolation -r requirements.lock
+	@$(@D)/bin/$(PIP_INSTALL) --require-hashes -r requirements-build.lock
+	@echo "[3/4] locked dependencies ($(BRINGS))"
+	@$(@D)/bin/$(PIP_INSTALL) --require-hashes --no-build-isolation -r $(LOCK)
 	@echo "[4/4] controllerd itself"
-	@$(PIP) install $(QUIET) --no-deps --no-build-isolation --editable .
+	@$(@D)/bin/$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@echo "$(CURDIR)" > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/controllerd-tree.pth"
 	@touch $@
 
 demo: $(READY) ## Tell the story on an embedded cluster: brokers die, leaders move.
@@ -57,6 +71,14 @@ check: $(READY) ## Format, lint, types, import law, tidy rules.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_tidy.py
+
+# Neither Java nor Spark is needed, and the virtual environment holds neither: a test in these folders that needs one
+# fails here, and belongs to another folder.
+quick: $(QUICK_READY) ## Pure tests and style, in less than a minute: no Java, no Spark, a small environment of its own.
+	$(QUICK_BIN)/ruff format --check .
+	$(QUICK_BIN)/ruff check .
+	$(QUICK_BIN)/lint-imports
+	$(QUICK_BIN)/pytest -q -n 2 tests/test_tidy.py tests/test_quick.py $(PURE) $(ARGS)
 
 # Two processes, so that a test that has a server beside it and a clock to keep has a processor for both. Files are taken
 # in the order of their names: by their number of tests, xdist's own order, a few long tests would come at the end, when
@@ -110,6 +132,9 @@ man: $(READY) ## Renew the man pages and the configuration reference from the co
 	$(BIN)/python docs/man_pages.py
 	$(BIN)/python docs/configuration.py
 
+docs: man ## Renew every page, table and picture that is made from the code.
+	for script in audit_reference diagrams event_reference metric_reference; do $(BIN)/python docs/$$script.py || exit 1; done
+
 # setuptools keeps what it built before: a module that is gone since then would be packed again.
 wheel: $(READY) ## Build a wheel of controllerd into dist/.
 	@rm -rf build
@@ -124,11 +149,11 @@ ifeq ($(strip $(DESTDIR)),)
 	@echo "[1/3] virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "[2/3] locked dependencies (about 700 MB, most of it pyspark; one to a few minutes)"
-	@$(VENV_PIP) install $(QUIET) --require-hashes -r requirements-build.lock
-	@$(VENV_PIP) install $(QUIET) --require-hashes --no-build-isolation -r requirements.lock
+	@$(VENV_PIP_INSTALL) --require-hashes -r requirements-build.lock
+	@$(VENV_PIP_INSTALL) --require-hashes --no-build-isolation -r requirements.lock
 	@echo "[3/3] controllerd itself"
 	@rm -rf build
-	@$(VENV_PIP) install $(QUIET) --no-deps --no-build-isolation --force-reinstall .
+	@$(VENV_PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 else
 	@echo "make: DESTDIR is set: no virtual environment; make it on the machine that it is for: make install-venv" >&2
 endif
@@ -149,15 +174,17 @@ install-files: $(READY)
 	@echo "next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload"
 
 # pip-compile runs apart from .venv: its own dependencies are nobody else's.
-lock: $(READY) ## Renew both lock files (minutes: it hashes every wheel of every platform).
+lock: $(READY) ## Renew the lock files (minutes: it hashes every wheel of every platform).
 	$(BIN)/python -m venv --clear .build/lock
 	.build/lock/bin/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5,<8'
 	$(PIP_COMPILE) --allow-unsafe --only-build-deps --all-build-deps --output-file=requirements-build.lock pyproject.toml
 	$(PIP_COMPILE) --all-extras --output-file=requirements.lock pyproject.toml
 	sed -i.bak -e '/^#/d' -e '/^$$/d' requirements.lock requirements-build.lock
 	rm -f requirements.lock.bak requirements-build.lock.bak
-	@! grep -nE '://|^-' requirements.lock requirements-build.lock || { echo "make: a lock file names a host or an option" >&2; exit 1; }
+	$(MAKE) setup
+	$(BIN)/python .ci/quick_lock.py > requirements-quick.lock
+	@! grep -nE '://|^-' requirements.lock requirements-quick.lock requirements-build.lock || { echo "make: a lock file names a host or an option" >&2; exit 1; }
 
-clean: ## Remove what was built and cached (.venv stays).
+clean: ## Remove what was built and cached (.venv and .venv-quick stay).
 	rm -rf build dist .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +

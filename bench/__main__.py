@@ -17,7 +17,7 @@ from bench.analyse import Result, analyse
 from bench.prepare import BenchError, default_cache
 from bench.profile import read_profiles
 from bench.run import GROWING, Plan, perform
-from controllerd.dev.errors import DevError
+from controllerd.dev.processes import DevError
 from controllerd.logs import configure_logging
 
 _WORKLOADS: Final = ("W1", "W2", "W3", "W5", "W6", "W7", "W8", "W8S", "W12")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from bench import layout
-from bench.frames import FrameReader, State, Told
+from bench.frames import FrameReader, SentRequest, State
 from bench.observe import worst_ms
 from bench.prepare import BenchError
 from bench.run import GROWING, SLOW, Plan, Watched, Window
@@ -32,13 +32,13 @@ HEADLINES: Final = {
 MODIFYING: Final = frozenset({"create", "setData", "delete"})
 
 
-class Heard(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A control request, taken apart. ``size`` with its size field."""
 
     broker: int
     at_ns: int
     size: int
-    told: Told
+    request: SentRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +62,23 @@ class Result:
 def analyse(watched: Watched) -> list[Result]:
     """The figures of every workload of a run. :raises BenchError: the run is not valid."""
     reader = FrameReader()
-    heard = [Heard(a.broker, a.at_ns, len(a.frame) + 4, reader.read(a.frame)) for a in watched.arrived]
-    heard.sort(key=lambda one: one.at_ns)
-    check(watched, heard)
-    return [_result(watched, window, heard) for window in watched.windows]
+    received = [ReceivedRequest(a.broker, a.at_ns, len(a.frame) + 4, reader.read(a.frame)) for a in watched.arrived]
+    received.sort(key=lambda one: one.at_ns)
+    check(watched, received)
+    return [_result(watched, window, received) for window in watched.windows]
 
 
 # -- whether the run is valid ------------------------------------------------------------------------------------------
 
 
-def check(watched: Watched, heard: Iterable[Heard]) -> None:
-    """What every stub was told last about each partition is what ZooKeeper holds.
+def check(watched: Watched, received: Iterable[ReceivedRequest]) -> None:
+    """Check that the last state of each partition that every stub received is the state in ZooKeeper.
 
     The late stub of W12 is left out, and LeaderAndIsr to the broker that was shut down.
 
     :raises BenchError: it is not.
     """
-    metadata, replicas = _last_told(heard)
+    metadata, replicas = _last_states(received)
     stopped = {int(layout.VICTIM)} if "W5" in watched.plan.workloads else set()
     for broker in watched.brokers:
         if watched.plan.slow != "none" and broker == SLOW:
@@ -92,12 +92,12 @@ def check(watched: Watched, heard: Iterable[Heard]) -> None:
 _Cache = dict[tuple[str, int], State | None]
 
 
-def _last_told(heard: Iterable[Heard]) -> tuple[dict[int, _Cache], dict[int, _Cache]]:
+def _last_states(received: Iterable[ReceivedRequest]) -> tuple[dict[int, _Cache], dict[int, _Cache]]:
     metadata: dict[int, _Cache] = defaultdict(dict)
     replicas: dict[int, _Cache] = defaultdict(dict)
-    for one in heard:
-        cache = (metadata if one.told.api == "UPDATE_METADATA" else replicas)[one.broker]
-        for topic, entries in one.told.entries.items():
+    for one in received:
+        cache = (metadata if one.request.api == "UPDATE_METADATA" else replicas)[one.broker]
+        for topic, entries in one.request.entries.items():
             cache.update({(topic, partition): state for partition, state in entries.items()})
     return metadata, replicas
 
@@ -115,12 +115,12 @@ def _compare(api: str, broker: int, cache: _Cache, truth: Mapping[TopicPartition
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _result(watched: Watched, window: Window, heard: Sequence[Heard]) -> Result:
+def _result(watched: Watched, window: Window, received: Sequence[ReceivedRequest]) -> Result:
     plan = watched.plan
     transactions = [t for t in watched.logged if window.began_ns <= _at_ns(t, window) + _NS_PER_MS <= window.ended_ns]
     start_ns = _start_ns(window, transactions)
     ours = _controller_session(watched)
-    within = [one for one in heard if window.began_ns <= one.at_ns <= window.ended_ns]
+    within = [one for one in received if window.began_ns <= one.at_ns <= window.ended_ns]
     others = [one for one in within if plan.slow == "none" or one.broker != SLOW]
     figures = {
         **_times(window, plan, others, start_ns),
@@ -181,48 +181,48 @@ def _start_ns(window: Window, transactions: Iterable[LoggedTransaction]) -> int:
     return _at_ns(cause, window)
 
 
-def _times(window: Window, plan: Plan, heard: Sequence[Heard], start_ns: int) -> Figures:
+def _times(window: Window, plan: Plan, received: Sequence[ReceivedRequest], start_ns: int) -> Figures:
     def since(moments: Iterable[int]) -> float:
         return (max(moments, default=start_ns) - start_ns) / 1e9
 
     figures = {
-        "first_request_s": (min((one.at_ns for one in heard), default=start_ns) - start_ns) / 1e9,
-        "last_request_s": since(one.at_ns for one in heard),
+        "first_request_s": (min((one.at_ns for one in received), default=start_ns) - start_ns) / 1e9,
+        "last_request_s": since(one.at_ns for one in received),
     }
     match window.workload:
         case "W3":
-            figures["ready_s"] = since(_full_metadata(heard, plan.partitions).values())
+            figures["ready_s"] = since(_full_metadata(received, plan.partitions).values())
         case "W1":
-            figures |= _leaderless([(at - start_ns) / 1e9 for at in _led_again(heard)], plan)
+            figures |= _leaderless([(at - start_ns) / 1e9 for at in _led_again(received)], plan)
         case "W5":
             figures["rpc_s"] = since([window.answered_ns])
         case "W6":
-            figures["lisr_s"] = since(one.at_ns for one in heard if one.told.api == "LEADER_AND_ISR")
+            figures["lisr_s"] = since(one.at_ns for one in received if one.request.api == "LEADER_AND_ISR")
         case _:
             pass
     return figures
 
 
-def _full_metadata(heard: Iterable[Heard], partitions: int) -> dict[int, int]:
+def _full_metadata(received: Iterable[ReceivedRequest], partitions: int) -> dict[int, int]:
     """For each broker the moment in which UpdateMetadata had told it of every partition."""
     known: dict[int, set[tuple[str, int]]] = defaultdict(set)
     moments: dict[int, int] = {}
-    for one in heard:
-        if one.told.api == "UPDATE_METADATA" and one.broker not in moments and one.told.named:
+    for one in received:
+        if one.request.api == "UPDATE_METADATA" and one.broker not in moments and one.request.named:
             seen = known[one.broker]
-            seen.update((topic, p) for topic, entries in one.told.entries.items() for p in entries)
+            seen.update((topic, p) for topic, entries in one.request.entries.items() for p in entries)
             if len(seen) >= partitions:
                 moments[one.broker] = one.at_ns
     return moments
 
 
-def _led_again(heard: Iterable[Heard]) -> Iterator[int]:
+def _led_again(received: Iterable[ReceivedRequest]) -> Iterator[int]:
     """For each partition that the dead broker led, the moment in which its new leader was told so."""
     told: set[tuple[str, int]] = set()
-    for one in heard:
-        if one.told.api != "LEADER_AND_ISR":
+    for one in received:
+        if one.request.api != "LEADER_AND_ISR":
             continue
-        for topic, entries in one.told.entries.items():
+        for topic, entries in one.request.entries.items():
             for partition, state in entries.items():
                 is_told = state is not None and state.leader == one.broker and _led_by_victim(partition)
                 if is_told and (topic, partition) not in told:
@@ -284,15 +284,15 @@ def _ended(window: Window, transactions: Sequence[LoggedTransaction], start_ns: 
     }
 
 
-def _requests(heard: Iterable[Heard]) -> Figures:
+def _requests(received: Iterable[ReceivedRequest]) -> Figures:
     requests: Counter[str] = Counter()
     size: Counter[str] = Counter()
     entries: Counter[str] = Counter()
-    for one in heard:
-        api = _SHORT[one.told.api]
+    for one in received:
+        api = _SHORT[one.request.api]
         requests[api] += 1
         size[api] += one.size
-        entries[api] += one.told.named
+        entries[api] += one.request.named
     return {
         "requests": requests.total(),
         "request_bytes": size.total(),

@@ -1,4 +1,4 @@
-"""What the figures are held against: the built-in controller as measured, and the targets for 100,000 partitions.
+"""The figures to compare with: the built-in controller as measured, and the targets for 100,000 partitions.
 
 Apache Kafka 3.9.0-rc3 in a cold JVM on the same kind of machine, with the same definitions, five stubs and one
 ZooKeeper with fsync; medians. What is not measured but follows from its source is counted per partition.
@@ -191,11 +191,11 @@ TARGETS: Final[Mapping[tuple[str, str], float]] = {
 """At 100,000 partitions: no more than that."""
 
 MAY_NOT_EXCEED: Final = frozenset({"requests", "request_bytes", "entries_lisr", "entries_um"})
-"""What must not be more than the built-in controller's, at any size."""
+"""Counts that must not exceed the built-in controller's, at any size."""
 
 
 def built_in(workload: str, metric: str, partitions: int, new_topics: int) -> float | None:
-    """What the built-in controller takes; None where it is not known."""
+    """The time of the built-in controller; None where it is not known."""
     measured = _MEASURED.get(partitions, {}).get((workload, metric))
     return measured if measured is not None else _counted(partitions, new_topics).get((workload, metric))
 

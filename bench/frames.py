@@ -22,7 +22,7 @@ _STOP: Final = struct.Struct(">ii?")
 
 
 class State(NamedTuple):
-    """What a request says of a partition. ``isr`` as on the wire: four bytes a broker."""
+    """The state of a partition in a request. ``isr`` as on the wire: four bytes a broker."""
 
     leader: int
     leader_epoch: int
@@ -34,7 +34,7 @@ Entries = Mapping[str, Mapping[int, State | None]]
 """Topic to partition to what was said of it; None: stop this replica."""
 
 
-class Told(NamedTuple):
+class SentRequest(NamedTuple):
     """A control request."""
 
     api: str
@@ -58,7 +58,7 @@ class FrameReader:
     def __init__(self) -> None:
         self._shared: dict[bytes, Entries] = {}
 
-    def read(self, frame: bytes) -> Told:
+    def read(self, frame: bytes) -> SentRequest:
         """The request in a frame. :raises UnknownFrame: see there."""
         header, offset = decode_request_header(frame)
         api = ApiKey(header.api_key)
@@ -66,7 +66,7 @@ class FrameReader:
             raise UnknownFrame(f"{api.name} version {header.version}")
         _, _, controller_epoch, broker_epoch = _EPOCHS.unpack_from(frame, offset)
         entries = self._entries(api, frame, offset)
-        return Told(api.name, controller_epoch, broker_epoch, entries)
+        return SentRequest(api.name, controller_epoch, broker_epoch, entries)
 
     def _entries(self, api: ApiKey, frame: bytes, offset: int) -> Entries:
         match api:
@@ -105,7 +105,7 @@ def _walk(
 
 
 def leader_and_isr_rows(frame: bytes) -> bytes:
-    """What a real broker answers a LeaderAndIsr with behind the error: each partition by topic id, without an error."""
+    """A real broker's answer to LeaderAndIsr behind the error: each partition by topic id, without an error."""
     _, offset = decode_request_header(frame)
     topics = [
         topic_id + FLEXIBLE.count(len(entries)) + b"".join(_ROW.pack(p, 0, 0) for p in entries) + FLEXIBLE.tags
@@ -121,7 +121,7 @@ def walk_leader_and_isr(frame: bytes, read: Reader) -> Iterator[tuple[str, bytes
 
 
 def stop_replica_rows(frame: bytes) -> bytes:
-    """What a real broker answers a StopReplica with behind the error: each partition by name, without an error."""
+    """A real broker's answer to StopReplica behind the error: each partition by name, without an error."""
     _, offset = decode_request_header(frame)
     rows = [
         FLEXIBLE.string(topic) + _ROW.pack(partition, 0, 0)
@@ -167,7 +167,7 @@ def _update_metadata(frame: bytes, at: int, number: int, entries: dict[int, Stat
 
 
 def state_at(frame: bytes, at: int, entries: dict[int, State | None]) -> int:
-    """What both requests have in common, up to and with the replicas, into ``entries``; gives the offset behind."""
+    """Read what both requests have in common, replicas included, into ``entries``; give the offset behind."""
     partition, _, leader, leader_epoch = _START.unpack_from(frame, at)
     start = at + _START.size
     end = skip_ids(frame, start)

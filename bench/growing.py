@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_by(frame: bytes, leader: int) -> dict[Place, Wanted]:
-    """What a LeaderAndIsr makes its receiver ask for: adding replicas in sync, where it leads."""
+    """The larger ISRs that the receiver of a LeaderAndIsr asks for: adding replicas in sync, where it leads."""
     wanted: dict[Place, Wanted] = {}
 
     def read(frame: bytes, at: int, number: int, entries: dict[int, State | None]) -> int:
@@ -100,7 +100,7 @@ class Leader:
             self._more.set()
 
     def take(self) -> dict[Place, Wanted]:
-        """What waits to be asked for; it waits no longer."""
+        """Take the requests that wait."""
         wanted, self._waiting = self._waiting, {}
         return wanted
 

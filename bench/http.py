@@ -64,7 +64,7 @@ class Server:
         self.paths: list[str] = told["paths"]
 
     async def since(self) -> dict[str, float]:
-        """What its loop saw since the last time."""
+        """Measurements of its loop since the last call."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")

@@ -20,10 +20,10 @@ from controllerd.clock import SystemClock
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import Broker, BrokerId, Endpoint, LeaderAndIsr, PartitionState, ReplicaAssignment
 from controllerd.core.replica_states import ReplicaStates
-from controllerd.pace import favour_the_loop
 from controllerd.recent import MAX_ROWS, Recent
 from controllerd.record.records import MAX_ROWS as ROWS_OF_A_RECORD
-from controllerd.record.records import LeadershipRecord, Record
+from controllerd.record.records import LeadershipRecord
+from controllerd.slicer import prioritise_event_loop
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, StatusSources
@@ -33,16 +33,6 @@ from events.queue import EventQueue
 
 NODE: Final = 2_000_000_001
 EVENT_EVERY_S: Final = 0.003
-
-
-class NoLog:
-    """Nothing is written."""
-
-    def record(self, *records: Record) -> None:
-        """Nothing to do."""
-
-    async def accepted(self) -> None:
-        """Nothing to wait for."""
 
 
 class Holds:
@@ -70,7 +60,7 @@ class Holds:
         Handle._run = timed  # type: ignore[method-assign,assignment]  # noqa: SLF001  # as above
 
     def report(self) -> str:
-        """What was seen, as JSON."""
+        """The measurements, as JSON."""
         waited = sorted(self.waited_s) or [0.0]
         return json.dumps({
             "hold_ms": self.longest_s * 1000,
@@ -133,7 +123,7 @@ async def work(queue: EventQueue, holds: Holds) -> None:
 async def serve(partitions: int, size: int) -> None:
     """Until the standard input ends."""
     clock, holds = SystemClock(), Holds()
-    queue, recent, snapshot = EventQueue(clock.monotonic), Recent(NoLog(), clock), cluster(partitions, size)
+    queue, recent, snapshot = EventQueue(clock.monotonic), Recent(clock), cluster(partitions, size)
     busy(recent, partitions, size)
     sources = StatusSources(
         instance="bench",
@@ -145,10 +135,11 @@ async def serve(partitions: int, size: int) -> None:
         audit=AuditView,
         now_ms=clock.now_ms,
         recent=recent,
+        record=recent.record,
     )
     server = StatusServer(sources, HttpConfig(listen=Address("127.0.0.1", 0)))
     gets = [route.path for route in server.routes() if route.method == "GET"]
-    favour_the_loop()
+    prioritise_event_loop()
     gc.collect()
     gc.freeze()  # as the daemon does with its picture
     holds.watch()

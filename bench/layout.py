@@ -78,5 +78,5 @@ def topic_with_states(number: int) -> list[Operation]:
 
 
 def topic_id(called: str) -> str:
-    """The same in every run."""
+    """The id of a topic, the same in every run."""
     return base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_OID, called).bytes).decode().rstrip("=")

@@ -62,7 +62,7 @@ PATHS: Final = (
     "/metrics",
     "/",
 )
-"""What operators and their tools ask for all the time."""
+"""The paths that operators and their tools read all the time."""
 _DIFF: Final = ("/v1/diff?brokers=false", "/v1/diff")
 _ASK_AGAIN_S: Final = 0.25
 """So often ``controllerctl diff`` asks how far it is."""
@@ -103,7 +103,7 @@ class Waits(NamedTuple):
     notified: list[float]
     """How long each of the small events was worked on."""
     ended: list[float]
-    """The same with what it had waited for before."""
+    """The time including the wait in the queue."""
     death: float | None = None
     """How long the death of a broker was worked on."""
 
@@ -166,7 +166,7 @@ class Live:
             return meta
 
     async def rest(self) -> list[tuple[float, str]]:
-        """Nobody reads."""
+        """No reader is active."""
         await asyncio.sleep(_QUIET_S)
         return []
 
@@ -181,7 +181,7 @@ class Live:
             where = again
         return answers
 
-    async def bury(self, readers: int) -> list[tuple[float, str]]:
+    async def kill_broker(self, readers: int) -> list[tuple[float, str]]:
         """A broker dies, while so many read."""
         answers: list[tuple[float, str]] = []
 
@@ -196,7 +196,7 @@ class Live:
         return answers
 
     def waits(self, span: Span, log: Path) -> Waits:
-        """What the audit log says of the events of a span."""
+        """The events of a span, from the audit log."""
         waits, free_ns, waited = Waits([], [], []), 0, 0.0
         for envelope, record in AuditReader(log):
             if isinstance(record, EventBegin):
@@ -270,7 +270,7 @@ async def _watch(live: Live, readers: int, console: Console) -> None:
             await live.measure(address, partial(live.compare, address))
         await live.measure("nobody reads", live.rest)
     console.print(f"[3/3] a broker dies while {readers} read", style="dim", markup=False)
-    await live.measure(f"a broker dies, readers: {readers}", lambda: live.bury(readers))
+    await live.measure(f"a broker dies, readers: {readers}", lambda: live.kill_broker(readers))
 
 
 def show(console: Console, live: Live, log: Path) -> bool:

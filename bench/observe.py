@@ -1,4 +1,4 @@
-"""What is seen of the daemon from outside while it works: its loop, its processor time, its memory, its ZooKeeper."""
+"""Observe the daemon from outside while it works: its loop, its processor time, its memory, its ZooKeeper."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ class Spent(NamedTuple):
 
 
 def spent(pid: int) -> Spent:
-    """What this process has spent so far."""
+    """The processor time of this process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     peak = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return Spent((int(fields[11]) + int(fields[12])) / _TICKS, int(peak.split()[1]) / 1024)

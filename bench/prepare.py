@@ -34,7 +34,7 @@ class BenchError(Exception):
 
 
 class _Unheard:
-    """What the session of the harness writes and meets is nobody's concern."""
+    """Ignore the events of the harness's session."""
 
     def record(self, *records: Record) -> None:
         """Forget."""

@@ -209,7 +209,7 @@ def growth_table(growth: Sequence[Growth]) -> Table:
 
 
 def slow_table(results: Sequence[Result], partitions: int) -> Table:
-    """What the others see of a stub that is late, or silent, from the start: nothing is what it should be."""
+    """Waits of the other stubs for one that is late, or silent, from the start: nothing is what it should be."""
     table = Table(title=f"W12 at {partitions:,}: the other stubs while one is late or silent", title_justify="left")
     for column in ("", "metric", "all answer", f"one {SLOW_S:g} s late", "one silent"):
         table.add_column(column, justify="left" if column in {"", "metric"} else "right")

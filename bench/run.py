@@ -34,7 +34,7 @@ SLOW: Final = BrokerId(layout.BROKERS)
 SLOW_S: Final = 5.0
 _CONTROLLER_SESSION_MS: Final = 18_000
 _NO_REBALANCE: Final = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
-"""What is moved has other preferred leaders afterwards: their election would come at any time."""
+"""Partitions that were moved have other preferred leaders afterwards: their election would come at any time."""
 _POLL_S: Final = 0.05
 _CALM_S: Final = 0.5
 _LONGEST_S: Final = 300.0
@@ -50,7 +50,7 @@ MOVED_TOPICS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does: ``workloads`` one after another at this size; W12 slows down a stub from the start."""
+    """The plan of a run: ``workloads`` one after another at this size; W12 slows down a stub from the start."""
 
     partitions: int
     workloads: tuple[str, ...]
@@ -131,17 +131,17 @@ class Watched:
     arrived: list[Arrived] = field(default_factory=list)
     logged: list[LoggedTransaction] = field(default_factory=list)
     states: dict[TopicPartition, State] = field(default_factory=dict)
-    """What ZooKeeper holds at the end."""
+    """The partition states in ZooKeeper at the end."""
     replicas: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
     """The assignments at the end."""
     brokers: list[int] = field(default_factory=list)
-    """Those that are registered at the end."""
+    """The brokers that are registered at the end."""
     asked: list[Ask] = field(default_factory=list)
     late: list[Ask] = field(default_factory=list)
 
 
 class Rig:
-    """What a run consists of, started and stopped as one."""
+    """The parts of a run, started and stopped as one."""
 
     def __init__(self, plan: Plan, server: EmbeddedZooKeeper, stubs: StubBrokers, folder: Path) -> None:
         self._plan = plan
@@ -307,7 +307,7 @@ class Rig:
 
 
 async def _assignments(zk: KazooZooKeeper, plan: Plan) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """What the topic znodes say. :raises BenchError: something still moves, or is not where it was to go."""
+    """The assignments in the topic znodes. :raises BenchError: something still moves, or is not where it was to go."""
     names = list(dict.fromkeys(tp.topic for tp in plan.at_the_end))
     nodes, found = await zk.read([paths.topic(name) for name in names]), {}
     for name, node in zip(names, nodes, strict=True):

@@ -93,9 +93,9 @@ class Stub:
         self.in_full = False
         """Whether an answer names every partition."""
         self.metadata = b""
-        """What clients are told."""
+        """The answers to clients."""
         self.leader: Leader | None = None
-        """What asks for larger ISRs, if replicas catch up."""
+        """The part that asks for larger ISRs, if replicas catch up."""
 
     def took(self, frame: bytearray, transport: asyncio.Transport) -> None:
         """A whole frame is there."""
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer, self._filled, self._is_size = bytearray(size), 0, is_size
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody is there."""
+        """A client connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
@@ -250,7 +250,7 @@ class StubBrokers:
 
 
 def read_saved(path: Path) -> Iterator[Arrived]:
-    """What ``StubBrokers.save`` wrote: broker by broker, in the order of arrival."""
+    """Read what ``StubBrokers.save`` wrote: broker by broker, in the order of arrival."""
     with path.open("rb") as file:
         while head := file.read(_SAVED.size):
             broker, at_ns, size = _SAVED.unpack(head)

@@ -1,4 +1,4 @@
-"""What a stub tells clients: Metadata (version 12) of the prepared cluster, and its settings (version 1)."""
+"""The answers of a stub to clients: Metadata (version 12) of the prepared cluster, and its settings (version 1)."""
 
 from collections.abc import Iterable, Mapping
 

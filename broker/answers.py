@@ -1,4 +1,4 @@
-"""What a broker answers: each request to its handler, each response with exactly the version that was asked."""
+"""The answers of a broker: each request to its handler, each response with exactly the version that was asked."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -68,7 +68,7 @@ async def answer(state: BrokerState, frame: bytes) -> bytes:
         return respond(head, await _HANDLERS[head.api_key](state, head, _decode(head, frame)))
     if head.api_key != ApiKey.API_VERSIONS:
         raise UnknownApi(f"version {head.version} of API {head.api_key} is not served")
-    # Whoever asks too much learns by a version 0 answer what to ask instead (KIP-511).
+    # A client with too high a version learns the supported ones from a version 0 answer (KIP-511).
     only: dict[int, VersionRange] = {ApiKey.API_VERSIONS: versions}
     return respond(head, {"error_code": KafkaError.UNSUPPORTED_VERSION, "api_keys": _rows(only)}, version=0)
 

@@ -1,4 +1,4 @@
-"""The tasks of one broker: none outlives it, and a defect in one of them is never silent."""
+"""The tasks of one broker, and how they wake each other. None outlives the broker, and no defect in one is silent."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -16,7 +16,7 @@ class Background:
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def spawn(self, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Run ``work`` in a task; whoever no longer needs it may cancel it."""
+        """Run ``work`` in a task; the caller may cancel it."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -43,5 +43,26 @@ class Background:
         if error is not None and not self._failed.done():
             log.error("broker task failed", task=task.get_name(), exc_info=error)
             self._failed.set_exception(error)
-            # Whoever runs the broker may look only when it closes.
+            # The caller may look only when the broker closes.
             self._failed.exception()
+
+
+class Signal:
+    """Wakes all tasks that wait at this moment. Look at the condition first, then wait, without awaiting between."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all who wait."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the next ``notify``; False when ``timeout_s`` passed first."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -7,8 +7,8 @@ from typing import Any, Final
 import structlog
 from kio.static.protocol import RequestPayload
 
+from broker.background import Signal
 from broker.metadata_cache import MetadataCache
-from broker.signals import Signal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Endpoint
 from wire.connection import KafkaConnection
@@ -45,7 +45,7 @@ class ControllerChannel:
         self._versions: dict[int, VersionRange] = {}
 
     async def ask(self, api: ApiKey, build: Build) -> Any:
-        """The controller's answer as kio has it. Asks again, of whoever is the controller then, until there is one."""
+        """The controller's answer as kio has it. Retries, with the controller of that moment, until there is one."""
         before = ""
         while True:
             try:

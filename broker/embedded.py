@@ -9,7 +9,7 @@ from typing import Self
 import structlog
 
 from broker import answers, controlled_shutdown, log_dir
-from broker.background import Background
+from broker.background import Background, Signal
 from broker.controller_channel import ControllerChannel
 from broker.fetchers import Fetchers
 from broker.gate import ControlGate
@@ -19,7 +19,6 @@ from broker.producer_ids import ProducerIds
 from broker.replicas import ReplicaManager
 from broker.server import Listener
 from broker.settings import BrokerSettings
-from broker.signals import Signal
 from broker.state import BrokerState
 from controllerd.core.model import Broker, Endpoint
 from controllerd.zk.registration import BrokerRegistration

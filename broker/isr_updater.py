@@ -132,5 +132,5 @@ def _name(rows: Any, names: Mapping[uuid.UUID | None, str]) -> str | None:
 def _state(partition: Any) -> LeaderAndIsr:
     recovery = LeaderRecoveryState(getattr(partition, "leader_recovery_state", 0))
     leader, isr = BrokerId(partition.leader_id), tuple(partition.isr)
-    # The controller epoch of the decision is not told.
+    # The answer does not name the controller epoch of the decision.
     return LeaderAndIsr(leader, partition.leader_epoch, isr, -1, partition.partition_epoch, recovery)

@@ -1,4 +1,4 @@
-"""What clients ask about the cluster, answered from the metadata cache as a stock broker answers it."""
+"""Requests of clients about the cluster, answered from the metadata cache as a stock broker answers it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from broker.state import BrokerState
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_LEADER, BrokerId
 from controllerd.core.requests import UpdateMetadataPartition
-from wire.api_metadata import MetadataQuery, WantedTopic
+from wire.api_metadata import MetadataQuery, MetadataRequestTopic
 from wire.framing import RequestHeader
 
 Row = Mapping[str, object]
@@ -60,7 +60,7 @@ def _nodes(state: BrokerState, id_name: str) -> list[Row]:
     ]
 
 
-def _wanted(state: BrokerState, head: RequestHeader, topic: WantedTopic) -> Row:
+def _wanted(state: BrokerState, head: RequestHeader, topic: MetadataRequestTopic) -> Row:
     """A topic by name, or by id when it comes without name (version 12)."""
     if topic.name is not None:
         return _topic(state, head, topic.name)

@@ -1,4 +1,4 @@
-"""What a broker knows about the cluster: nothing but what UpdateMetadata requests told it."""
+"""The cluster as a broker knows it: from UpdateMetadata requests alone."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,11 +26,11 @@ class MetadataCache:
 
     @property
     def topics(self) -> Mapping[str, Mapping[int, UpdateMetadataPartition]]:
-        """Topic to partition to what clients are told."""
+        """Topic to partition to the state that clients get."""
         return self._topics
 
     def topic_id(self, topic: str) -> str | None:
-        """The base64url id of a topic, None when none was told."""
+        """The base64url id of a topic, None when no request named one."""
         return self._ids.get(topic)
 
     def topic_name(self, topic_id: str) -> str | None:

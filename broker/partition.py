@@ -35,7 +35,7 @@ _NOT_DONE: Final = frozenset({KafkaError.OPERATION_NOT_ATTEMPTED, KafkaError.INE
 
 
 class Role(Enum):
-    """What the replica does."""
+    """The role of the replica."""
 
     NONE = "none"
     LEADER = "leader"
@@ -51,7 +51,7 @@ class IsrChange:
     partition_epoch: int
     recovery_state: LeaderRecoveryState
     stuck: bool = False
-    """It was refused, or overtaken: nothing more is sent until the next LeaderAndIsr."""
+    """The change was refused, or overtaken: nothing more is sent until the next LeaderAndIsr."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Partition:
     _caught_up: dict[BrokerId, float] = field(default_factory=dict)
 
     def make_leader(self, told: LeaderAndIsrPartition, now: float) -> bool:
-        """Lead as told; false (and nothing changed) if the partition epoch is older than what we know."""
+        """Become leader with this state; false (and nothing changed) if the partition epoch is older than ours."""
         if not self._take(told):
             return False
         self.role, self.fetching = Role.LEADER, False
@@ -85,7 +85,7 @@ class Partition:
         return True
 
     def make_follower(self, told: LeaderAndIsrPartition) -> bool:
-        """Follow as told; false (and nothing changed) if the partition epoch is older than what we know."""
+        """Become follower with this state; false (and nothing changed) if the partition epoch is older than ours."""
         if not self._take(told):
             return False
         self.role, self.fetching = Role.FOLLOWER, True

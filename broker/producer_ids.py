@@ -7,9 +7,9 @@ from typing import Final
 import structlog
 from kio.static.protocol import RequestPayload
 
+from broker.background import Signal
 from broker.controller_channel import ControllerChannel
 from broker.gate import ControlGate
-from broker.signals import Signal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from wire.api_codec import fill
@@ -35,7 +35,7 @@ class ProducerIds:
         self._asked = Signal()
 
     def take(self) -> int | None:
-        """An id that nobody has; None while a block is being asked for."""
+        """A producer id that is not in use; None while a block is being requested."""
         if not self._block:
             self._wanted = True
             self._asked.notify()

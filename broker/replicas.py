@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import structlog
 
+from broker.background import Signal
 from broker.metadata_cache import MetadataCache
 from broker.partition import IsrChange, Partition, Role
-from broker.signals import Signal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import EPOCH_DURING_DELETE, NO_EPOCH, BrokerId, TopicPartition
 from controllerd.core.requests import LeaderAndIsrPartition, StopReplicaPartition
@@ -19,7 +19,7 @@ NO_REPLICA = -1
 
 
 class FollowedPartition(NamedTuple):
-    """What a fetch request says about one partition."""
+    """One partition of a fetch request."""
 
     tp: TopicPartition
     topic_id: str | None
@@ -102,7 +102,7 @@ class ReplicaManager:
     # -- as leader -----------------------------------------------------------------------------------------------------
 
     def fetched(self, replica: int, tp: TopicPartition, leader_epoch: int) -> KafkaError:
-        """Somebody fetches the end of a partition; ``leader_epoch`` -1 is not checked, replica -1 is a consumer."""
+        """Answer a fetch of the end of a partition; ``leader_epoch`` -1 is not checked, replica -1 is a consumer."""
         partition = self._partitions.get(tp)
         if partition is None:
             known = tp.partition in self._cache.topics.get(tp.topic, {})
@@ -130,7 +130,7 @@ class ReplicaManager:
         self.isr_wanted.notify()
 
     def isr_changes(self) -> dict[TopicPartition, IsrChange]:
-        """What the controller should be asked for now."""
+        """The ISR changes to request from the controller now."""
         return {
             tp: partition.pending
             for tp, partition in self._partitions.items()
@@ -144,7 +144,7 @@ class ReplicaManager:
         return {partition.leader for partition in self._partitions.values() if partition.fetching}
 
     def followed(self, leader: BrokerId) -> list[FollowedPartition]:
-        """What we fetch from one leader."""
+        """The partitions that we fetch from one leader."""
         return [
             FollowedPartition(tp, partition.topic_id, partition.leader_epoch)
             for tp, partition in self._partitions.items()

@@ -29,7 +29,7 @@ class Listener:
         return endpoint._replace(port=self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Accept nobody any more; the tasks of open connections end with the broker's."""
+        """Accept no more connections; the tasks of open connections end with the broker's."""
         if self._server is not None:
             self._server.close()
 
@@ -55,5 +55,5 @@ class Listener:
             log.debug("connection lost", error=repr(error))
         finally:
             writer.transport.abort()
-            with suppress(ConnectionError):  # how it ended was told already
+            with suppress(ConnectionError):  # the failure was logged already
                 await writer.wait_closed()

@@ -1,4 +1,4 @@
-"""What an embedded broker is told at its start, under the names of Kafka's own configuration where it has them."""
+"""The settings of an embedded broker, under the names of Kafka's own configuration where it has them."""
 
 import re
 from collections.abc import Mapping

@@ -1,13 +1,13 @@
-"""What the handlers of one broker share."""
+"""The state that the handlers of one broker share."""
 
 from dataclasses import dataclass
 
+from broker.background import Signal
 from broker.gate import ControlGate
 from broker.metadata_cache import MetadataCache
 from broker.producer_ids import ProducerIds
 from broker.replicas import ReplicaManager
 from broker.settings import BrokerSettings
-from broker.signals import Signal
 
 
 @dataclass(slots=True)

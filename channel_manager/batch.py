@@ -1,4 +1,4 @@
-"""What one call of a state machine wants to tell the brokers, gathered partition by partition and sent at once.
+"""The requests of one call of a state machine, gathered partition by partition and sent at once.
 
 PURE. Values are snapshots taken when they are added, and the metadata part is one body that all brokers share, so a
 batch costs as much as it has partitions and brokers, not their product.
@@ -11,7 +11,7 @@ from typing import Final
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_waits import is_hidden
-from controllerd.core.invariants import check_told
+from controllerd.core.invariants import check_sent_epoch
 from controllerd.core.model import (
     EPOCH_DURING_DELETE,
     INITIAL_LEADER_EPOCH,
@@ -41,7 +41,7 @@ _first: Final = itemgetter(0)
 
 
 class RequestBatch:
-    """Fill it, take it, throw it away. Broker ids below zero stand for nobody and are left out everywhere."""
+    """Requests for one use: fill, take, drop. Broker ids below zero stand for no broker and are left out."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RequestBatch:
         inter_broker_listener: str,
         our_entry: Broker | None = None,
     ) -> None:
-        """``our_entry`` is what brokers are told about controllerd itself; None keeps it hidden."""
+        """``our_entry`` is the entry for controllerd itself in the metadata of brokers; None keeps it hidden."""
         self._controller_id = controller_id
         self._context = context
         self._listener = inter_broker_listener
@@ -63,40 +63,40 @@ class RequestBatch:
         self._has_new = False
         self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
         self._metadata_brokers: set[BrokerId] = set()
-        # LeaderAndIsr implies UpdateMetadata to everybody: a flag, or each partition would cost a set of all brokers.
+        # LeaderAndIsr implies UpdateMetadata to all brokers: a flag, or each partition would cost a set of all brokers.
         self._metadata_to_all = False
         self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = defaultdict(dict)
         self._hidden: dict[str, bool] = {}
-        """Whether topics are told to be gone; asked once, because the answer looks at every partition."""
+        """Whether topics are sent as deleted; asked once, because the answer looks at every partition."""
 
     def add_leader_and_isr(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool) -> None:
-        """Tell these brokers the cached leadership of a partition, and everybody its metadata.
+        """Add the cached leadership of a partition for these brokers, and its metadata for all brokers.
 
         A newer state replaces the one that waits, but a replica that was new stays new.
 
-        :raises IllegalState: the partition has no leadership, so there is nothing to tell.
+        :raises IllegalState: the partition has no leadership, so there is nothing to send.
         """
         record = self._context.find(tp)
         if record is None:
             raise IllegalState(f"LeaderAndIsr for {tp}, which is not known")
         self.add_leaderships([(record, tuple(brokers))], is_new=is_new)
 
-    def add_leaderships(self, told: Iterable[tuple[PartitionRecord, Sequence[BrokerId]]], *, is_new: bool) -> None:
-        """As ``add_leader_and_isr``, for many partitions, each with the brokers that are told.
+    def add_leaderships(self, rows: Iterable[tuple[PartitionRecord, Sequence[BrokerId]]], *, is_new: bool) -> None:
+        """As ``add_leader_and_isr``, for many partitions, each with the brokers that get it.
 
         :raises IllegalState: one of the partitions has no leadership.
-        :raises InvariantBroken: brokers were told a newer leadership before.
+        :raises InvariantBroken: brokers were sent a newer leadership before.
         """
         waiting, new, add_metadata = self._leader_and_isr, tuple.__new__, self._add_metadata
         has_new = self._has_new = self._has_new or is_new
-        for record, brokers in told:  # the hot loop of a failover: no call that can be spared
+        for record, brokers in rows:  # the hot loop of a failover: no call that can be spared, and fields by number
             self._metadata_to_all = True
             state, tp = record.leadership, record.tp
             if state is None:
                 raise IllegalState(f"LeaderAndIsr for {tp}, which has no leadership")
-            if state[1] != record.told_epoch:
-                check_told(record, state[1])
-                record.told_epoch = state[1]
+            if state[1] != record.sent_epoch:
+                check_sent_epoch(record, state[1])
+                record.sent_epoch = state[1]
             entry = new(LeaderAndIsrPartition, (state, record.assignment, is_new))
             for broker in brokers:
                 if broker >= 0:
@@ -112,7 +112,7 @@ class RequestBatch:
         return entry._replace(is_new=True) if before is not None and before.is_new and not entry.is_new else entry
 
     def add_stop_replica(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, delete: bool) -> None:
-        """Tell these brokers to stop a replica; a deletion that waits stays a deletion."""
+        """Add StopReplica of one replica for these brokers; a deletion that waits stays a deletion."""
         leader_epoch = self._leader_epoch_to_stop(tp)
         for broker in brokers:
             if broker >= 0:
@@ -133,9 +133,9 @@ class RequestBatch:
         return NO_EPOCH if leadership is None else leadership.leader_epoch
 
     def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Tell these brokers who is live, and the metadata of these partitions.
+        """Add UpdateMetadata for these brokers: the live brokers, and these partitions.
 
-        Every broker of the batch is told about every partition of the batch. A partition without leadership is left
+        Every broker of the batch gets every partition of the batch. A partition without leadership is left
         out, unless it goes and its state is in quarantine; its brokers are not.
         """
         self._metadata_brokers.update(broker for broker in brokers if broker >= 0)
@@ -143,10 +143,10 @@ class RequestBatch:
         self.add_metadata(record for record in records if record is not None)
 
     def add_metadata(self, records: Iterable[PartitionRecord]) -> None:
-        """Tell whoever is told metadata by this batch that of these partitions, too, if they have leadership.
+        """Add the metadata of these partitions, as far as they have leadership, for all brokers that get metadata.
 
-        Or if they go while nobody understands their state: brokers may know them from an earlier controller, and
-        forget them only when they are told.
+        Also if they are deleted while their state is in quarantine: brokers may know them from an earlier controller,
+        and forget them only by this.
         """
         for record in records:
             if record.leadership is not None:
@@ -155,9 +155,9 @@ class RequestBatch:
                 self._add_metadata(record, _unknown(self._context.epoch))
 
     def add_removals(self, broker: BrokerId, removals: Mapping[TopicPartition, UpdateMetadataPartition]) -> None:
-        """Tell a broker once more that partitions are gone, whatever became of their topics since.
+        """Add for one broker that partitions are gone, whatever became of their topics since.
 
-        Use a batch of its own: every broker of a batch is told about every partition of it.
+        Use a batch of its own: every broker of a batch gets every partition of it.
         """
         self._metadata_brokers.add(broker)
         self._metadata.update(removals)
@@ -176,8 +176,8 @@ class RequestBatch:
         return hidden
 
     @property
-    def tells_everybody(self) -> bool:
-        """Whether every registered broker is told who is live."""
+    def reaches_every_broker(self) -> bool:
+        """Whether every registered broker gets the list of live brokers."""
         return self._metadata_to_all or self._metadata_brokers >= self._context.brokers.keys()
 
     def take(self) -> list[tuple[BrokerId, ControlRequest]]:
@@ -218,7 +218,7 @@ class RequestBatch:
     def _live_leaders(
         self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
     ) -> tuple[tuple[BrokerId, Endpoint], ...]:
-        """Leaders without the listener are left out: one broken registration must not stop everybody's requests."""
+        """Leaders without the listener are left out: one broken registration must not stop all requests."""
         leaders = set(map(_first, map(_first, partitions.values())))  # of each state its leader, without a loop of ours
         live = [self._context.brokers[leader] for leader in sorted(leaders) if leader in self._context.brokers]
         endpoints = ((broker.id, broker.endpoint(self._listener)) for broker in live)
@@ -260,7 +260,7 @@ def _broker(item: tuple[BrokerId, object]) -> BrokerId:
 
 
 def _unknown(controller_epoch: int) -> LeaderAndIsr:
-    """For the metadata of a partition that goes; of what nobody understood only this term can be named."""
+    """The state in the metadata of a deleted partition whose znode cannot be parsed: only this term is known."""
     return LeaderAndIsr(
         LEADER_DURING_DELETE, INITIAL_LEADER_EPOCH, (), controller_epoch, _PARTITION_EPOCH_DURING_DELETE
     )

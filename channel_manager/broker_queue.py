@@ -1,4 +1,4 @@
-"""What waits for one broker, in order; merged while the broker is behind, dropped when it is hopelessly so."""
+"""The queue of one broker, in order: merged while the broker is behind, dropped when it is too far behind."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ _since: Final = attrgetter("since")
 
 
 @dataclass(slots=True)
-class Waiting:
+class QueuedRequest:
     """A request in the queue, since when (monotonic seconds), and its estimated bytes."""
 
     request: ControlRequest
@@ -32,9 +32,9 @@ class BrokerQueue:
         self._clock = clock
         self._settings = settings
         self._merger = merger
-        self._items: deque[Waiting] = deque()
+        self._items: deque[QueuedRequest] = deque()
         self.bytes = 0
-        """Estimated size of all that waits."""
+        """Estimated bytes of all requests that wait."""
         self.coalesced = 0
         """How many requests were absorbed by the one before."""
         self._age_counts_from = clock()
@@ -65,7 +65,7 @@ class BrokerQueue:
         tail = self._items[-1] if self._items else None
         merged = None if tail is None else self._merged(tail, request)
         if tail is None or merged is None:
-            item = Waiting(request, self._clock(), estimated_bytes(request))
+            item = QueuedRequest(request, self._clock(), estimated_bytes(request))
             self._items.append(item)
             self.bytes += item.size
             return
@@ -74,18 +74,18 @@ class BrokerQueue:
         tail.request, tail.size = merged, estimated_bytes(merged)
         self.bytes += tail.size
 
-    def _merged(self, tail: Waiting, newer: ControlRequest) -> UpdateMetadataRequest | None:
+    def _merged(self, tail: QueuedRequest, newer: ControlRequest) -> UpdateMetadataRequest | None:
         older = tail.request
         if not isinstance(older, UpdateMetadataRequest) or not isinstance(newer, UpdateMetadataRequest):
             return None
         return self._merger.merge(older, newer) if self._is_behind(tail) else None
 
-    def _is_behind(self, tail: Waiting) -> bool:
+    def _is_behind(self, tail: QueuedRequest) -> bool:
         settings = self._settings
         waited = self._clock() - tail.since
         return settings.coalesce and (waited > settings.coalesce_age_s or len(self._items) >= settings.coalesce_depth)
 
-    def pop(self) -> Waiting:
+    def pop(self) -> QueuedRequest:
         """Take the oldest; from now on it is begun, and nothing is merged into it."""
         item = self._items.popleft()
         self.bytes -= item.size
@@ -121,13 +121,13 @@ class BrokerQueue:
         self._age_counts_from = self._clock()
 
 
-def _deletions_of_replicas(items: Iterable[Waiting]) -> Iterator[Waiting]:
+def _deletions_of_replicas(items: Iterable[QueuedRequest]) -> Iterator[QueuedRequest]:
     for item in items:
-        if isinstance(item.request, StopReplicaRequest) and (deletions := owed_deletions(item.request)) is not None:
-            yield Waiting(deletions, item.since, estimated_bytes(deletions))
+        if isinstance(item.request, StopReplicaRequest) and (deletions := deletions_of(item.request)) is not None:
+            yield QueuedRequest(deletions, item.since, estimated_bytes(deletions))
 
 
-def _removals(items: Iterable[Waiting]) -> Iterator[Waiting]:
+def _removals(items: Iterable[QueuedRequest]) -> Iterator[QueuedRequest]:
     """Yield one request with all removals, and with the newest live brokers, if anything is removed."""
     removals, first, newest = PendingRemovals(), None, None
     for item in items:
@@ -137,15 +137,15 @@ def _removals(items: Iterable[Waiting]) -> Iterator[Waiting]:
                 first = item
     if first is not None and newest is not None:
         request = removals.request_like(newest)
-        yield Waiting(request, first.since, estimated_bytes(request))
+        yield QueuedRequest(request, first.since, estimated_bytes(request))
 
 
-def owed_deletions(request: ControlRequest) -> StopReplicaRequest | UpdateMetadataRequest | None:
+def deletions_of(request: ControlRequest) -> StopReplicaRequest | UpdateMetadataRequest | None:
     """The part of a request that deletes replicas, or partitions from the broker's metadata; None if it does not."""
     match request:
         case StopReplicaRequest():
-            owed = only(request, delete=True)
-            return owed if owed.partitions else None
+            deletions = only(request, delete=True)
+            return deletions if deletions.partitions else None
         case UpdateMetadataRequest():
             return only_removals(request)
         case _:

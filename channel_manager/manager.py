@@ -9,9 +9,9 @@ from typing import Self
 import structlog
 
 from channel_manager.coalesce import BodyMerger
-from channel_manager.observer import ChannelObserver, Exchange, NobodyObserves, Reactions
+from channel_manager.observer import ChannelObserver, Exchange, NoObserver, Reactions
 from channel_manager.removals import PendingRemovals
-from channel_manager.sender import BrokerSender, Pending, SenderStats, Surroundings
+from channel_manager.sender import BrokerSender, Pending, SenderDependencies, SenderStats
 from channel_manager.settings import ChannelSettings
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.releases import Release
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alarms:
-    """What the composition root does about news that is no event. Called in the event loop; none may block."""
+    """Callbacks of the composition root, for news that is no event. Called in the event loop; none may block."""
 
     stale_epoch: Callable[[BrokerId, int], None]
     """A broker knows a higher controller epoch than the given one: check whether we still lead."""
@@ -43,11 +43,11 @@ class Alarms:
     defect: Callable[[BrokerId, Exception], None]
     """A sender ended by an error that must not happen: the term cannot go on."""
     may_send: Callable[[], bool] = field(default=lambda: True)
-    """Asked right before bytes leave; while it says False they are held back."""
+    """Called right before bytes leave; they are held back while it returns False."""
 
 
 class ChannelManager:
-    """Implements ``ports.Channels``. Use it as an async context manager: senders live no longer than its block."""
+    """Implements ``ports.channels.Channels`` as an async context manager: senders end with its block."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class ChannelManager:
         self._removals: dict[BrokerId, PendingRemovals] = {}
         """Of brokers whose channels were closed, until they are taken; none is kept beyond the term."""
         self._tasks: asyncio.TaskGroup | None = None
-        self._shared = Surroundings(
+        self._shared = SenderDependencies(
             client_id=str(controller_id),
             listener=listener,
             clock=clock,
             settings=settings or ChannelSettings(),
             merger=BodyMerger(),
-            observer=observer or NobodyObserves(),
+            observer=observer or NoObserver(),
             reactions=Reactions(
                 self._answered,
                 self._described,
@@ -194,7 +194,7 @@ class ChannelManager:
 
 
 def event_of(exchange: Exchange) -> Event | None:
-    """What the controller learns from an answer; None for a StopReplica that says nothing of a deletion."""
+    """The event for an answer; None for a StopReplica without a deletion."""
     request, response = exchange.request, exchange.response
     match request:
         case LeaderAndIsrRequest():

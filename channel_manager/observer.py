@@ -1,4 +1,4 @@
-"""Who wants to know what happens on the way to the brokers: the audit log and the metrics, behind small protocols."""
+"""Observers of the requests to brokers: the audit log and the metrics, behind small protocols."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Exchange:
 
 
 class ChannelObserver(Protocol):
-    """Told about every request and answer, in the event loop; must not block."""
+    """Called for every request and answer, in the event loop; must not block."""
 
     def on_taken(self, broker: BrokerId, waited_s: float) -> None:
         """A request was taken from the broker's queue, in which it had waited for so long."""
@@ -40,12 +40,12 @@ class ChannelObserver(Protocol):
         ...
 
     def on_response(self, exchange: Exchange) -> None:
-        """A request was answered, whatever the answer says."""
+        """A request was answered, with or without an error."""
         ...
 
 
-class NobodyObserves:
-    """Nobody wants to know."""
+class NoObserver:
+    """Observes nothing."""
 
     def on_taken(self, broker: BrokerId, waited_s: float) -> None:
         """Nothing to do."""
@@ -60,42 +60,42 @@ class NobodyObserves:
 
 
 class AllObserve:
-    """Several want to know, and are told one after the other."""
+    """Several observers, called one after the other."""
 
     def __init__(self, *observers: ChannelObserver) -> None:
         self._observers = observers
 
     def on_taken(self, broker: BrokerId, waited_s: float) -> None:
-        """Tell each."""
+        """Call each."""
         for observer in self._observers:
             observer.on_taken(broker, waited_s)
 
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
     ) -> None:
-        """Tell each."""
+        """Call each."""
         for observer in self._observers:
             observer.on_request(broker, request, version, correlation_id, bytes_sent)
 
     def on_response(self, exchange: Exchange) -> None:
-        """Tell each."""
+        """Call each."""
         for observer in self._observers:
             observer.on_response(exchange)
 
 
 @dataclass(frozen=True, slots=True)
 class Reactions:
-    """What the rest of the controller does about a channel's news. Called in the event loop; none may block."""
+    """The controller's reactions to news of a channel. Called in the event loop; none may block."""
 
     answered: Callable[[Exchange], None]
     """A request was answered: the manager makes an event of it."""
     described: Callable[[Broker, Release], None]
     """Note that a broker answered ApiVersions on a new connection; the manager makes an event of it."""
     stale_epoch: Callable[[BrokerId, int], None]
-    """A broker knows a higher controller epoch than the one given: somebody else may lead."""
+    """A broker knows a higher controller epoch than the one given: another controller may lead."""
     caught_up: Callable[[BrokerId], None]
     """A broker whose queue had to be dropped answers again: bring it up to date as if it had just started."""
     defect: Callable[[BrokerId, Exception], None]
     """A sender ended by an error that must not happen; nothing reaches this broker any more."""
     may_send: Callable[[], bool]
-    """Asked right before bytes leave; False holds them back (session suspended, process was frozen)."""
+    """Called right before bytes leave; False holds them back (session suspended, process was suspended)."""

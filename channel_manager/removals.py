@@ -18,7 +18,7 @@ broker therefore does not know the topic created anew. If the removal under way 
 the second has none. Offsets that a consumer of the topic created anew committed while the broker still
 knew the deleted one go with the removal, as with one that is only late: that consumer reads records
 again and skips none that it has not read, if it begins at the earliest offset. A removal with any other
-answer is not kept: later requests may have told the broker of the topic created anew.
+answer is not kept: later requests may have sent the broker the topic that was created anew.
 
 The request is built anew, with the live brokers, the topic ids and the broker epoch of that moment: a
 broker replaces its list of live brokers with each UpdateMetadata, and refuses an earlier broker epoch.

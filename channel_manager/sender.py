@@ -2,6 +2,15 @@
 
 A broker that cannot be reached is normal: it registers seconds before its socket answers, and it dies without notice.
 Nothing is given up until the broker is removed, and no other broker waits for it.
+
+**The freeze guard.** A suspended process (SIGSTOP, a virtual machine that was paused) does not notice that its session
+ended and another controller was elected. When it runs again, its senders would go on in the middle of a queue, before
+the event task has learned of it. Brokers that know the new epoch refuse these requests; a broker that does not know it
+yet would obey. So ``reactions.may_send`` is asked before every part of a request leaves, here and between the writes to
+the socket (``wire/connection.py``). It looks at a clock that goes on while the process is suspended: if more time has
+passed than the session can safely have survived, or ZooKeeper is not connected, nothing leaves. What was being sent is
+cut off by closing the connection, and sent again from the beginning once ZooKeeper has confirmed that the role is still
+ours (``daemon/bridges.py``). A write to ZooKeeper needs no such guard, because its transaction checks the epoch.
 """
 
 import asyncio
@@ -11,7 +20,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from channel_manager.broker_queue import BrokerQueue, owed_deletions
+from channel_manager.broker_queue import BrokerQueue, deletions_of
 from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, Reactions
 from channel_manager.removals import PendingRemovals
@@ -20,7 +29,7 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.releases import Release, release_of
 from controllerd.core.requests import ControlRequest, ControlResponse, UpdateMetadataRequest, api_name
-from wire import hot
+from wire import control_requests
 from wire.connection import KafkaConnection
 from wire.errors import PeerClosed, WireError
 from wire.transport import Transport
@@ -30,16 +39,16 @@ log = structlog.get_logger(__name__)
 
 
 class NoSuchListener(WireError):
-    """The registration of the broker lacks the listener that we talk to; it must be corrected on the broker."""
+    """The registration of the broker lacks the listener that we use; it must be corrected on the broker."""
 
 
 class UnusableAddress(WireError):
-    """The registration of the broker names a host that cannot be one; it must be corrected on the broker."""
+    """The registration of the broker names an impossible host; it must be corrected on the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class SenderStats:
-    """How one broker's channel is doing. Ages in seconds; ``in_flight_s`` is None when nothing is under way."""
+    """The state of one broker's channel. Ages in seconds; ``in_flight_s`` is None when nothing is under way."""
 
     broker: BrokerId
     address: str | None
@@ -86,8 +95,8 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all senders of a manager share."""
+class SenderDependencies:
+    """The collaborators that all senders of a manager share."""
 
     client_id: str
     listener: str
@@ -98,16 +107,16 @@ class Surroundings:
     reactions: Reactions
     transport: Transport
     encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a body is made: one after the other, the first is on its way sooner, and fewer are half done."""
+    """Held while a body is encoded: one body after the other, so that the first leaves sooner."""
 
 
 class BrokerSender:
     """The queue, the connection and the task of one broker."""
 
-    def __init__(self, broker: Broker, shared: Surroundings) -> None:
+    def __init__(self, broker: Broker, shared: SenderDependencies) -> None:
         self.broker = broker
         self._refused = PendingRemovals()
-        """What the broker refused to remove because its broker epoch is newer: for its next channel."""
+        """Removals that the broker refused because its broker epoch is newer; its next channel repeats them."""
         self._shared = shared
         self._settings = shared.settings
         self._queue = BrokerQueue(shared.clock, shared.settings, shared.merger)
@@ -135,8 +144,8 @@ class BrokerSender:
         return self.broker.endpoint(self._shared.listener)
 
     def send(self, request: ControlRequest) -> None:
-        """Append to the queue, unless the broker is so far behind that it will be told everything anew."""
-        wanted = owed_deletions(request) if self._behind else request
+        """Append to the queue, unless the broker is so far behind that it will be brought up to date as a whole."""
+        wanted = deletions_of(request) if self._behind else request
         if wanted is None:
             self._dropped += 1
             return
@@ -155,12 +164,12 @@ class BrokerSender:
         return pending
 
     def _fall_behind(self) -> None:
-        log.error("queue dropped", broker=self.broker.id, bytes=self._queue.bytes, age_s=self._queue.oldest_age_s)
+        log.error("dropped queue", broker=self.broker.id, bytes=self._queue.bytes, age_s=self._queue.oldest_age_s)
         self._dropped += self._queue.drop_all_but_deletions()
         self._behind = True
 
     def move(self, broker: Broker) -> None:
-        """The registration changed; if the address did, what is under way is repeated at the new one."""
+        """Take a changed registration; if the address changed, the request under way is repeated at the new one."""
         before, self.broker = self.endpoint, broker
         if self.endpoint != before:
             self.disconnect()
@@ -171,12 +180,12 @@ class BrokerSender:
             self._connection.abort()
 
     def stop(self) -> None:
-        """The task is being cancelled: nothing leaves any more, and nobody need wait for this broker."""
+        """Stop sending at once, because the task is being cancelled; the broker counts as idle from now on."""
         self.disconnect()
         self.idle.set()
 
     def stats(self) -> SenderStats:
-        """How the channel is doing at this moment."""
+        """The state of the channel at this moment."""
         endpoint, current = self.endpoint, self._under_way[0] if self._under_way else None
         return SenderStats(
             broker=self.broker.id,
@@ -214,7 +223,7 @@ class BrokerSender:
         return begun + [_pending(request, age_s, 0, in_flight=False) for request, age_s in waiting]
 
     async def run(self) -> None:
-        """Send what comes until cancelled. A defect ends this sender alone, loudly, and the controller's term."""
+        """Send requests until cancelled. A defect ends this sender alone, is logged, and ends the controller's term."""
         try:
             while True:
                 await self._deliver_next()
@@ -237,7 +246,7 @@ class BrokerSender:
         while self._under_way:
             if await self._attempt():
                 del self._under_way[0]
-                self._answered_something()
+                self._note_answer()
         if not self._queue:
             self.idle.set()
 
@@ -245,7 +254,7 @@ class BrokerSender:
         self._correlation_id += 1
         return Delivery(request, self._correlation_id, self._shared.clock())
 
-    def _answered_something(self) -> None:
+    def _note_answer(self) -> None:
         if self._failing:
             log.info("broker answers again", broker=self.broker.id)
         self._failing = False
@@ -255,7 +264,7 @@ class BrokerSender:
             self._shared.reactions.caught_up(self.broker.id)
 
     async def _attempt(self) -> bool:
-        """One step towards an answer to the first request under way; whether it is answered now."""
+        """Take one step towards an answer to the first request under way; returns whether it is answered now."""
         if not self._shared.reactions.may_send():
             await asyncio.sleep(self._settings.backoff_s)
             return False
@@ -303,7 +312,7 @@ class BrokerSender:
             raise UnusableAddress(f"{endpoint.host} cannot be the name of a host: {error}") from error
 
     def _note_failure(self, error: Exception) -> None:
-        """Every failure counts; only a new one is logged, or a dead broker would fill the log ten times a second."""
+        """Count a failure, and log it if it is a new one: a dead broker would write ten lines a second."""
         text = str(error) or type(error).__name__
         if not self._failing or text != self._last_error:
             log.warning("request not delivered", broker=self.broker.id, error=text, kind=type(error).__name__)
@@ -315,8 +324,8 @@ class BrokerSender:
         version = self._choose_version()
         delivery = self._under_way[0]
         async with self._shared.encoding:
-            body = await hot.encode_in_turns(delivery.request, version)
-        # Much may have happened in the meantime.
+            body = await control_requests.encode_in_turns(delivery.request, version)
+        # While the body was encoded the connection may have ended, or the role may be in doubt.
         if not connection.is_open:
             raise PeerClosed("the connection ended while the request was made")
         if not self._shared.reactions.may_send():
@@ -325,18 +334,18 @@ class BrokerSender:
         delivery.attempts += 1
         self._sent_at = self._shared.clock()
         self._bytes_sent += size
-        api_key, correlation_id = hot.api_key(delivery.request), delivery.correlation_id
+        api_key, correlation_id = control_requests.api_key(delivery.request), delivery.correlation_id
         self._shared.observer.on_request(self.broker.id, delivery.request, version, correlation_id, size)
         answer = await connection.request(api_key, version, *body, correlation_id=correlation_id)
-        response = await hot.decode_in_turns(delivery.request, version, answer)
+        response = await control_requests.decode_in_turns(delivery.request, version, answer)
         return await self._react(delivery, response, version, size)
 
     def _choose_version(self) -> int:
-        """The version for the first request under way, which is split in two if that version cannot say it in one."""
+        """The version for the first request under way, which is split where that version cannot express it in one."""
         first = self._under_way[0]
-        api_key, topic_ids = hot.api_key(first.request), hot.has_topic_ids(first.request)
+        api_key, topic_ids = control_requests.api_key(first.request), control_requests.has_topic_ids(first.request)
         version = choose_control(api_key, self._versions, topic_ids=topic_ids)
-        parts = hot.split(first.request, version)
+        parts = control_requests.split(first.request, version)
         if len(parts) > 1:
             self._under_way[0:1] = [self._begin(part) for part in parts]
         return version

@@ -23,9 +23,9 @@ class ChannelSettings:
     request_timeout_s: float = DEFAULT_TIMEOUT_S
     """How long an answer may take before the connection is given up and the request repeated."""
     backoff_s: float = 0.1
-    """Between two attempts; the peer's value."""
+    """Seconds between two attempts; Kafka's value."""
     authorization_backoff_s: float = 5.0
-    """Between two attempts while the broker says that we are not authorized."""
+    """Seconds between two attempts while the broker answers that we are not authorized."""
     coalesce: bool = True
     """Whether UpdateMetadata for a broker that is behind may be merged."""
     coalesce_age_s: float = 1.0

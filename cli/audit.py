@@ -1,4 +1,4 @@
-"""``controllerctl audit``: whether an audit log is whole, its newest head, its last records; from files, no daemon."""
+"""``controllerctl audit``: verify an audit log, export its head, show its records; from files, without a daemon."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,8 @@ import typer
 
 from cli.exit_codes import CliError, ExitCode
 from cli.output import is_watched, note, print_data, print_facts, print_table
-from cli.settings import OutputFormat, Settings, settings_of
-from controllerd.core.counted import counted
+from cli.settings import CliSettings, OutputFormat, settings_of
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.audit.chain import RawLine
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
     from controllerd.audit.reader import AuditReader, Report
 
 app: Final = typer.Typer(
-    help="Verify an audit log, export its head, look at its newest records; from files.",
+    help="Verify an audit log, export its head, show its records; from files.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 _POLL_S: Final = 0.5
 _SHOWN: Final = 3
-"""Rows of a column that a line for people shows."""
+"""Rows of a column that a line of the table format shows."""
 
 Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Log of one cluster and node: <audit.dir>/<cluster id>/<node id>.")
+    Path, typer.Argument(metavar="DIR", help="Directory of one log: <audit.dir>/<cluster id>/<node id>.")
 ]
-Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="Key of the signatures: audit.head_key_file.")]
+Key = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="File with the key of the signatures: audit.head_key_file.")
+]
 
 
 @app.command()
@@ -40,14 +42,14 @@ def verify(
     directory: Directory,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="FILE", help="Exported heads, one per line; - for standard input."),
+        typer.Option("--head", metavar="FILE", help="File of exported heads, one per line; - for standard input."),
     ] = None,
     key: Key = None,
 ) -> None:
-    """Read all of an audit log, follow its hash chain, and say what is damaged or was tampered with.
+    """Read all of an audit log, follow its hash chain, and report damage and manipulation.
 
-    Ends with 0 when the log is whole, 65 when it is not, 66 when there is none. Only against an exported head can be
-    told whether the end was cut off, an older copy put back, or everything written anew.
+    Exits with status 0 if the log is whole, 65 if it is not, 66 if there is none. Only an exported head shows whether
+    the end was cut off, an older copy was put back, or everything was written anew.
 
     Examples: controllerctl audit verify /var/lib/controllerd/prod/audit/F3b7X-qcQQO2zc0sIq49Pw/2000000000 ·
     controllerctl audit verify DIR --head heads.jsonl --key audit.key -o json
@@ -67,14 +69,14 @@ def verify(
     else:
         _print_report(settings, report, directory, heads, key)
     if not report.lines and report.is_intact:
-        raise CliError(ExitCode.NO_INPUT, f"{directory} has segments but no whole line: nothing was written yet")
+        raise CliError(ExitCode.NO_INPUT, f"{directory} has segments but no whole line")
     if not report.is_intact:
         raise typer.Exit(ExitCode.DAMAGED)
 
 
 @app.command("head")
 def newest_head(context: typer.Context, directory: Directory, key: Key = None) -> None:
-    """Print the head of a log: its newest line's number and hash. Keep it where nobody who changes the log can.
+    """Print the head of a log: the number and hash of its newest line. Keep it out of reach of writers of the log.
 
     It shows later whether the log was cut off, rolled back or written anew; verify the log before you trust it.
 
@@ -101,8 +103,10 @@ def newest_head(context: typer.Context, directory: Directory, key: Key = None) -
 def tail(
     context: typer.Context,
     directory: Directory,
-    last: Annotated[int, typer.Option("-n", "--last", metavar="NUMBER", min=0, help="Records to begin with.")] = 10,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what is written, until Ctrl-C.")] = False,
+    last: Annotated[
+        int, typer.Option("-n", "--last", metavar="NUMBER", min=0, help="Number of records to begin with.")
+    ] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Continue with new records until Ctrl-C.")] = False,
     kind: Annotated[str | None, typer.Option("--kind", help="Only records of this kind.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Only records that name this topic.")] = None,
 ) -> None:
@@ -152,16 +156,16 @@ def schema(context: typer.Context) -> None:
         print_data(settings, encoded_schema())
 
 
-# -- what is asked for -------------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 def require_log(directory: Path) -> None:
-    """:raises CliError: there is no log, with where there may be one."""
+    """Check that there is a log. :raises CliError: there is none; the message names one nearby."""
     from controllerd.audit.segments import list_segments
 
     with reading():
         if not directory.is_dir():
-            raise CliError(ExitCode.NO_INPUT, f"{directory} is no directory; see audit.dir of the configuration")
+            raise CliError(ExitCode.NO_INPUT, f"{directory} is not a directory; see audit.dir of the configuration")
         if list_segments(directory):
             return
         below = sorted(path.parent for depth in ("*/", "*/*/") for path in directory.glob(f"{depth}*.jsonl*"))
@@ -171,16 +175,20 @@ def require_log(directory: Path) -> None:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """:raises CliError: something in the block cannot be read."""
+    """Turn failures to read into errors of the command line. :raises CliError: a file cannot be read."""
     try:
         yield
     except OSError as problem:
-        hint = "run this as a user who may read it" if isinstance(problem, PermissionError) else "see docs/audit.md"
+        hint = (
+            "run controllerctl as a user with read access"
+            if isinstance(problem, PermissionError)
+            else "see docs/audit.md"
+        )
         raise CliError(ExitCode.NO_INPUT, f"{problem.filename} cannot be read: {problem.strerror}; {hint}") from None
 
 
 def require_kind(kind: str | None) -> None:
-    """:raises CliError: there is no such kind."""
+    """Check the name of a kind. :raises CliError: there is no such kind."""
     from controllerd.record.kinds import KINDS
 
     if kind is not None and kind not in KINDS:
@@ -218,7 +226,7 @@ def _heads(source: str | None, key: Path | None) -> "list[ExportedHead]":
 
 
 def _read_with_progress(reader: "AuditReader") -> None:
-    """Read everything; on a terminal with a bar on standard error."""
+    """Read everything; on a terminal with a progress bar on standard error."""
     if not is_watched():
         for _ in reader.chunks():
             pass
@@ -233,7 +241,7 @@ def _read_with_progress(reader: "AuditReader") -> None:
             progress.update(task, completed=names.get(chunk[0].segment, 0))
 
 
-# -- what is printed ---------------------------------------------------------------------------------------------------
+# -- printing ----------------------------------------------------------------------------------------------------------
 
 
 def _document(report: "Report", directory: Path, heads: "Sequence[ExportedHead]") -> bytes:
@@ -256,7 +264,7 @@ def _document(report: "Report", directory: Path, heads: "Sequence[ExportedHead]"
 
 
 def _print_report(
-    settings: Settings, report: "Report", directory: Path, heads: "Sequence[ExportedHead]", key: Path | None
+    settings: CliSettings, report: "Report", directory: Path, heads: "Sequence[ExportedHead]", key: Path | None
 ) -> None:
     print_facts(settings, _facts(report, directory, heads, key))
     if report.findings:
@@ -292,8 +300,8 @@ def _row(finding: "Finding") -> tuple[str, str, str, str]:
     return finding.harm.value, finding.numbers, at, finding.detail
 
 
-def print_line(settings: Settings, line: "RawLine") -> None:
-    """One record: a line for people, or as it was written."""
+def print_line(settings: CliSettings, line: "RawLine") -> None:
+    """Print one record: as a line of text, or as it was written."""
     entry = line.entry
     if settings.wants_json:
         import msgspec
@@ -310,7 +318,7 @@ def print_line(settings: Settings, line: "RawLine") -> None:
 
 
 def _when(ts_ms: int) -> str:
-    """The wall clock for people; as it stands in the line if there is no such time."""
+    """Return a time of the wall clock as text; in milliseconds if there is no such time."""
     from datetime import UTC, datetime
 
     try:

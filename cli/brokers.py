@@ -1,22 +1,22 @@
-"""``controllerctl brokers``: what an operator knows of a broker and the controller cannot know."""
+"""``controllerctl brokers``: what the controller cannot know of a broker, declared by an operator."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.asking import confirm, refuse_unfit, uninterrupted
+from cli.arguments import LARGEST_ID
+from cli.confirmation import confirm, uninterrupted
+from cli.connect import changing_client, refuse_unfit
 from cli.exit_codes import CliError, ExitCode
-from cli.naming import LARGEST_ID
-from cli.output import print_data
+from cli.output import human_duration, print_data
 from cli.settings import OutputFormat, settings_of
-from cli.units import human_duration
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.status import StatusResponse
 
 app: Final = typer.Typer(
-    help="Tell the controller about brokers.",
+    help="Manage what the controller knows of brokers.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -26,29 +26,31 @@ _NAMED: Final = 5
 
 @app.callback()
 def brokers() -> None:
-    """Tell the controller about brokers."""
+    """Manage what the controller knows of brokers."""
 
 
 @app.command()
 def forget(
     context: typer.Context,
-    broker: Annotated[int, typer.Argument(metavar="ID", min=0, max=LARGEST_ID, help="The broker that never returns.")],
+    broker: Annotated[
+        int, typer.Argument(metavar="ID", min=0, max=LARGEST_ID, help="Id of the broker that never returns.")
+    ],
 ) -> None:
-    """Declare that a broker never returns, so that its replicas hold up no deletion of a topic any more.
+    """Declare that a broker never returns, so that its replicas no longer block the deletion of topics.
 
-    It concerns the topics whose deletion was asked for by now. What the broker has on its disks is deleted should it
-    return after all.
+    Concerns the topics whose deletion was requested before. If the broker returns after all, its replicas of them are
+    deleted then.
 
-    It wants --reason TEXT, which goes to the audit log, and the id typed once
-    more, or --yes. Both options stand in `controllerctl --help`.
+    Requires --reason TEXT for the audit log, and the id typed once more, or --yes. See `controllerctl --help` for both
+    options.
 
     Examples: controllerctl brokers forget 7 --reason "machine burnt down" ·
     controllerctl brokers forget 7 --reason "given back" --yes -o json
     """
     settings = settings_of(context)
     if not settings.reason:
-        raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
-    client = settings.changing_client()
+        raise CliError(ExitCode.USAGE, "requires --reason TEXT, which is written to the audit log")
+    client = changing_client(settings)
     before = client.status().content
     refuse_unfit(settings, before)
     _refuse_live(broker, before)
@@ -59,8 +61,8 @@ def forget(
         settings,
         f"forget broker {broker} in cluster {before.meta.cluster_id or 'not known yet'}",
         held_up(broker, before),
-        "their deletion goes on as if the broker had deleted its replicas",
-        "if it returns after all, it is told to delete what it still has",
+        "their deletion continues as if the broker had deleted its replicas",
+        "if the broker returns after all, the controller has it delete its replicas",
         typed=str(broker),
     )
     answer = uninterrupted(lambda: client.forget_broker(broker, settings.reason))
@@ -73,8 +75,8 @@ def forget(
     done = answer.content
     topics, replicas = counted(len(done.topics), "topic"), counted(done.replicas, "replica")
     typer.echo(
-        f"broker {broker} forgotten in {human_duration(done.took_s)}: the deletion of {topics} goes on without it, "
-        f"{replicas} to be deleted should it return"
+        f"broker {broker} forgotten in {human_duration(done.took_s)}: the deletion of {topics} continues without it, "
+        f"{replicas} to be deleted if it returns"
     )
 
 
@@ -85,9 +87,9 @@ def _refuse_live(broker: int, now: "StatusResponse") -> None:
 
 
 def held_up(broker: int, now: "StatusResponse") -> str:
-    """Which deletions wait, as a line for people."""
+    """Return the blocked deletions as a line of the plan."""
     waiting = [one.topic for one in now.status.deletions if one.held_up_by]
     if not waiting:
-        return f"no deletion is held up at the moment, by broker {broker} or by anything else"
+        return f"no deletion is blocked at the moment, by broker {broker} or by anything else"
     more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
-    return f"deletions that are held up: {', '.join(waiting[:_NAMED])}{more}"
+    return f"blocked deletions: {', '.join(waiting[:_NAMED])}{more}"

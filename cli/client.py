@@ -1,17 +1,17 @@
 """The HTTP client of controllerctl: one request per call, every failure an exit code and a sentence."""
 
 import http.client
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import SplitResult, unquote, urlencode, urlsplit
 from uuid import uuid4
 
 import msgspec
 
-from cli.connections import parse_address
 from cli.exit_codes import CliError, ExitCode
 from controllerd.status.schema.admin import (
     AdminRequest,
@@ -21,17 +21,79 @@ from controllerd.status.schema.admin import (
     TakeoverRequest,
     TakeoverResponse,
 )
-from controllerd.status.schema.common import Health, Problem
+from controllerd.status.schema.common import Health, Problem, RoleAnswer
 from controllerd.status.schema.observations import ObservationsResponse
 from controllerd.status.schema.status import StatusResponse
 
 if TYPE_CHECKING:
-    from cli.settings import Settings
+    from cli.settings import CliSettings
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class ApiAddress(NamedTuple):
+    """The address of a daemon. ``prefix`` is put before every path."""
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+
+    def connection(self, timeout_s: float, ca_file: str | None) -> http.client.HTTPConnection:
+        """A connection that is opened with the first request. :raises CliError: the CA file cannot be used."""
+        if self.scheme == "unix":
+            return _UnixConnection(self.prefix, timeout_s)
+        if self.scheme == "https":
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=_tls(ca_file))
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+
+    def target(self, path: str) -> str:
+        """Return the target of the request line."""
+        return path if self.scheme == "unix" else self.prefix + path
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket instead of a port."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def parse_address(api: str) -> ApiAddress:
+    """Return the address that ``--api`` names. :raises CliError: it is invalid."""
+    text = api.rstrip("/")
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:  # a port that is no number
+        url, port = SplitResult("", "", "", "", ""), None
+    if url.scheme == "unix" and not url.netloc and url.path.startswith("/"):
+        return ApiAddress(text, "unix", "", 0, unquote(url.path))
+    if url.scheme not in _DEFAULT_PORTS or not url.hostname or port == 0:
+        message = f"--api must be like http://127.0.0.1:9191 or unix:///run/controllerd/prod.sock, not {api!r}"
+        raise CliError(ExitCode.USAGE, message)
+    return ApiAddress(text, url.scheme, url.hostname, port or _DEFAULT_PORTS[url.scheme], url.path)
+
+
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        message = f"the CA certificates in {ca_file} cannot be used: {error.strerror or error}"
+        raise CliError(ExitCode.BAD_CONFIG, message) from None
+
 
 Content = TypeVar("Content")
 Query = Mapping[str, str | int | bool | None]
 Holder = Literal["any", "broker", "instance"]
-"""From whom the role may be taken."""
+"""The holders from which the role may be taken."""
 
 _BY_STATUS: Final[Mapping[int, ExitCode]] = {
     400: ExitCode.USAGE,
@@ -51,22 +113,14 @@ _MAY_HAPPEN: Final = "; the operation may still happen, see controllerctl status
 _NOTHING_CHANGED: Final = "; nothing was changed"
 
 
-class Answer(NamedTuple, Generic[Content]):
-    """What the daemon said: its very bytes, and what they mean."""
+class ApiAnswer(NamedTuple, Generic[Content]):
+    """An answer of the daemon: its bytes, and the decoded content."""
 
     body: bytes
     content: Content
 
 
-class RoleAnswer(msgspec.Struct, frozen=True):
-    """``GET /controller``."""
-
-    role: str
-    reason: str
-    controller_epoch: int
-
-
-class Refusal(CliError):
+class ApiRefusal(CliError):
     """The daemon answered, and the answer is an error; ``problem`` is that answer."""
 
     def __init__(self, problem: Problem) -> None:
@@ -86,54 +140,54 @@ class Client:
         *,
         token: str | None = None,
         ca_file: str | None = None,
-        settings: "Settings | None" = None,
+        settings: "CliSettings | None" = None,
     ) -> None:
-        """``settings`` is for what is said to people on the way. :raises CliError: ``api`` is no address."""
+        """``settings`` has the verbosity of the client. :raises CliError: ``api`` is not an address."""
         self._address = parse_address(api)
         self._timeout_s = timeout_s
         self._token = token
         self._ca_file = ca_file
         self._settings = settings
 
-    # -- what is asked for often ---------------------------------------------------------------------------------------
+    # -- common requests ----------------------------------------------------------------------------------------------
 
-    def status(self) -> Answer[StatusResponse]:
-        """The instance and the cluster as it sees it. :raises CliError: it does not say."""
+    def status(self) -> ApiAnswer[StatusResponse]:
+        """Read the state of the instance and of its cluster. :raises CliError: there is no answer."""
         return self.get("/v1/status", StatusResponse)
 
-    def observations(self) -> Answer[ObservationsResponse]:
-        """What an instance that observes has found. :raises CliError: it does not say, or does not observe."""
+    def observations(self) -> ApiAnswer[ObservationsResponse]:
+        """Read the comparisons of an observer. :raises CliError: no answer, or the instance does not observe."""
         return self.get("/v1/observations", ObservationsResponse)
 
     def takeover(
         self, reason: str, *, remember: bool = False, holder: Holder = "any", dry_run: bool = False
-    ) -> Answer[TakeoverResponse]:
+    ) -> ApiAnswer[TakeoverResponse]:
         """Make this instance take the role from such a holder, and remember to do so. :raises CliError: it did not."""
         body = TakeoverRequest(reason=reason, remember=remember, from_=holder)
         return self.post("/v1/takeover", body, TakeoverResponse, {"dryRun": dry_run}, str(uuid4()))
 
-    def resign(self, reason: str, *, dry_run: bool = False) -> Answer[ResignResponse]:
+    def resign(self, reason: str, *, dry_run: bool = False) -> ApiAnswer[ResignResponse]:
         """Make this instance give the role away. :raises CliError: it did not."""
         return self.post("/v1/resign", AdminRequest(reason=reason), ResignResponse, {"dryRun": dry_run}, str(uuid4()))
 
-    def forget_broker(self, broker: int, reason: str, *, dry_run: bool = False) -> Answer[ForgetResponse]:
-        """Declare that a broker never returns. :raises CliError: the daemon does not believe it."""
+    def forget_broker(self, broker: int, reason: str, *, dry_run: bool = False) -> ApiAnswer[ForgetResponse]:
+        """Declare that a broker never returns. :raises CliError: the daemon refuses."""
         path, body = f"/v1/brokers/{broker}/forget", ForgetRequest(reason=reason, confirm=broker)
         return self.post(path, body, ForgetResponse, {"dryRun": dry_run}, str(uuid4()))
 
     def role(self) -> RoleAnswer:
-        """What this instance is, whoever leads. :raises CliError: it does not say."""
+        """Read the role of this instance. :raises CliError: there is no answer."""
         return self._ask("GET", "/controller", RoleAnswer, accepts=http.HTTPStatus.SERVICE_UNAVAILABLE).content
 
     def health(self) -> Health:
-        """Every check of the daemon's own health. :raises CliError: it does not say."""
+        """Read every check of the daemon's own health. :raises CliError: there is no answer."""
         target = _with_query("/readyz", {"verbose": True})
         return self._ask("GET", target, Health, accepts=http.HTTPStatus.SERVICE_UNAVAILABLE).content
 
-    # -- whatever is asked for -----------------------------------------------------------------------------------------
+    # -- requests in general -------------------------------------------------------------------------------------------
 
-    def get(self, path: str, kind: type[Content], query: Query | None = None) -> Answer[Content]:
-        """Read something. :raises CliError: there is no answer. :raises Refusal: the answer is an error."""
+    def get(self, path: str, kind: type[Content], query: Query | None = None) -> ApiAnswer[Content]:
+        """Read something. :raises CliError: there is no answer. :raises ApiRefusal: the answer is an error."""
         return self._ask("GET", _with_query(path, query), kind)
 
     def post(
@@ -143,7 +197,7 @@ class Client:
         kind: type[Content],
         query: Query | None = None,
         idempotency_key: str | None = None,
-    ) -> Answer[Content]:
+    ) -> ApiAnswer[Content]:
         """Have something done; with a key a repetition does no harm. Raises as ``get`` does."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         is_plan = idempotency_key is None or bool((query or {}).get("dryRun"))
@@ -154,7 +208,7 @@ class Client:
 
     @contextmanager
     def stream(self, path: str, query: Query, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
-        """An answer that is read while it comes; each wait for more takes at most the time-out. Raises as ``get``."""
+        """An answer that is read while it comes; each wait for more takes at most the timeout. Raises as ``get``."""
         target = _with_query(path, query)
         connection = self._address.connection(self._timeout_s, self._ca_file)
         try:
@@ -175,7 +229,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         accepts: int | None = None,
         meanwhile: str = "",
-    ) -> Answer[Content]:
+    ) -> ApiAnswer[Content]:
         connection = self._address.connection(self._timeout_s, self._ca_file)
         try:
             with self._explained(meanwhile):
@@ -186,7 +240,7 @@ class Client:
         if response.status >= http.HTTPStatus.BAD_REQUEST and response.status != accepts:
             raise self._refusal(answer)
         try:
-            return Answer(answer, msgspec.json.decode(answer, type=kind))
+            return ApiAnswer(answer, msgspec.json.decode(answer, type=kind))
         except msgspec.DecodeError as error:
             raise self._refusal(answer) from error  # what is accepted with this status may be an error all the same
 
@@ -206,10 +260,10 @@ class Client:
         began = time.monotonic()
         connection.request(method, self._address.target(target), body, all_headers)
         response = connection.getresponse()
-        self._tell(f"{method} {target}: {response.status} after {(time.monotonic() - began) * 1000:.0f} ms", response)
+        self._note(f"{method} {target}: {response.status} after {(time.monotonic() - began) * 1000:.0f} ms", response)
         return response
 
-    def _tell(self, line: str, response: http.client.HTTPResponse) -> None:
+    def _note(self, line: str, response: http.client.HTTPResponse) -> None:
         verbosity = self._settings.verbosity if self._settings is not None else 0
         if not verbosity:
             return
@@ -235,24 +289,24 @@ class Client:
             )
             raise CliError(ExitCode.UNREACHABLE, message) from error
         except PermissionError as error:
-            message = f"{self._address.text} may not be used: {error.strerror}; run this as a user who may"
+            message = f"{self._address.text} cannot be used: {error.strerror}; run controllerctl as a user with access"
             raise CliError(ExitCode.FORBIDDEN, message) from error
         except OSError as error:
-            raise CliError(ExitCode.UNREACHABLE, self._nobody(error.strerror or str(error))) from error
+            raise CliError(ExitCode.UNREACHABLE, self._no_daemon(error.strerror or str(error))) from error
         except http.client.HTTPException as error:
-            raise self._stranger() from error
+            raise self._not_controllerd() from error
 
     def _silent(self, meanwhile: str) -> str:
         return (
             f"no answer from {self._address.text} within {self._timeout_s:g} s{meanwhile}; --timeout waits longer. "
-            f"Frozen or overloaded? ZooKeeper knows who leads: controllerctl --zk {self._zookeeper} status"
+            f"If it hangs, ask ZooKeeper for the active controller: controllerctl --zk {self._zookeeper} status"
         )
 
     @property
     def _zookeeper(self) -> str:
         return (self._settings.known_zk if self._settings is not None else None) or "HOSTS"
 
-    def _nobody(self, why: str) -> str:
+    def _no_daemon(self, why: str) -> str:
         return (
             f"no daemon answers at {self._address.text} ({why}); start controllerd, "
             "or name its address with --api URL or CONTROLLERCTL_API; "
@@ -261,17 +315,17 @@ class Client:
 
     def _refusal(self, answer: bytes) -> CliError:
         try:
-            return Refusal(msgspec.json.decode(answer, type=Problem))
+            return ApiRefusal(msgspec.json.decode(answer, type=Problem))
         except msgspec.DecodeError:
-            return self._stranger()
+            return self._not_controllerd()
 
-    def _stranger(self) -> CliError:
-        message = f"what answers at {self._address.text} is not controllerd; name its HTTP address with --api URL"
+    def _not_controllerd(self) -> CliError:
+        message = f"the server at {self._address.text} is not controllerd; name its HTTP address with --api URL"
         return CliError(ExitCode.UNREACHABLE, message)
 
 
 def _with_query(path: str, query: Query | None) -> str:
-    """What is None or False is not asked for."""
+    """Return the path with its query; parameters that are None or False are left out."""
     chosen = {
         name: "true" if value is True else value
         for name, value in (query or {}).items()

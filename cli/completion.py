@@ -1,6 +1,6 @@
-"""Completion: the scripts for bash, zsh and fish, and the names that they offer, asked of the daemon at once or never.
+"""Completion: the scripts for bash, zsh and fish, and the names that they offer, which the daemon is asked for.
 
-A daemon that is slow, away or refuses must not be felt at the prompt: there are no names then, and nothing is said.
+A daemon that is slow, down or refuses must not disturb the prompt: then there are no names, and no message.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BUDGET_S: Final = 0.5
 """The longest that a prompt may wait."""
 FRESH_S: Final = 10.0
-"""Names are kept on disk for so long: who presses tab once does so again."""
+"""Seconds for which names are kept on disk: one completion is soon followed by the next."""
 _OFFERED: Final = 200
 _VARIABLE: Final = "_CONTROLLERCTL_COMPLETE"
 _BASH: Final = r"""
@@ -39,11 +39,11 @@ _controllerctl_completion() {
 
 complete -o default -F _controllerctl_completion controllerctl
 """
-"""Of our own, because the one that comes with typer loses the command behind ``--api http://...``."""
+"""A script of our own, because typer's loses the command behind ``--api http://...``."""
 
 
 class Shell(Enum):
-    """Where completion is known to work."""
+    """The shells with completion."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -51,21 +51,20 @@ class Shell(Enum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
+    context: typer.Context,
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="Shell of the script.")],
 ) -> None:
     """Print the script that completes commands, flags, and names of topics, partitions and brokers.
 
     Examples: controllerctl completion bash > /etc/bash_completion.d/controllerctl ·
     source <(controllerctl completion zsh)
     """
-    from cli.app import program
-
     if shell is Shell.BASH:
         typer.echo(_BASH.strip())
         return
     os.environ[_VARIABLE] = f"source_{shell.value}"  # as the shell itself would ask
     try:
-        program()(args=[], prog_name="controllerctl")
+        context.find_root().command(args=[], prog_name="controllerctl")
     finally:
         del os.environ[_VARIABLE]
 
@@ -111,7 +110,7 @@ def _ask_topics(client: "Client", incomplete: str) -> list[str]:
 
 
 def _ask_partitions(client: "Client", incomplete: str) -> list[str]:
-    from cli.naming import split_name
+    from cli.arguments import split_name
     from controllerd.status.schema.cluster import PartitionList
 
     name = split_name(incomplete)
@@ -174,7 +173,7 @@ def _cached(path: Path) -> list[str] | None:
 
 
 def _keep(path: Path, names: Sequence[str]) -> None:
-    """Only for whoever asked: names of topics may be nobody else's business."""
+    """Keep names in a folder of this user alone: names of topics may be confidential."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in path.parent.glob("names-*"):
         if time.time() - old.stat().st_mtime > FRESH_S:

@@ -1,4 +1,4 @@
-"""``controllerctl config``: what an instance is configured for and who says so, and whether a file would do."""
+"""``controllerctl config``: the configuration of an instance and its origin, and the check of a file."""
 
 import os
 import re
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from cli.connect import daemon_client
 from cli.exit_codes import CliError, ExitCode
-from cli.listing import Column, Listing, fetch_list, print_found
+from cli.lists import ListDefinition, TableColumn, fetch_list, print_found
 from cli.output import note, print_facts, print_value
 from cli.settings import OutputFormat, settings_of
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.config.model import Config
     from controllerd.status.schema.config import ConfigItem
 
 app: Final = typer.Typer(
-    help="Show what an instance is configured for, check a file, explain a key.",
+    help="Show the configuration of an instance, check a file, explain a key.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -27,18 +28,18 @@ _LINK: Final = re.compile(r"\[([^]]+)\]\([^)]*\)")
 
 
 def _plain(value: Any) -> str:
-    """As TOML writes it."""
+    """Return the value as TOML writes it."""
     import json
 
     return "-" if value is None else json.dumps(value)
 
 
-CONFIG: Final["Listing[ConfigItem]"] = Listing(
+CONFIG: Final["ListDefinition[ConfigItem]"] = ListDefinition(
     "/v1/config",
     (
-        Column("KEY", lambda item: item.key),
-        Column("VALUE", lambda item: _plain(item.value)),
-        Column("ORIGIN", lambda item: item.origin),
+        TableColumn("KEY", lambda item: item.key),
+        TableColumn("VALUE", lambda item: _plain(item.value)),
+        TableColumn("ORIGIN", lambda item: item.origin),
     ),
     lambda item: item.key,
     "no keys",
@@ -48,9 +49,9 @@ CONFIG: Final["Listing[ConfigItem]"] = Listing(
 @app.command()
 def show(
     context: typer.Context,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only keys that differ from their defaults.")] = False,
 ) -> None:
-    """Show every key of the daemon's configuration with its value and where that is from: a file, a variable, a flag.
+    """Show every key of the daemon's configuration with its value and its origin: a file, a variable, a flag.
 
     Secrets are not shown.
 
@@ -59,7 +60,7 @@ def show(
     from controllerd.status.schema.config import ConfigList
 
     settings = settings_of(context)
-    found = fetch_list(settings.asking_client("the configuration of a daemon"), CONFIG, ConfigList)
+    found = fetch_list(daemon_client(settings, "the configuration of a daemon"), CONFIG, ConfigList)
     if changed:
         from msgspec import json, structs
 
@@ -73,14 +74,16 @@ def show(
 def check(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A configuration of the daemon, as /etc/controllerd/prod.toml.")
+        Path, typer.Argument(metavar="FILE", help="Configuration file of the daemon, as /etc/controllerd/prod.toml.")
     ],
     properties: Annotated[
         Path | None,
-        typer.Option("--from-server-properties", metavar="FILE", help="What a broker's file says counts below it."),
+        typer.Option(
+            "--from-server-properties", metavar="FILE", help="server.properties of a broker, used below FILE."
+        ),
     ] = None,
 ) -> None:
-    """Say everything that is wrong with a configuration file; no daemon is asked. Ends with 78 if anything is.
+    """Check a configuration file, without a daemon. Exits with status 78 if anything is wrong.
 
     Variables CONTROLLERD__SECTION__KEY count as they would for the daemon.
 
@@ -110,7 +113,7 @@ def check(
 
 def _praise(file: Path, config: "Config") -> None:
     given = [key for key, origin in config.origins.items() if origin != "default"]
-    typer.echo(f"{file} is fine: {counted(len(given), 'key')} given, the others have their defaults")
+    typer.echo(f"{file} is valid: {counted(len(given), 'key')} given, the others have their defaults")
     if config.ignored:
         note(f"{counted(len(config.ignored), 'name')} in the broker's file without a meaning for a controller")
 
@@ -118,26 +121,26 @@ def _praise(file: Path, config: "Config") -> None:
 @app.command()
 def explain(
     context: typer.Context,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="As section.key, or Kafka's name of it.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Key as section.key, or by its name in Kafka.")],
 ) -> None:
-    """Say what a key means, what it may be, its default, and its name in Kafka's server.properties. No daemon is asked.
+    """Explain a key, without a daemon: its meaning, type, default, and name in Kafka's server.properties.
 
     Examples: controllerctl config explain zookeeper.session_timeout_ms ·
     controllerctl config explain auto.leader.rebalance.enable
     """
-    settings, told = settings_of(context), explained(key)
+    settings, facts = settings_of(context), explained(key)
     if settings.wants_json:
-        print_value(settings, told)
+        print_value(settings, facts)
     elif settings.output is OutputFormat.NAME:
-        typer.echo(str(told["key"]))
+        typer.echo(str(facts["key"]))
     else:
-        print_facts(settings, [(name, "-" if value is None else str(value)) for name, value in told.items()])
+        print_facts(settings, [(name, "-" if value is None else str(value)) for name, value in facts.items()])
 
 
 def explained(asked: str) -> dict[str, str | None]:
     """Everything about a key, in plain words. :raises CliError: there is none of this name."""
-    from controllerd.config.explained import MEANINGS, keys
     from controllerd.config.kafka_names import KAFKA_NAMES, KEYS
+    from controllerd.config.key_reference import MEANINGS, keys
 
     key = KEYS.get(asked, asked)
     for name, kind, default in keys():
@@ -154,7 +157,7 @@ def explained(asked: str) -> dict[str, str | None]:
 
 
 def _near(asked: str, known: list[str]) -> str:
-    """What was meant, perhaps; a name without its section is enough."""
+    """Return the closest known names; a name without its section matches, too."""
     from difflib import get_close_matches
 
     plain = asked.replace("_", ".")

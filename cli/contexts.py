@@ -49,13 +49,13 @@ _KEYS: Final = tuple(field.name for field in fields(Context))
 
 
 def default_file() -> Path:
-    """Where contexts are kept unless another file is named."""
+    """Return the file of the contexts unless another one is named."""
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "controllerctl" / "config.toml"
 
 
 def choose_context(name: str | None, file: Path | None) -> tuple[str | None, Context]:
-    """The context that was asked for, or the file's current one; nothing known when there is no file.
+    """Return the named context, or the file's current one; an empty one without a file.
 
     :raises CliError: there is no such context or file, or the file makes no sense.
     """
@@ -63,7 +63,7 @@ def choose_context(name: str | None, file: Path | None) -> tuple[str | None, Con
     if not path.is_file():
         if file is not None or name is not None:
             wanted = f" with a table [contexts.{name}]" if name else ""
-            state = "is no file" if path.exists() else "does not exist"
+            state = "is not a file" if path.exists() else "does not exist"
             raise CliError(ExitCode.BAD_CONFIG, f"{path} {state}; create it{wanted}, or name another --config")
         return None, NO_CONTEXT
     contexts, current = read_contexts(path)
@@ -84,7 +84,7 @@ def read_contexts(path: Path) -> tuple[dict[str, Context], str | None]:
     except OSError as error:
         raise CliError(ExitCode.BAD_CONFIG, f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CliError(ExitCode.BAD_CONFIG, f"{path} is no TOML: {error}") from None
+        raise CliError(ExitCode.BAD_CONFIG, f"{path} is not TOML: {error}") from None
     _refuse_unknown(path, "", content, ("current", "contexts"))
     contexts, current = content.get("contexts", {}), content.get("current")
     if not isinstance(contexts, dict) or not isinstance(current, str | None):

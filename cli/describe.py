@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from cli import completion
+from cli.arguments import LARGEST_ID, parse_partition, topic_path
+from cli.columns import PARTITIONS, TRANSITIONS, broker_state, listeners, topic_state
+from cli.connect import client_of, refuse_unknowing, say_who_leads
 from cli.exit_codes import CliError, ExitCode
-from cli.listing import Column, fetch_list, print_columns, refuse_unknowing, say_who_leads
-from cli.lists.cluster import PARTITIONS, broker_state, listeners, topic_state
-from cli.lists.work import TRANSITIONS
-from cli.naming import LARGEST_ID, parse_partition, topic_path
-from cli.output import print_data, print_facts
-from cli.settings import OutputFormat, Settings, settings_of
-from cli.units import dash, human_duration, ids
-from controllerd.core.counted import counted
+from cli.lists import TableColumn, fetch_list, print_columns
+from cli.output import dash, human_duration, ids, print_data, print_facts
+from cli.settings import CliSettings, OutputFormat, settings_of
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
-    from cli.client import Answer, Client
+    from cli.client import ApiAnswer, Client
     from controllerd.explain.answers import Transition
     from controllerd.status.schema.cluster import (
         BrokerDetail,
@@ -34,13 +33,13 @@ app: Final = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_PENDING: Final[tuple[Column["PendingRequest"], ...]] = (
-    Column("BROKER", lambda item: str(item.broker), right=True),
-    Column("REQUEST", lambda item: item.api),
-    Column("PARTITIONS", lambda item: str(item.partitions), right=True),
-    Column("AGE", lambda item: human_duration(item.age_s), right=True),
-    Column("ATTEMPTS", lambda item: str(item.attempts), right=True),
-    Column("IS", lambda item: "in flight" if item.in_flight else "waiting"),
+_PENDING: Final[tuple[TableColumn["PendingRequest"], ...]] = (
+    TableColumn("BROKER", lambda item: str(item.broker), right=True),
+    TableColumn("REQUEST", lambda item: item.api),
+    TableColumn("PARTITIONS", lambda item: str(item.partitions), right=True),
+    TableColumn("AGE", lambda item: human_duration(item.age_s), right=True),
+    TableColumn("ATTEMPTS", lambda item: str(item.attempts), right=True),
+    TableColumn("IS", lambda item: "in flight" if item.in_flight else "waiting"),
 )
 
 
@@ -49,14 +48,14 @@ def topic(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=completion.topics, help="The topic.")],
 ) -> None:
-    """Show a topic: its numbers, its partitions, and what happened to it of late.
+    """Show a topic: its numbers, its partitions, and its recent changes.
 
     Examples: controllerctl describe topic payments · controllerctl describe topic payments -o yaml
     """
     from controllerd.status.schema.cluster import PartitionList, TopicDetail
 
     settings = settings_of(context)
-    client = settings.client()
+    client = client_of(settings)
     answer = _ask(client, topic_path(name), TopicDetail)
     if not _print_data(settings, answer.body, answer.content.topic.topic):
         print_facts(settings, topic_facts(answer.content))
@@ -73,17 +72,19 @@ def partition(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="TOPIC-PARTITION", autocompletion=completion.partitions, help="As in payments-7."),
+        typer.Argument(
+            metavar="TOPIC-PARTITION", autocompletion=completion.partitions, help="Partition, as in payments-7."
+        ),
     ],
 ) -> None:
-    """Show a partition: its state, what happened to it of late and why, and what waits for its brokers.
+    """Show a partition: its state, its recent changes with their causes, and requests that wait for its brokers.
 
     Examples: controllerctl describe partition payments-7 · controllerctl describe partition payments-7 -o json
     """
     from controllerd.status.schema.cluster import PartitionDetail
 
     settings, wanted = settings_of(context), parse_partition(name)
-    client = settings.client()
+    client = client_of(settings)
     answer = _ask(client, wanted.path, PartitionDetail)
     if not _print_data(settings, answer.body, name):
         print_facts(settings, partition_facts(answer.content))
@@ -100,14 +101,14 @@ def broker(
         typer.Argument(metavar="ID", min=0, max=LARGEST_ID, autocompletion=completion.brokers, help="The broker's id."),
     ],
 ) -> None:
-    """Show a broker: how it is, what it leads, what waits for it, and what happened to it of late.
+    """Show a broker: its state, its leaderships, its waiting requests, and its recent changes.
 
     Examples: controllerctl describe broker 3 · controllerctl describe broker 3 -o json
     """
     from controllerd.status.schema.cluster import BrokerDetail
 
     settings = settings_of(context)
-    client = settings.client()
+    client = client_of(settings)
     answer = _ask(client, f"/v1/brokers/{number}", BrokerDetail)
     if not _print_data(settings, answer.body, str(number)):
         print_facts(settings, broker_facts(answer.content))
@@ -116,8 +117,8 @@ def broker(
     say_who_leads(client)
 
 
-def _ask(client: "Client", path: str, kind: type[Detail]) -> "Answer[Detail]":
-    """:raises CliError: there is no such thing, or whoever was asked cannot know."""
+def _ask(client: "Client", path: str, kind: type[Detail]) -> "ApiAnswer[Detail]":
+    """Ask for one item. :raises CliError: there is none, or the instance does not know the cluster."""
     try:
         return client.get(path, kind)
     except CliError as refusal:
@@ -126,8 +127,8 @@ def _ask(client: "Client", path: str, kind: type[Detail]) -> "Answer[Detail]":
         raise
 
 
-def _print_data(settings: Settings, body: bytes, name: str) -> bool:
-    """Whether it was asked for in a format for programs, and is printed now."""
+def _print_data(settings: CliSettings, body: bytes, name: str) -> bool:
+    """Print the answer if the format is one for programs; return whether it is."""
     if settings.wants_json:
         print_data(settings, body)
     elif settings.output is OutputFormat.NAME:
@@ -137,15 +138,15 @@ def _print_data(settings: Settings, body: bytes, name: str) -> bool:
     return True
 
 
-def _print_pending(settings: Settings, pending: "Sequence[PendingRequest]") -> None:
+def _print_pending(settings: CliSettings, pending: "Sequence[PendingRequest]") -> None:
     if pending:
         typer.echo("\nwaiting for brokers")
         print_columns(settings, _PENDING, pending)
 
 
-def _print_transitions(settings: Settings, transitions: "Sequence[Transition]") -> None:
+def _print_transitions(settings: CliSettings, transitions: "Sequence[Transition]") -> None:
     if transitions:
-        typer.echo("\nof late, newest last")
+        typer.echo("\nrecent changes, newest last")
         print_columns(settings, TRANSITIONS, transitions)
 
 
@@ -165,7 +166,7 @@ def topic_facts(detail: "TopicDetail") -> Iterator[tuple[str, str]]:
     }
     yield "attention", ", ".join(f"{number} {what}" for what, number in attention.items() if number) or "none needed"
     if found.deletion is not None:
-        waits = f"waits for brokers {ids(found.deletion.deleting)}" if found.deletion.deleting else "under way"
+        waits = f"waits for brokers {ids(found.deletion.deleting)}" if found.deletion.deleting else "in progress"
         yield "deletion", found.deletion.held_up_by or waits
     if found.quarantine:
         yield "quarantined", found.quarantine
@@ -204,7 +205,7 @@ def broker_facts(detail: "BrokerDetail") -> Iterator[tuple[str, str]]:
         if status.error:
             yield "error", status.error
     yield "leads", f"{counted(found.leaders, 'partition')}, preferred leader of {found.preferred_leaders}"
-    yield "imbalance", f"others lead {found.imbalance_percent:.1f}% of what it should lead"
+    yield "imbalance", f"other brokers lead {found.imbalance_percent:.1f}% of the partitions it is preferred for"
     if found.alive:
-        yield "skew", f"{found.leader_skew_percent:+.1f}%: what it leads, against the mean of the live brokers"
+        yield "skew", f"{found.leader_skew_percent:+.1f}%: its leaderships, against the mean of the live brokers"
     yield "replicas", f"{found.replicas}, {found.offline_replicas} of them offline"

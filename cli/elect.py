@@ -1,4 +1,4 @@
-"""``controllerctl elect``: preferred leaders back, or any live replica where nobody leads."""
+"""``controllerctl elect``: preferred leaders, or any live replica of partitions without a leader."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -6,15 +6,15 @@ import typer
 
 from cli import completion
 from cli.exit_codes import CliError, ExitCode
-from cli.operations import Operation, run
+from cli.operations import OperationRequest, run
 from cli.settings import settings_of
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.verbs import PartitionName
 
 app: Final = typer.Typer(
-    help="Elect leaders: preferred ones, or where nobody leads any live replica.",
+    help="Elect leaders: preferred ones, or any live replica where a partition has no leader.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -22,11 +22,11 @@ app: Final = typer.Typer(
 
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", metavar="NUMBER", min=0, help="Only this partition of the topic; repeatable."),
+    typer.Option("--partition", metavar="NUMBER", min=0, help="Partition of the topic; repeatable."),
 ]
 _PATH: Final = "/v1/elections"
 _LOSSES: Final = (
-    "records that only replicas out of reach have ARE LOST for ever, and nobody is told which",
+    "records that only unavailable replicas have ARE LOST for ever, without a list of them",
     "a reassignment of the partition may be completed, and the replicas that it removes are deleted: cancel it first",
 )
 
@@ -36,21 +36,25 @@ def preferred(
     context: typer.Context,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="NAME", autocompletion=completion.topics, help="This topic; repeatable."),
+        typer.Option("--topic", metavar="NAME", autocompletion=completion.topics, help="Topic; repeatable."),
     ] = None,
     partition: Partitions = None,
     broker: Annotated[
         int | None,
         typer.Option(
-            "--broker", metavar="ID", min=0, autocompletion=completion.brokers, help="What it is preferred for."
+            "--broker",
+            metavar="ID",
+            min=0,
+            autocompletion=completion.brokers,
+            help="Partitions that this broker is the preferred leader of.",
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every partition of the cluster.")] = False,
 ) -> None:
-    """Give leadership back to preferred replicas: the first of each assignment, where it is in sync.
+    """Elect the preferred replicas as leaders: the first of each assignment, where it is in sync.
 
-    What its preferred replica leads already is left alone. Ends with 5 when some partitions have no leader that could
-    be elected, and names them.
+    Partitions led by their preferred replica do not change. Exits with status 5 if some partitions have no leader to
+    elect, and names them.
 
     Examples: controllerctl elect preferred --topic payments --partition 7 ·
     controllerctl elect preferred --broker 3 --dry-run
@@ -68,7 +72,7 @@ def preferred(
         all=every,
         reason=settings.reason,
     )
-    run(settings, Operation(_PATH, body, "elect preferred leaders"))
+    run(settings, OperationRequest(_PATH, body, "elect preferred leaders"))
 
 
 @app.command()
@@ -76,18 +80,20 @@ def unclean(
     context: typer.Context,
     topic: Annotated[
         str,
-        typer.Option("--topic", metavar="NAME", autocompletion=completion.topics, help="The topic that has to go on."),
+        typer.Option(
+            "--topic", metavar="NAME", autocompletion=completion.topics, help="Topic whose partitions need a leader."
+        ),
     ],
     partition: Partitions = None,
     accepts_loss: Annotated[
         bool,
-        typer.Option("--i-accept-data-loss", help="Records that only the missing replicas have are gone for ever."),
+        typer.Option("--i-accept-data-loss", help="Accept that records which only the missing replicas have are lost."),
     ] = False,
 ) -> None:
-    """Let any live replica lead where nobody leads, though records may be lost; one topic at a time.
+    """Elect any live replica where a partition has no leader, though records may be lost; one topic at a time.
 
-    Partitions with a live leader are left alone. It wants --i-accept-data-loss, --reason TEXT for the audit log, and
-    the name of the topic typed once more, or --yes.
+    Partitions with a live leader do not change. Requires --i-accept-data-loss, --reason TEXT for the audit log, and the
+    name of the topic typed once more, or --yes.
 
     Examples: controllerctl elect unclean --topic payments --partition 7 --dry-run ·
     controllerctl elect unclean --topic payments --i-accept-data-loss --reason "both disks of 5 are dead"
@@ -98,11 +104,11 @@ def unclean(
     if not accepts_loss and not settings.dry_run:
         message = (
             "an unclean election may lose records that only the missing replicas have: "
-            "look at it with --dry-run, then accept that with --i-accept-data-loss; nothing was changed"
+            "check it with --dry-run, then accept it with --i-accept-data-loss; nothing was changed"
         )
         raise CliError(ExitCode.USAGE, message)
     if not settings.reason and not settings.dry_run:
-        raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
+        raise CliError(ExitCode.USAGE, "requires --reason TEXT, which is written to the audit log")
     named = _partitions([topic], partition)
     body = ElectionRequest(
         type="unclean",
@@ -112,15 +118,15 @@ def unclean(
         reason=settings.reason or "dry run",
     )
     what = f"{counted(len(named), 'partition')} of {topic}" if named else f"every partition of {topic} without a leader"
-    run(settings, Operation(_PATH, body, f"unclean election of {what}", typed=topic, warnings=_LOSSES))
+    run(settings, OperationRequest(_PATH, body, f"unclean election of {what}", typed=topic, warnings=_LOSSES))
 
 
 def _check_named(topics: list[str], partitions: list[int] | None, *, is_named: bool) -> None:
-    """:raises CliError: it is not said of what, or not of which topic a partition is."""
+    """Check that partitions are named. :raises CliError: nothing is named, or the topic of a partition is not."""
     if partitions and len(topics) != 1:
         raise CliError(ExitCode.USAGE, "--partition needs the one --topic that it is a partition of")
     if not is_named:
-        raise CliError(ExitCode.USAGE, "say of what: --topic NAME (and --partition NUMBER), --broker ID, or --all")
+        raise CliError(ExitCode.USAGE, "name --topic NAME (and --partition NUMBER), --broker ID, or --all")
 
 
 def _partitions(topics: list[str], numbers: list[int] | None) -> "list[PartitionName]":

@@ -2,22 +2,55 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from cli import completion
+from cli.arguments import parse_duration
+from cli.connect import daemon_client
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note, print_data
-from cli.settings import OutputFormat, Settings, parse_duration, settings_of
+from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from cli.client import Client, Query
-    from cli.event_stream import Message
+
+
+class Message(NamedTuple):
+    """One event of a stream; ``data`` is empty for one that only sets an id."""
+
+    event: str
+    data: str
+    id: str
+
+
+def messages(lines: Iterable[bytes]) -> Iterator[Message]:
+    """Every event as soon as its empty line has come; comments, which keep the connection alive, are left out."""
+    event, data, last_id = "message", list[str](), ""
+    for raw in lines:
+        line = raw.decode(errors="replace").rstrip("\r\n")
+        if not line:
+            if data or last_id:
+                yield Message(event, "\n".join(data), last_id)
+            event, data = "message", []
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "event":
+                event = value
+            case "data":
+                data.append(value)
+            case "id":
+                last_id = value
+            case _:
+                pass
+
 
 app: Final = typer.Typer(
-    help="Follow what the controller does.",
+    help="Follow the events of the controller.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -28,7 +61,7 @@ _AGAIN_S: Final = 1.0
 
 @app.callback()
 def events() -> None:
-    """Follow what the controller does."""
+    """Follow the events of the controller."""
 
 
 @app.command()
@@ -36,27 +69,32 @@ def tail(
     context: typer.Context,
     since: Annotated[
         float | None,
-        typer.Option(metavar="TIME", parser=parse_duration, help="Begin so far back, as far as is remembered: 10m."),
+        typer.Option(
+            metavar="TIME", parser=parse_duration, help="Begin this long ago, as far as the daemon remembers: 10m."
+        ),
     ] = None,
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only this kind, such as term or alarm.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only records of this kind, such as term or alarm.")
+    ] = None,
     topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", autocompletion=completion.topics, help="Only what names this topic.")
+        str | None,
+        typer.Option(metavar="TOPIC", autocompletion=completion.topics, help="Only records that name this topic."),
     ] = None,
 ) -> None:
-    """Print what happens, a line for each record, until Ctrl-C; what was missed is said.
+    """Print records as they are written, one per line, until Ctrl-C; gaps are reported.
 
     Examples: controllerctl events tail --since 10m · controllerctl events tail --topic payments -o jsonl
     """
     settings = settings_of(context)
     query: Query = {"since": None if since is None else f"{round(since * 1000)}ms", "kind": kind, "topic": topic}
     try:
-        _follow(settings, settings.asking_client("what happens"), query)
+        _follow(settings, daemon_client(settings, "the feed of events"), query)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _follow(settings: Settings, client: "Client", query: "Query") -> None:
-    """Never returns: the feed has no end. :raises CliError: the first connection fails, or a later one is refused."""
+def _follow(settings: CliSettings, client: "Client", query: "Query") -> None:
+    """Print the feed for ever. :raises CliError: the first connection fails, or a later one is refused."""
     last_id, has_connected = "", False
     while True:
         try:
@@ -74,7 +112,6 @@ def _follow(settings: Settings, client: "Client", query: "Query") -> None:
 
 
 def _messages(client: "Client", query: "Query", last_id: str) -> "Iterator[Message]":
-    from cli.event_stream import messages
 
     headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
     asked = {**query, "since": None} if last_id else query
@@ -82,8 +119,8 @@ def _messages(client: "Client", query: "Query", last_id: str) -> "Iterator[Messa
         yield from messages(response)
 
 
-def _print(settings: Settings, message: "Message") -> None:
-    """A record on a line; a gap beside the data, where nobody takes it for a record."""
+def _print(settings: CliSettings, message: "Message") -> None:
+    """Print a record on a line, and a gap to standard error."""
     if not message.data:
         return
     if message.event == "gap":
@@ -95,7 +132,7 @@ def _print(settings: Settings, message: "Message") -> None:
     sys.stdout.flush()
 
 
-def _print_line(settings: Settings, data: str) -> None:
+def _print_line(settings: CliSettings, data: str) -> None:
     import msgspec
 
     from controllerd.status.schema.history import Happening

@@ -5,7 +5,7 @@ from typing import Final
 
 
 class ExitCode(IntEnum):
-    """Why controllerctl ended."""
+    """The reason for which controllerctl ended."""
 
     DONE = 0
     NO = 1
@@ -28,24 +28,24 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: Final = {
-    ExitCode.DONE: "done, or it was so already",
+    ExitCode.DONE: "done, or nothing to do",
     ExitCode.NO: "the answer is no: a check found something",
     ExitCode.USAGE: "wrong usage",
     ExitCode.NOT_FOUND: "not found",
-    ExitCode.REFUSED: "refused: not the active controller, fenced, this cluster must not be led, the broker lives",
+    ExitCode.REFUSED: "refused: not the active controller, fenced, this cluster must not be led, the broker is alive",
     ExitCode.PARTIAL: "partial: some items failed",
     ExitCode.IN_PROGRESS: "still in progress",
-    ExitCode.DECLINED: "declined at the prompt, or nobody there to ask",
-    ExitCode.OTHER_CLUSTER: "the cluster behind this address is another one than expected",
-    ExitCode.DAMAGED: "a log is damaged, or was tampered with",
+    ExitCode.DECLINED: "declined at the prompt, or no terminal to ask on",
+    ExitCode.OTHER_CLUSTER: "the cluster at this address is not the expected one",
+    ExitCode.DAMAGED: "a log is damaged or was altered",
     ExitCode.NO_INPUT: "there is no log to read",
     ExitCode.UNREACHABLE: "the daemon or ZooKeeper cannot be reached",
     ExitCode.INTERNAL: "the daemon failed",
-    ExitCode.UNWRITTEN: "the answer could not be written: disk full, or nobody there to read it",
+    ExitCode.UNWRITTEN: "the answer could not be written: the disk is full, or its reader is gone",
     ExitCode.FORBIDDEN: "not permitted",
     ExitCode.BAD_CONFIG: "bad configuration",
     ExitCode.TIMED_OUT: "no answer within --timeout",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; an operation that was begun continues",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; a started operation continues",
 }
 
 

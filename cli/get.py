@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from cli import completion
-from cli.listing import Listing, ListOf, pictures, show_list
-from cli.lists import cluster, work
-from cli.settings import parse_duration, settings_of
+from cli import columns, completion
+from cli.arguments import parse_duration
+from cli.connect import daemon_client
+from cli.lists import ListDefinition, ListOf, repeat_shown, show_list
+from cli.settings import settings_of
 
 if TYPE_CHECKING:
     from cli.client import Query
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 app: Final = typer.Typer(
-    help="List brokers, topics, partitions and what is under way.",
+    help="List brokers, topics, partitions and operations in progress.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -24,34 +25,48 @@ app: Final = typer.Typer(
 
 Watch = Annotated[
     float | None,
-    typer.Option("--watch", "-w", metavar="[SEC]", parser=parse_duration, help="Show it again and again."),
+    typer.Option("--watch", "-w", metavar="[SEC]", parser=parse_duration, help="Repeat every so many seconds."),
 ]
 TopicGlob = Annotated[
     str | None,
     typer.Option("--topic", metavar="GLOB", autocompletion=completion.topics, help="Only topics that match."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="NUMBER", min=1, help="At most so many.")]
-Sort = Annotated[str | None, typer.Option("--sort", metavar="FIELD", help="By this field; -FIELD: downwards.")]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="NUMBER", min=1, help="Maximum number of rows.")]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="FIELD", help="Field to sort by; -FIELD sorts descending.")]
 Leader = Annotated[
     int | None,
-    typer.Option("--leader", metavar="ID", min=-1, autocompletion=completion.brokers, help="Only led by this broker."),
+    typer.Option(
+        "--leader", metavar="ID", min=-1, autocompletion=completion.brokers, help="Only partitions led by this broker."
+    ),
 ]
 On = Annotated[
     int | None,
-    typer.Option("--on", metavar="ID", min=0, autocompletion=completion.brokers, help="Only with a replica there."),
+    typer.Option(
+        "--on",
+        metavar="ID",
+        min=0,
+        autocompletion=completion.brokers,
+        help="Only partitions with a replica on this broker.",
+    ),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Only what has no leader.")]
-UnderReplicated = Annotated[bool, typer.Option("--under-replicated", help="Only where the ISR is not complete.")]
-Waiting = Annotated[bool, typer.Option("--waiting", help="Only new ones that nobody has led yet.")]
-AtMinIsr = Annotated[bool, typer.Option("--at-min-isr", help="Only with an ISR of exactly min.insync.replicas.")]
-UnderMinIsr = Annotated[bool, typer.Option("--under-min-isr", help="Only with an ISR below min.insync.replicas.")]
-Reassigning = Annotated[bool, typer.Option("--reassigning", help="Only what gains or loses replicas.")]
-NonPreferred = Annotated[bool, typer.Option("--non-preferred", help="Only what another than the preferred leads.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Only partitions without a leader.")]
+UnderReplicated = Annotated[bool, typer.Option("--under-replicated", help="Only partitions with an incomplete ISR.")]
+Waiting = Annotated[bool, typer.Option("--waiting", help="Only new partitions that have had no leader yet.")]
+AtMinIsr = Annotated[
+    bool, typer.Option("--at-min-isr", help="Only partitions with an ISR of exactly min.insync.replicas.")
+]
+UnderMinIsr = Annotated[
+    bool, typer.Option("--under-min-isr", help="Only partitions with an ISR below min.insync.replicas.")
+]
+Reassigning = Annotated[bool, typer.Option("--reassigning", help="Only partitions that are being reassigned.")]
+NonPreferred = Annotated[
+    bool, typer.Option("--non-preferred", help="Only partitions not led by their preferred leader.")
+]
 
 
 def _show(
     context: typer.Context,
-    listing: Listing[Item],
+    listing: ListDefinition[Item],
     kind: type[ListOf[Item]],
     watch: float | None = None,
     query: "Query | None" = None,
@@ -59,11 +74,11 @@ def _show(
 ) -> None:
     settings, chosen = settings_of(context), query or {}
     fitting = replace(listing, nothing=listing.nothing + _filters(chosen)) if chosen else listing
-    pictures(settings, watch, lambda line: show_list(settings, fitting, kind, chosen, limit=limit, one_line=line))
+    repeat_shown(settings, watch, lambda line: show_list(settings, fitting, kind, chosen, limit=limit, one_line=line))
 
 
 def _filters(query: "Query") -> str:
-    """What was asked for, behind "no partitions"."""
+    """Return the filters, to follow \"no partitions\"."""
     chosen = [
         name.replace("_", "-") if value is True else f"{name} {value}"
         for name, value in query.items()
@@ -74,13 +89,13 @@ def _filters(query: "Query") -> str:
 
 @app.command()
 def brokers(context: typer.Context, watch: Watch = None) -> None:
-    """List brokers: those that live, and those that an assignment names though they are gone.
+    """List brokers: the live ones, and dead ones that an assignment still names.
 
     Examples: controllerctl get brokers · controllerctl get brokers -o wide
     """
     from controllerd.status.schema.cluster import BrokerList
 
-    _show(context, cluster.BROKERS, BrokerList, watch)
+    _show(context, columns.BROKERS, BrokerList, watch)
 
 
 @app.command()
@@ -91,7 +106,7 @@ def balance(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.cluster import BrokerList
 
-    _show(context, cluster.BALANCE, BrokerList, watch)
+    _show(context, columns.BALANCE, BrokerList, watch)
 
 
 @app.command()
@@ -118,7 +133,7 @@ def topics(
         "topic": topic,
         "sort": sort,
     }
-    _show(context, cluster.TOPICS, TopicList, watch, query, limit)
+    _show(context, columns.TOPICS, TopicList, watch, query, limit)
 
 
 @app.command()
@@ -138,7 +153,7 @@ def partitions(
     sort: Sort = None,
     watch: Watch = None,
 ) -> None:
-    """List partitions, all or those that need attention; filters are called as kafka-topics calls them.
+    """List partitions, all or only some; the filters have the names of kafka-topics.
 
     Examples: controllerctl get partitions --offline · controllerctl get partitions --on 3 --non-preferred -o name
     """
@@ -157,7 +172,7 @@ def partitions(
         "topic": topic,
         "sort": sort,
     }
-    _show(context, cluster.PARTITIONS, PartitionList, watch, query, limit)
+    _show(context, columns.PARTITIONS, PartitionList, watch, query, limit)
 
 
 @app.command()
@@ -176,7 +191,7 @@ def replicas(
     from controllerd.status.schema.cluster import ReplicaList
 
     query: Query = {"offline": offline, "on": on, "topic": topic}
-    _show(context, cluster.REPLICAS, ReplicaList, watch, query, limit)
+    _show(context, columns.REPLICAS, ReplicaList, watch, query, limit)
 
 
 @app.command()
@@ -187,8 +202,8 @@ def queue(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.work import QueueList
 
-    settings_of(context).asking_client("the queue of events")
-    _show(context, work.QUEUE, QueueList, watch)
+    daemon_client(settings_of(context), "the queue of events")
+    _show(context, columns.QUEUE, QueueList, watch)
 
 
 @app.command()
@@ -196,7 +211,7 @@ def requests(
     context: typer.Context,
     broker: Annotated[
         int | None,
-        typer.Option(metavar="ID", min=0, autocompletion=completion.brokers, help="Only towards this broker."),
+        typer.Option(metavar="ID", min=0, autocompletion=completion.brokers, help="Only requests to this broker."),
     ] = None,
     watch: Watch = None,
 ) -> None:
@@ -206,8 +221,8 @@ def requests(
     """
     from controllerd.status.schema.work import RequestQueueList
 
-    settings_of(context).asking_client("requests to brokers")
-    _show(context, work.REQUESTS, RequestQueueList, watch, {"broker": broker})
+    daemon_client(settings_of(context), "requests to brokers")
+    _show(context, columns.REQUESTS, RequestQueueList, watch, {"broker": broker})
 
 
 @app.command()
@@ -218,30 +233,30 @@ def reassignments(context: typer.Context, topic: TopicGlob = None, limit: Limit 
     """
     from controllerd.status.schema.work import ReassignmentList
 
-    _show(context, work.REASSIGNMENTS, ReassignmentList, watch, {"topic": topic}, limit)
+    _show(context, columns.REASSIGNMENTS, ReassignmentList, watch, {"topic": topic}, limit)
 
 
 @app.command()
 def deletions(context: typer.Context, watch: Watch = None) -> None:
-    """Show the topics that are to be deleted, and who or what holds that up.
+    """Show the topics to be deleted, and what blocks their deletion.
 
     Examples: controllerctl get deletions · controllerctl get deletions -o wide
     """
     from controllerd.status.schema.work import DeletionList
 
-    _show(context, work.DELETIONS, DeletionList, watch)
+    _show(context, columns.DELETIONS, DeletionList, watch)
 
 
 @app.command()
 def elections(context: typer.Context, watch: Watch = None) -> None:
-    """Show the elections of late, those that failed with their cause.
+    """Show recent elections; failed ones with their cause.
 
     Examples: controllerctl get elections · controllerctl get elections -o jsonl
     """
     from controllerd.status.schema.work import ElectionList
 
-    settings_of(context).asking_client("elections")
-    _show(context, work.ELECTIONS, ElectionList, watch)
+    daemon_client(settings_of(context), "elections")
+    _show(context, columns.ELECTIONS, ElectionList, watch)
 
 
 @app.command()
@@ -258,27 +273,27 @@ def settings(context: typer.Context, watch: Watch = None) -> None:
     """
     from controllerd.status.schema.config import SettingList
 
-    _show(context, cluster.SETTINGS, SettingList, watch)
+    _show(context, columns.SETTINGS, SettingList, watch)
 
 
 @app.command()
 def tasks(context: typer.Context, watch: Watch = None) -> None:
-    """Show the operations that were asked for: those under way, and those that ended within the last hour.
+    """Show the operations of operators: the running ones, and the ones that ended within the last hour.
 
     Examples: controllerctl get tasks · controllerctl get tasks -o wide
     """
     from controllerd.status.schema.tasks import TaskList
 
-    settings_of(context).asking_client("what operators asked for")
-    _show(context, work.TASKS, TaskList, watch)
+    daemon_client(settings_of(context), "what operators asked for")
+    _show(context, columns.TASKS, TaskList, watch)
 
 
 @app.command()
 def history(context: typer.Context, watch: Watch = None) -> None:
-    """Show who held the role of the controller, as far as this instance has seen.
+    """Show the controllers of the past, as far as this instance has observed.
 
     Examples: controllerctl get history · controllerctl get history -o json
     """
     from controllerd.status.schema.work import TermList
 
-    _show(context, work.TERMS, TermList, watch)
+    _show(context, columns.TERMS, TermList, watch)

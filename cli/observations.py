@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.connect import client_of
 from cli.exit_codes import ExitCode
 from cli.output import print_data, print_facts, print_table
 from cli.settings import OutputFormat, settings_of
@@ -28,18 +29,16 @@ def observations(
     last: Annotated[
         int, typer.Option("--last", "-n", metavar="NUMBER", min=0, max=200, help="Partitions to list, newest last.")
     ] = _SHOWN,
-    check: Annotated[
-        bool, typer.Option("--check", help="End with 1 if anything was done in another way than ours would.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with status 1 if the controllers differ.")] = False,
 ) -> None:
-    """Show what the controller that is watched did, beside what this instance would have done.
+    """Show what the observed controller did, beside what this instance would have done.
 
     The instance runs with controller.mode = "observe". States are shown as leader/leader epoch and ISR.
 
     Examples: controllerctl observations · controllerctl observations -n 100 · controllerctl observations --check
     """
     settings = settings_of(context)
-    answer = settings.client().observations()
+    answer = client_of(settings).observations()
     found = answer.content.observations
     latest = found.latest[len(found.latest) - min(last, len(found.latest)) :]
     if settings.wants_json:
@@ -63,7 +62,7 @@ def facts(answer: "ObservationsResponse") -> Iterator[tuple[str, str]]:
     """The lines above the tables."""
     found = answer.observations
     yield "cluster", f"{answer.meta.cluster_id or 'not known yet'}, controller epoch {answer.meta.controller_epoch}"
-    yield "looks", f"{found.looks}, {found.torn} left out because the cluster changed meanwhile"
+    yield "looks", f"{found.looks}, {found.torn} left out because the cluster changed while it was read"
     yield "waited for", f"{found.unsettled} causes that have not settled" if found.unsettled else "nothing"
     yield "would lead", f"no: {found.would_refuse}" if found.would_refuse else "yes"
     yield from _listed("not judged", found.not_judged)

@@ -1,8 +1,8 @@
-"""What every verb that changes the cluster does: plan, show, ask, do, follow until it ended, and a telling exit code.
+"""The steps of every verb that changes the cluster: plan, show, confirm, begin, follow to the end, exit code.
 
 A noun's module makes the body and the lines of the plan, and calls ``run``::
 
-    run(settings, Operation("/v1/elections", body, "preferred election"))
+    run(settings, OperationRequest("/v1/elections", body, "preferred election"))
 """
 
 import time
@@ -13,32 +13,35 @@ from uuid import uuid4
 
 import typer
 
-from cli.asking import confirm, refuse_unfit
+from cli.arguments import parse_duration
+from cli.columns import TASK_ITEMS, TASKS
+from cli.confirmation import confirm
+from cli.connect import changing_client, refuse_unfit
 from cli.exit_codes import CliError, ExitCode
-from cli.listing import print_columns
-from cli.lists.work import TASK_ITEMS, TASKS
-from cli.output import note, print_data
-from cli.settings import OutputFormat, Settings, parse_duration
-from cli.units import human_duration
-from controllerd.core.counted import counted
+from cli.lists import print_columns
+from cli.output import human_duration, note, print_data
+from cli.settings import CliSettings, OutputFormat
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     import msgspec
 
-    from cli.client import Answer, Client
+    from cli.client import ApiAnswer, Client
     from controllerd.status.schema.tasks import Task, TaskResponse
 
 POLL_S: Final = 0.5
 _ASKED_AGAIN_S: Final = 5.0
-"""So long a request that may have been lost on its way is repeated."""
+"""Seconds for which a request that may have been lost is repeated."""
 _SHOWN: Final = 40
 """Rows of a plan that are shown before the question; -o wide shows all of them."""
 _DRY_RUN: Final = "dry run, nothing was changed: "
 
-Wait = Annotated[bool, typer.Option("--wait", help="Follow it to its end, with progress.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end, with progress.")]
 AtMost = Annotated[
     float | None,
-    typer.Option("--wait-at-most", metavar="TIME", parser=parse_duration, help="The same for at most so long: 10m."),
+    typer.Option(
+        "--wait-at-most", metavar="TIME", parser=parse_duration, help="Wait for the end, but at most this long: 10m."
+    ),
 ]
 
 
@@ -50,36 +53,37 @@ def progress_line(task: "Task") -> str:
 
 
 @dataclass(frozen=True)
-class Operation:
-    """One verb: where it is posted, its body, and what it is called before people are asked."""
+class OperationRequest:
+    """One verb: its path, its body, and its title in the confirmation."""
 
     path: str
     body: "msgspec.Struct"
     title: str
     typed: str | None = None
-    """What must be typed instead of a yes."""
+    """The text to type instead of a yes."""
     warnings: tuple[str, ...] = ()
-    """What else must be known before a yes."""
+    """Further lines of the confirmation."""
     shows: str = "controllerctl get tasks"
-    """The command that shows how far it is."""
+    """The command that shows the progress."""
     progress: "Callable[[Client, Task], str]" = lambda _client, task: progress_line(task)
-    """How far it is, as a line."""
+    """Return the progress as a line."""
     when_idle: str = ""
-    """What it does though no item is concerned; empty: nothing, so that it is not begun."""
+    """The effect without any item; empty: none, so that the operation is not begun."""
 
 
-def run(settings: Settings, operation: Operation, *, wait: bool | None = None, at_most_s: float | None = None) -> None:
-    """Plan it, show the plan, ask, do it and follow it. Without ``wait`` it is only begun.
+def run(
+    settings: CliSettings, operation: OperationRequest, *, wait: bool | None = None, at_most_s: float | None = None
+) -> None:
+    """Plan, show the plan, confirm, begin and follow an operation. With ``wait`` False it is only begun.
 
-    ``wait`` None is for what takes a moment: it is followed, and given up when nothing moves for as long as an answer
-    may take.
+    ``wait`` None is for short operations: they are followed, until nothing changes for as long as an answer may take.
 
     :raises CliError: refused, declined, another cluster, unreachable, interrupted, or not ended after ``at_most_s``.
     :raises typer.Exit: with the exit code, when it did not end well.
     """
     from controllerd.status.schema.tasks import TaskResponse
 
-    client = settings.changing_client()
+    client = changing_client(settings)
     refuse_unfit(settings, client.status().content)
     planned = client.post(operation.path, operation.body, TaskResponse, {"dryRun": True})
     task = planned.content.task
@@ -94,12 +98,12 @@ def run(settings: Settings, operation: Operation, *, wait: bool | None = None, a
         begun = follow(settings, client, operation, begun, at_most_s, is_brief=wait is None)
     print_task(settings, begun)
     if begun.content.task.state == "running":
-        note(f"it continues: {operation.shows} shows how far {begun.content.task.id} is")
+        note(f"it continues: {operation.shows} shows the progress of {begun.content.task.id}")
     leave([begun.content.task])
 
 
-def has_work(task: "Task", operation: Operation) -> bool:
-    """Whether anything would be done; of very many items those that fail are shown first, and may hide the rest."""
+def has_work(task: "Task", operation: OperationRequest) -> bool:
+    """Return whether the plan changes anything. Failing items come first, and may hide the others of a long plan."""
     if not task.items_total:
         return bool(operation.when_idle)
     if any(item.state == "planned" for item in task.items):
@@ -107,9 +111,9 @@ def has_work(task: "Task", operation: Operation) -> bool:
     return task.items_total > len(task.items) and all(item.state == "failed" for item in task.items)
 
 
-def begin(client: "Client", operation: Operation) -> "Answer[TaskResponse]":
-    """Ask for it, again if the answer was lost: the key makes a repetition harmless."""
-    from cli.client import Refusal
+def begin(client: "Client", operation: OperationRequest) -> "ApiAnswer[TaskResponse]":
+    """Begin an operation, again if the answer was lost: the key makes a repetition harmless."""
+    from cli.client import ApiRefusal
     from controllerd.status.schema.tasks import TaskResponse
 
     key, began = str(uuid4()), time.monotonic()
@@ -118,7 +122,7 @@ def begin(client: "Client", operation: Operation) -> "Answer[TaskResponse]":
             try:
                 return client.post(operation.path, operation.body, TaskResponse, idempotency_key=key)
             except CliError as error:
-                is_lost = error.code is ExitCode.UNREACHABLE and not isinstance(error, Refusal)
+                is_lost = error.code is ExitCode.UNREACHABLE and not isinstance(error, ApiRefusal)
                 if not is_lost or time.monotonic() - began > _ASKED_AGAIN_S:
                     raise
                 note(f"{error}; asking again")
@@ -128,53 +132,55 @@ def begin(client: "Client", operation: Operation) -> "Answer[TaskResponse]":
 
 
 def follow(
-    settings: Settings,
+    settings: CliSettings,
     client: "Client",
-    operation: Operation,
-    begun: "Answer[TaskResponse]",
+    operation: OperationRequest,
+    begun: "ApiAnswer[TaskResponse]",
     at_most_s: float | None = None,
     *,
     is_brief: bool = False,
-) -> "Answer[TaskResponse]":
-    """Wait for the end with progress beside the data; ``is_brief``: not for what does not move at all.
+) -> "ApiAnswer[TaskResponse]":
+    """Wait for the end, with progress on standard error; ``is_brief`` gives up without progress.
 
     :raises CliError: Ctrl-C, or ``at_most_s`` seconds have passed, or the daemon is gone; the operation continues then.
     """
     now, began, path = begun, time.monotonic(), f"/v1/tasks/{begun.content.task.id}"
-    tell, heard, moved = _teller(settings), began, began
+    show, answered, moved = _progress_printer(settings), began, began
     try:
         while now.content.task.state == "running":
-            tell(operation.progress(client, now.content.task))
+            show(operation.progress(client, now.content.task))
             if at_most_s is not None and time.monotonic() - began > at_most_s:
                 message = f"not ended after {human_duration(at_most_s)}; the operation continues: {operation.shows}"
                 raise CliError(ExitCode.TIMED_OUT, message)
             if is_brief and time.monotonic() - moved > settings.timeout_s:
                 raise _stuck(settings, operation)
             time.sleep(POLL_S)
-            answer = _ask_again(client, path, operation, is_patient=time.monotonic() - heard < settings.timeout_s)
+            answer = _ask_again(client, path, operation, is_patient=time.monotonic() - answered < settings.timeout_s)
             if answer is not None:
-                heard = time.monotonic()
-                moved = moved if answer.content.task == now.content.task else heard
+                answered = time.monotonic()
+                moved = moved if answer.content.task == now.content.task else answered
                 now = answer
     except KeyboardInterrupt as stop:
         raise interrupted(operation) from stop
     return now
 
 
-def _stuck(settings: Settings, operation: Operation) -> CliError:
-    """What it means that an operation which takes a moment does not move."""
+def _stuck(settings: CliSettings, operation: OperationRequest) -> CliError:
+    """Return the error for a short operation that makes no progress."""
     message = (
-        f"no progress within {settings.timeout_s:g} s; the operation continues: {operation.shows} shows how far it is, "
-        "controllerctl get queue what the controller is at; --timeout waits longer"
+        f"no progress within {settings.timeout_s:g} s; the operation continues: {operation.shows} shows its progress, "
+        "controllerctl get queue the event in work; --timeout waits longer"
     )
     return CliError(ExitCode.TIMED_OUT, message)
 
 
-def _ask_again(client: "Client", path: str, operation: Operation, *, is_patient: bool) -> "Answer[TaskResponse] | None":
-    """The task as it is; None while the daemon is away and we are patient. :raises CliError: nobody knows it."""
+def _ask_again(
+    client: "Client", path: str, operation: OperationRequest, *, is_patient: bool
+) -> "ApiAnswer[TaskResponse] | None":
+    """Return the task as it is; None while the daemon is unreachable. :raises CliError: the task is unknown."""
     from controllerd.status.schema.tasks import TaskResponse
 
-    continues = f"what was begun continues under whoever leads: {operation.shows}"
+    continues = f"the operation continues under the active controller: {operation.shows}"
     try:
         return client.get(path, TaskResponse)
     except CliError as error:
@@ -188,20 +194,20 @@ def _ask_again(client: "Client", path: str, operation: Operation, *, is_patient:
         return None
 
 
-def _teller(settings: Settings) -> "Callable[[str], None]":
-    """Says how far it is: whenever that changed."""
+def _progress_printer(settings: CliSettings) -> "Callable[[str], None]":
+    """Return a function that prints each line that differs from the last one."""
     last = [""]
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         if line != last[0] and not settings.quiet:
             note(line)
             last[0] = line
 
-    return tell
+    return show
 
 
-def show_plan(settings: Settings, task: "Task") -> None:
-    """The rows of a plan, beside the data: to standard error, before the question."""
+def show_plan(settings: CliSettings, task: "Task") -> None:
+    """Print the rows of a plan to standard error, before the question."""
     shown = task.items if settings.output is OutputFormat.WIDE else task.items[:_SHOWN]
     for item in shown:
         note("  " + "  ".join(cell for column in TASK_ITEMS if (cell := column.show(item)) != "-"))
@@ -209,8 +215,8 @@ def show_plan(settings: Settings, task: "Task") -> None:
         note(f"  and {task.items_total - len(shown)} more: --dry-run -o json lists them")
 
 
-def print_task(settings: Settings, answer: "Answer[TaskResponse]", when_idle: str = "") -> None:
-    """What became of it, in the format that was asked for; ``when_idle``: what a plan without items would do."""
+def print_task(settings: CliSettings, answer: "ApiAnswer[TaskResponse]", when_idle: str = "") -> None:
+    """Print the task in the chosen format; ``when_idle`` is the effect of a plan without items."""
     task = answer.content.task
     if settings.wants_json:
         print_data(settings, answer.body)
@@ -222,32 +228,32 @@ def print_task(settings: Settings, answer: "Answer[TaskResponse]", when_idle: st
         typer.echo(f"{task.verb}: {outcome(settings, task, when_idle)}")
 
 
-def outcome(settings: Settings, task: "Task", when_idle: str = "") -> str:
-    """How it ended, or what the plan says, as a sentence."""
+def outcome(settings: CliSettings, task: "Task", when_idle: str = "") -> str:
+    """Return the outcome of a task, or the summary of a plan, as a sentence."""
     if task.state == "planned" and not task.items_total and when_idle:
         return f"planned; {_DRY_RUN}{when_idle}"
-    if task.state == "planned" and not settings.dry_run:  # the plan had nothing to do: nobody asked for a dry run
+    if task.state == "planned" and not settings.dry_run:  # the plan had nothing to do, and it is no dry run
         refused = any(item.state == "failed" for item in task.items)
         return f"{'refused' if refused else 'nothing to do'}, nothing was changed: {summary(task)}"
     return f"{task.state}; {task.message}" if task.message else task.state
 
 
 def summary(task: "Task", when_idle: str = "") -> str:
-    """What a plan comes to, without its items."""
+    """Return the summary of a plan, without its items."""
     if not task.items_total and when_idle:
         return when_idle
     return task.message.removeprefix(_DRY_RUN) or counted(task.items_total, "item")
 
 
 def leave(tasks: "Sequence[Task]") -> None:
-    """:raises typer.Exit: something failed, or nobody knows how it ended."""
+    """Exit with the code of the tasks. :raises typer.Exit: one failed, or its end is not known."""
     codes = {ending(task) for task in tasks}
     if codes != {ExitCode.DONE}:
         raise typer.Exit(codes.pop() if len(codes) == 1 else ExitCode.PARTIAL)
 
 
 def ending(task: "Task") -> ExitCode:
-    """The exit code that says how a task ended, would end by its plan, or goes on with what has failed by now."""
+    """Return the exit code of a task: by its end, by its plan, or by its failures so far."""
     failed = [item for item in task.items if item.state == "failed"]
     if task.state == "done" or (task.state in {"planned", "running"} and not failed):
         return ExitCode.DONE
@@ -258,7 +264,7 @@ def ending(task: "Task") -> ExitCode:
     return ExitCode.REFUSED
 
 
-def interrupted(operation: Operation) -> CliError:
-    """What Ctrl-C means once something was begun."""
-    message = f"interrupted; the operation continues, {operation.shows} shows how far it is"
+def interrupted(operation: OperationRequest) -> CliError:
+    """Return the error for Ctrl-C after an operation was begun."""
+    message = f"interrupted; the operation continues, {operation.shows} shows its progress"
     return CliError(ExitCode.INTERRUPTED, message)

@@ -1,37 +1,38 @@
-"""Printing: data to standard output, everything else to standard error, nothing cut off when it is not a terminal."""
+"""Printing: data to standard output, everything else to standard error, nothing cut off outside a terminal."""
 
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from cli.settings import OutputFormat, Settings
-from controllerd.core.visible import visible
+from cli.settings import CliSettings, OutputFormat
+from controllerd.core.text import visible
 
 if TYPE_CHECKING:
     import msgspec
     from rich.table import Table
+
 
 _WIDE = 10_000
 _hushed = {"notes": False}
 
 
 def be_quiet(*, quiet: bool) -> None:
-    """From now on ``note`` says nothing, or says it again."""
+    """Silence ``note`` from now on, or end that."""
     _hushed["notes"] = quiet
 
 
 def note(text: str) -> None:
-    """A line for people, beside the data; one that cannot be written does not make the answer fail."""
+    """Print a line to standard error; a failure to write it does not fail the command."""
     if not _hushed["notes"]:
         with suppress(OSError):
             typer.echo(text, err=True)
 
 
 def is_watched() -> bool:
-    """Whether standard error is a terminal, where progress is a bar; it may be closed."""
+    """Return whether standard error is a terminal, where progress is a bar; it may be closed."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -52,8 +53,8 @@ def print_struct(content: "msgspec.Struct") -> None:
     print_json(msgspec.json.encode(content))
 
 
-def print_data(settings: Settings, body: bytes, *, one_line: bool = False) -> None:
-    """One JSON document in the format that was asked for; ``one_line``: it is one picture of a watch."""
+def print_data(settings: CliSettings, body: bytes, *, one_line: bool = False) -> None:
+    """One JSON document in the format that was asked for; ``one_line``: it is one answer of a watch."""
     if settings.output is OutputFormat.YAML:
         typer.echo(("---\n" if one_line else "") + _yaml(body), nl=False)
     else:
@@ -69,7 +70,7 @@ def _yaml(body: bytes) -> str:
     return str(yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=_WIDE))
 
 
-def print_value(settings: Settings, value: Any) -> None:
+def print_value(settings: CliSettings, value: Any) -> None:
     """Anything that msgspec encodes, in the format that was asked for."""
     import msgspec
 
@@ -79,7 +80,7 @@ def print_value(settings: Settings, value: Any) -> None:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def print_facts(settings: Settings, facts: Iterable[tuple[str, str]]) -> None:
+def print_facts(settings: CliSettings, facts: Iterable[tuple[str, str]]) -> None:
     """Names and values in two columns."""
     facts = [(name, visible(value)) for name, value in facts]
     if not sys.stdout.isatty():
@@ -95,7 +96,7 @@ def print_facts(settings: Settings, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(
-    settings: Settings, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()
+    settings: CliSettings, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> None:
     """Rows under headings; of the columns in ``right`` the ends are flush."""
     rows = [[visible(cell) for cell in row] for row in rows]
@@ -108,7 +109,7 @@ def print_table(
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=settings.headers)
     for column in columns:
-        # a host and port cut short are of no use
+        # A shortened host and port would be useless.
         table.add_column(column, overflow="fold", justify="right" if column in right else "left")
     for row in rows:
         table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
@@ -116,7 +117,7 @@ def print_table(
 
 
 def _print_plain(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
-    """For a pipe: aligned, one line for each row, whatever the width; much faster than for a terminal."""
+    """Print rows for a pipe: aligned, one line each, of any width; much faster than for a terminal."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = (
@@ -142,11 +143,11 @@ def _style(cell: str) -> str:
 
 
 def clear_screen() -> None:
-    """Make room for the next picture of a watch."""
+    """Clear the terminal before the next answer of a watch."""
     typer.echo("\x1b[2J\x1b[H", nl=False)
 
 
-def _print(settings: Settings, table: "Table") -> None:
+def _print(settings: CliSettings, table: "Table") -> None:
     from rich.console import Console
 
     console = Console(file=sys.stdout, no_color=not settings.color, highlight=False, markup=False)
@@ -154,3 +155,45 @@ def _print(settings: Settings, table: "Table") -> None:
         console.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
+
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_BINARY: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP: Final = 1024.0
+
+
+def human_duration(seconds: float) -> str:
+    """``12 ms``, ``1.5 s``, ``4m12s``, ``2h05m``, ``3d04h``."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)}m{int(seconds % _MINUTE):02}s"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)}h{int(seconds % _HOUR // _MINUTE):02}m"
+    return f"{int(seconds // _DAY)}d{int(seconds % _DAY // _HOUR):02}h"
+
+
+def human_bytes(number: float) -> str:
+    """``512 B``, ``1.5 KiB``, ``20 GiB``."""
+    size, unit = float(number), 0
+    while size >= _STEP and unit < len(_BINARY) - 1:
+        size, unit = size / _STEP, unit + 1
+    shown = f"{size:.0f}" if unit == 0 or size >= 10 else f"{size:.1f}"
+    return f"{shown} {_BINARY[unit]}"
+
+
+def human_rate(bytes_per_s: float) -> str:
+    """``1.5 MiB/s``."""
+    return f"{human_bytes(bytes_per_s)}/s"
+
+
+def ids(numbers: Sequence[int]) -> str:
+    """``1,2,3``, or a dash for none."""
+    return ",".join(map(str, numbers)) or "-"
+
+
+def dash(value: object) -> str:
+    """The value, or a dash where it is not known."""
+    return "-" if value is None or value == "" else str(value)

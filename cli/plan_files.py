@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 _ANY: Final = "any"
-"""A log directory that the broker chooses, which is what Kafka's tool writes where nobody cares."""
+"""The log directory that Kafka's tool writes for a free choice of the broker."""
 
 Assignment = tuple[str, int, Sequence[int]]
 
 
 def rollback_of(file: Path) -> Path:
-    """Where the way back of a plan is kept: ``plan.json`` has ``plan.rollback.json``."""
+    """Return the file of the rollback of a plan: ``plan.rollback.json`` for ``plan.json``."""
     return file.with_name(f"{file.stem}.rollback{file.suffix or '.json'}")
 
 
 def write_plan(file: Path, assignments: Iterable[Assignment]) -> None:
-    """Write what kafka-reassign-partitions takes as well, one partition on each line.
+    """Write a file for kafka-reassign-partitions, too, one partition on each line.
 
-    :raises CliError: it exists, so that no plan and no way back is overwritten; or it cannot be written.
+    :raises CliError: it exists, so that no plan and no rollback is overwritten; or it cannot be written.
     """
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(encode_plan(assignments))
     except FileExistsError:
-        message = f"{file} exists and may be the way back of another plan: name another file, or remove it"
+        message = f"{file} exists and may be the rollback of another plan: name another file, or remove it"
         raise CliError(ExitCode.USAGE, message) from None
     except OSError as error:
         raise CliError(ExitCode.USAGE, f"{file} cannot be written: {error.strerror}") from None
@@ -50,9 +50,9 @@ def encode_plan(assignments: Iterable[Assignment]) -> str:
 
 
 def read_plan(file: str) -> "list[Move]":
-    """The moves that a file asks for; ``-`` is standard input.
+    """Return the moves in a file; ``-`` is standard input.
 
-    :raises CliError: it cannot be read, is of no version that we know, or asks for what no controller does.
+    :raises CliError: it cannot be read, has an unknown version, or asks for something that no controller does.
     """
     import msgspec
 
@@ -64,7 +64,7 @@ def read_plan(file: str) -> "list[Move]":
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CliError(ExitCode.USAGE, f"{name} is no JSON: {error}") from None
+        raise CliError(ExitCode.USAGE, f"{name} is not JSON: {error}") from None
     return _moves(name, content)
 
 
@@ -78,7 +78,7 @@ def _moves(name: str, content: object) -> "list[Move]":
         raise CliError(ExitCode.USAGE, f"{name} names no partitions; it must be like {hint}")
     version = content.get("version", VERSION)
     if version != VERSION:
-        raise CliError(ExitCode.USAGE, f"{name} is of version {version}: only version {VERSION} is known")
+        raise CliError(ExitCode.USAGE, f"{name} has version {version}: only version {VERSION} is known")
     unknown, moves = set(content) - {"version", "partitions"}, []
     for row in rows:
         try:
@@ -86,12 +86,12 @@ def _moves(name: str, content: object) -> "list[Move]":
         except msgspec.ValidationError as error:
             raise CliError(ExitCode.USAGE, f"{name}: {_short(row)}: {error}") from None
     if unknown:
-        note(f"{name}: ignored, as nothing of a reassignment: {', '.join(sorted(unknown))}")
+        note(f"{name}: ignored, not part of a reassignment: {', '.join(sorted(unknown))}")
     return moves
 
 
 def _known(name: str, row: object, unknown: set[str]) -> object:
-    """A row without what we do not know. :raises CliError: it names a log directory."""
+    """Return a row without unknown keys. :raises CliError: it names a log directory."""
     if not isinstance(row, dict):
         return row
     folders = row.get("log_dirs") or []
@@ -106,7 +106,7 @@ def _known(name: str, row: object, unknown: set[str]) -> object:
 
 
 def _short(row: object) -> str:
-    """Which row it is."""
+    """Return a short name of a row."""
     if isinstance(row, dict) and "topic" in row:
         return f"{row['topic']}-{row.get('partition', '?')}"
     return str(row)[:60]

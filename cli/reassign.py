@@ -1,4 +1,4 @@
-"""``controllerctl reassign``: find out what to move where, move it, watch it, and give it up."""
+"""``controllerctl reassign``: plan, apply, follow and cancel the moves of replicas."""
 
 import time
 from collections import Counter
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli import completion
+from cli.arguments import parse_bytes, parse_partition
+from cli.columns import REASSIGNMENTS
+from cli.connect import client_of, refuse_unknowing
 from cli.exit_codes import CliError, ExitCode
-from cli.listing import Column, Found, Listing, fetch_list, print_found, refuse_unknowing
-from cli.lists.work import REASSIGNMENTS
-from cli.naming import parse_partition
-from cli.operations import POLL_S, AtMost, Operation, Wait, run
-from cli.output import note
-from cli.parts import in_parts, refuse_without_wait, run_parts
+from cli.lists import FetchedList, ListDefinition, TableColumn, fetch_list, print_found
+from cli.operations import POLL_S, AtMost, OperationRequest, Wait, run
+from cli.output import human_bytes, human_duration, human_rate, ids, note
 from cli.plan_files import read_plan, rollback_of, write_plan
-from cli.settings import Settings, settings_of
-from cli.units import human_bytes, human_duration, human_rate, ids, parse_bytes
-from controllerd.core.counted import counted
+from cli.settings import CliSettings, settings_of
+from cli.split_operations import in_parts, refuse_without_wait, run_parts
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
-    from cli.client import Answer, Client, Query
+    from cli.client import ApiAnswer, Client, Query
     from controllerd.planning.plans import Plan, PlannedMove
     from controllerd.status.schema.tasks import Task
     from controllerd.status.schema.verbs import Move
@@ -37,20 +37,20 @@ app: Final = typer.Typer(
 _PATH: Final = "/v1/reassignments"
 _SHOWS: Final = "controllerctl reassign status"
 _STANDARD_OUTPUT: Final = Path("-")
-_LOOKED_AT: Final = 500
-"""Moves whose progress is asked for, again and again; of more the copying is not summed up."""
+_MOST_MOVES: Final = 500
+"""Moves whose progress is requested; the bytes of further moves are not summed up."""
 
 
 # -- plan --------------------------------------------------------------------------------------------------------------
 
-_MOVES: Final["Listing[PlannedMove]"] = Listing(
+_MOVES: Final["ListDefinition[PlannedMove]"] = ListDefinition(
     f"{_PATH}:plan",
     (
-        Column("PARTITION", lambda item: f"{item.topic}-{item.partition}"),
-        Column("BEFORE", lambda item: ids(item.before)),
-        Column("AFTER", lambda item: ids(item.after)),
-        Column("LEADER", lambda item: "stays" if item.before[:1] == item.after[:1] else "moves"),
-        Column("BYTES", lambda item: "-" if item.bytes is None else human_bytes(item.bytes), right=True),
+        TableColumn("PARTITION", lambda item: f"{item.topic}-{item.partition}"),
+        TableColumn("BEFORE", lambda item: ids(item.before)),
+        TableColumn("AFTER", lambda item: ids(item.after)),
+        TableColumn("LEADER", lambda item: "stays" if item.before[:1] == item.after[:1] else "moves"),
+        TableColumn("BYTES", lambda item: "-" if item.bytes is None else human_bytes(item.bytes), right=True),
     ),
     lambda item: f"{item.topic}-{item.partition}",
     "nothing to move",
@@ -62,27 +62,29 @@ def plan(
     context: typer.Context,
     topics: Annotated[
         str | None,
-        typer.Option("--topics", metavar="GLOBS", help="Only topics whose names match, by commas; else all of them."),
+        typer.Option("--topics", metavar="GLOBS", help="Topics to move, as globs by commas; all topics otherwise."),
     ] = None,
     leaving: Annotated[
-        str | None, typer.Option("--from", metavar="IDS", help="Replicas leave these brokers: 1,2. Else none has to.")
+        str | None, typer.Option("--from", metavar="IDS", help="Brokers to move replicas away from: 1,2.")
     ] = None,
     going: Annotated[
-        str | None, typer.Option("--to", metavar="IDS", help="And go to these; else to any live one that is not left.")
+        str | None,
+        typer.Option("--to", metavar="IDS", help="Brokers to move replicas to; any other live one otherwise."),
     ] = None,
     factor: Annotated[
-        int | None, typer.Option("--rf", "--replication-factor", metavar="NUMBER", min=1, help="Replicas of each.")
+        int | None,
+        typer.Option("--rf", "--replication-factor", metavar="NUMBER", min=1, help="Replicas per partition."),
     ] = None,
     rack_aware: Annotated[bool, typer.Option(help="Spread the replicas of a partition over racks.")] = True,
     file: Annotated[
         Path | None,
-        typer.Option("-f", "--file", metavar="FILE", help="Write the plan there, and the way back beside it."),
+        typer.Option("-f", "--file", metavar="FILE", help="File for the plan; the rollback is written beside it."),
     ] = None,
 ) -> None:
-    """Find out which replicas to move where; nothing is moved. As few as possible, spread evenly.
+    """Plan the moves of replicas, as few as possible and spread evenly; nothing is moved.
 
-    With -f plan.json the plan is written there, and the way back to plan.rollback.json: both as
-    kafka-reassign-partitions reads them. Files that exist are not overwritten.
+    With -f plan.json the plan is written there, and the rollback to plan.rollback.json: both as
+    kafka-reassign-partitions reads them. Existing files are not overwritten.
 
     Examples: controllerctl reassign plan --from 3 -f plan.json ·
     controllerctl reassign plan --topics 'pay*' --rf 3 --to 1,2,4
@@ -90,7 +92,7 @@ def plan(
     from controllerd.planning.plans import Plan, ReassignmentPlanRequest
 
     if file == _STANDARD_OUTPUT:
-        message = "a plan has a second file, the way back, so -f wants a name; -o json prints the plan with both"
+        message = "a plan has a second file, the rollback, so -f requires a name; -o json prints both"
         raise CliError(ExitCode.USAGE, message)
     settings = settings_of(context)
     request = ReassignmentPlanRequest(
@@ -100,24 +102,24 @@ def plan(
         replication_factor=factor,
         rack_aware=rack_aware,
     )
-    found = settings.client().post(_MOVES.path, request, Plan)
-    _tell(found.content)
+    found = client_of(settings).post(_MOVES.path, request, Plan)
+    _note_summary(found.content)
     if file is not None and found.content.moves and not settings.dry_run:
         _write(file, found.content)
     print_moves(settings, found)
 
 
-def print_moves(settings: Settings, found: "Answer[Plan]") -> None:
-    """What would move, in the format that was asked for."""
+def print_moves(settings: CliSettings, found: "ApiAnswer[Plan]") -> None:
+    """Print the moves in the chosen format."""
     from cli.output import print_data
 
     if settings.wants_json:
         print_data(settings, found.body)
     else:
-        print_found(settings, _MOVES, Found(found.content.moves, found.body))
+        print_found(settings, _MOVES, FetchedList(found.content.moves, found.body))
 
 
-def _tell(plan: "Plan") -> None:
+def _note_summary(plan: "Plan") -> None:
     size = "bytes not known" if plan.bytes is None else human_bytes(plan.bytes)
     if plan.moves:
         moved = f"{counted(plan.replicas_moved, 'replica')} to copy ({size}), {counted(plan.leaders_moved, 'leader')}"
@@ -130,15 +132,15 @@ def _write(file: Path, plan: "Plan") -> None:
     back = rollback_of(file)
     for path in (file, back):
         if path.exists():
-            message = f"{path} exists and may be the way back of another plan: name another file, or remove it"
+            message = f"{path} exists and may be the rollback of another plan: name another file, or remove it"
             raise CliError(ExitCode.USAGE, message)
     write_plan(back, ((move.topic, move.partition, move.before) for move in plan.moves))
     write_plan(file, ((move.topic, move.partition, move.after) for move in plan.moves))
-    note(f"written: {file}, and the way back: {back}; next: controllerctl reassign apply -f {file}")
+    note(f"written: {file}, and the rollback: {back}; next: controllerctl reassign apply -f {file}")
 
 
 def _brokers(option: str, text: str | None) -> list[int]:
-    """:raises CliError: these are no ids."""
+    """Return the ids in a list. :raises CliError: it has something else."""
     try:
         return [int(one) for one in text.split(",")] if text else []
     except ValueError:
@@ -154,29 +156,32 @@ def _rate(text: str) -> int:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if rate < 1:
-        raise typer.BadParameter("a throttle of nothing would move nothing")
+        raise typer.BadParameter("a throttle of 0 would move nothing")
     return rate
 
 
 @app.command()
 def apply(
     context: typer.Context,
-    file: Annotated[str, typer.Option("-f", "--file", metavar="FILE", help="The plan; - for standard input.")],
+    file: Annotated[str, typer.Option("-f", "--file", metavar="FILE", help="File of the plan; - for standard input.")],
     throttle: Annotated[
-        int | None, typer.Option(metavar="RATE", parser=_rate, help="Bytes per second for each broker: 50MB.")
+        int | None,
+        typer.Option(metavar="RATE", parser=_rate, help="Throttle in bytes per second for each broker: 50MB."),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(metavar="NUMBER", min=1, help="At most so many partitions move at a time.")
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Maximum number of partitions that move at a time.")
     ] = None,
-    additional: Annotated[bool, typer.Option("--additional", help="Leave what moves already beside these.")] = False,
+    additional: Annotated[
+        bool, typer.Option("--additional", help="Keep reassignments in progress beside these.")
+    ] = False,
     wait: Wait = False,
     wait_at_most: AtMost = None,
 ) -> None:
-    """Move replicas as a plan says: shows what would change, asks, and follows it with --wait.
+    """Apply a plan: show the changes, ask for confirmation, and with --wait follow the moves.
 
-    The plan is a file as kafka-reassign-partitions takes it. The controller takes the throttle away itself when all has
-    ended or was cancelled. Moves go on when this command ends, and after a failover. A plan of more than a mebibyte
-    (some 15,000 partitions) is applied in parts: all at once, or with --batch and --wait one after the other.
+    The plan is a file for kafka-reassign-partitions. The controller removes the throttle when all moves have ended or
+    were cancelled. Moves continue when this command ends, and after a failover. A plan of more than a mebibyte (some
+    15,000 partitions) is applied in parts: all at once, or with --batch and --wait one after the other.
 
     Examples: controllerctl reassign apply -f plan.json --throttle 50MB --wait ·
     controllerctl reassign apply -f plan.rollback.json --batch 20 --dry-run
@@ -194,14 +199,14 @@ def apply(
 
 
 def _operations(
-    settings: Settings, moves: "list[Move]", *, throttle: int | None, batch: int | None, additional: bool
-) -> list[Operation]:
-    """One, or as many as the plan has parts; from the second on they stand beside the first."""
+    settings: CliSettings, moves: "list[Move]", *, throttle: int | None, batch: int | None, additional: bool
+) -> list[OperationRequest]:
+    """Return one operation per part of the plan; with several parts, each is additional to the others."""
     from controllerd.status.schema.verbs import ReassignmentRequest
 
     parts = in_parts(moves)
     return [
-        Operation(
+        OperationRequest(
             _PATH,
             ReassignmentRequest(
                 partitions=part,
@@ -220,7 +225,7 @@ def _operations(
 
 
 def _refuse_beside_others(client: "Client", moves: "list[Move]") -> None:
-    """What a daemon checks for a plan that it gets as a whole. :raises CliError: others move."""
+    """Check what a daemon checks for a whole plan. :raises CliError: other partitions move."""
     from controllerd.status.schema.work import ReassignmentList
 
     ours = {(move.topic, move.partition) for move in moves}
@@ -229,7 +234,7 @@ def _refuse_beside_others(client: "Client", moves: "list[Move]") -> None:
     if others:
         message = (
             f"{counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} being reassigned, "
-            f"such as {others[0]}: say --additional to leave that beside these, wait, or cancel it; nothing was changed"
+            f"such as {others[0]}: add --additional to keep that beside these, wait, or cancel it; nothing was changed"
         )
         raise CliError(ExitCode.REFUSED, message)
 
@@ -252,11 +257,11 @@ def _progress_of(moves: "list[Move]") -> "Callable[[Client, Task], str]":
 def _moving(client: "Client", query: "Query | None" = None) -> "ReassignmentList":
     from controllerd.status.schema.work import ReassignmentList
 
-    return client.get(_PATH, ReassignmentList, {**(query or {}), "limit": _LOOKED_AT}).content
+    return client.get(_PATH, ReassignmentList, {**(query or {}), "limit": _MOST_MOVES}).content
 
 
 def progress_line(task: "Task", moving: "list[ReassignmentItem]") -> str:
-    """``reassignments: 42.0%, 12 of 40 partitions, 5.0 GiB to copy, 48 MiB/s, 1m47s left``; never guessed."""
+    """``reassignments: 42.0%, 12 of 40 partitions, 5.0 GiB to copy, 48 MiB/s, 1m47s left``; without unknown parts."""
     total, ended = task.items_total, round(task.items_total * (task.percent or 0.0) / 100)
     percents = [item.percent for item in moving if item.percent is not None]
     is_known, is_all = len(percents) == len(moving), ended + len(moving) >= total
@@ -266,7 +271,7 @@ def progress_line(task: "Task", moving: "list[ReassignmentItem]") -> str:
 
 
 def speed(moving: "list[ReassignmentItem]", *, is_all: bool) -> list[str]:
-    """What is left to copy, how fast, how long; and what most of them wait for. ``is_all``: there are no others."""
+    """Return bytes left, rate, time left and the main blocker; ``is_all``: no other partition moves."""
     left = [item.bytes_left for item in moving if item.bytes_left is not None]
     etas = [item.eta_seconds for item in moving if item.eta_seconds is not None]
     rate = sum(item.bytes_per_s or 0.0 for item in moving)
@@ -285,11 +290,13 @@ def cancel(
     context: typer.Context,
     partitions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TOPIC-PARTITION]...", autocompletion=completion.partitions, help="As in payments-7."),
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]...", autocompletion=completion.partitions, help="Partitions, as in payments-7."
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Everything that moves.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every reassignment in progress.")] = False,
 ) -> None:
-    """Leave partitions where they were: shows what returns to what, and asks. Throttles go away with the moves.
+    """Cancel reassignments: show the assignments that return, and ask for confirmation. Throttles end with them.
 
     Examples: controllerctl reassign cancel payments-7 payments-8 ·
     controllerctl reassign cancel --all --reason "the disks are full"
@@ -299,11 +306,11 @@ def cancel(
 
     settings, names = settings_of(context), [parse_partition(text) for text in partitions or ()]
     if bool(names) == every:
-        raise CliError(ExitCode.USAGE, "name partitions, as payments-7, or say --all; not both")
+        raise CliError(ExitCode.USAGE, "name partitions, as payments-7, or give --all; not both")
     named = [Named(topic=name.topic, partition=name.number) for name in names]
     body = CancelRequest(partitions=named, all=every, reason=settings.reason)
     what = "every reassignment" if every else f"the reassignment of {counted(len(named), 'partition')}"
-    run(settings, Operation(f"{_PATH}:cancel", body, f"cancel {what}", shows=_SHOWS))
+    run(settings, OperationRequest(f"{_PATH}:cancel", body, f"cancel {what}", shows=_SHOWS))
 
 
 @app.command()
@@ -316,14 +323,14 @@ def status(
     wait: Wait = False,
     wait_at_most: AtMost = None,
 ) -> None:
-    """Show what moves, how far it is and what it waits for. Ends with 6 while anything does, with 0 when nothing does.
+    """Show reassignments in progress. Exits with status 6 if there are any, with 0 if there are none.
 
     Examples: controllerctl reassign status -o wide · controllerctl reassign status --topic 'pay*' --wait
     """
     from controllerd.status.schema.work import ReassignmentList
 
     settings = settings_of(context)
-    client, query = settings.client(), {"topic": topic}
+    client, query = client_of(settings), {"topic": topic}
     refuse_unknowing(client)
     if wait or wait_at_most is not None:
         _wait(client, query, wait_at_most)
@@ -334,7 +341,7 @@ def status(
 
 
 def _wait(client: "Client", query: "Query", at_most_s: float | None) -> None:
-    """Until nothing moves. :raises CliError: that takes longer. :raises typer.Exit: Ctrl-C."""
+    """Wait until no partition moves. :raises CliError: that takes longer. :raises typer.Exit: Ctrl-C."""
     began, said = time.monotonic(), ""
     try:
         while (now := _moving(client, query)).total:
@@ -345,8 +352,10 @@ def _wait(client: "Client", query: "Query", at_most_s: float | None) -> None:
                 said = line
             if at_most_s is not None and time.monotonic() - began > at_most_s:
                 raise CliError(
-                    ExitCode.TIMED_OUT, f"still moving after {human_duration(at_most_s)}; it goes on: {_SHOWS}"
+                    ExitCode.TIMED_OUT, f"still moving after {human_duration(at_most_s)}; it continues: {_SHOWS}"
                 )
             time.sleep(POLL_S)
     except KeyboardInterrupt as stop:
-        raise CliError(ExitCode.INTERRUPTED, f"interrupted; the moves go on, {_SHOWS} shows how far they are") from stop
+        raise CliError(
+            ExitCode.INTERRUPTED, f"interrupted; the moves continue, {_SHOWS} shows their progress"
+        ) from stop

@@ -1,4 +1,4 @@
-"""``controllerctl replay``: what happened, from files of the audit log or of Kafka's own logs; no daemon is asked."""
+"""``controllerctl replay``: the analysis of audit logs or of Kafka's own logs, without a daemon."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli import replaying
+from cli import replay_run
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note, print_facts, print_table, print_value
-from cli.settings import OutputFormat, Settings, settings_of
+from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from controllerd.record.travel import Moment
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from replay.command.why import Explanation
 
 app: Final = typer.Typer(
-    help="Find out from files what happened: reports, the state at any moment, the cause of an outage.",
+    help="Analyze logs: reports, the state at any time, the cause of an outage.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command()(replaying.run)
-app.command()(replaying.ingest)
-app.command()(replaying.report)
+app.command()(replay_run.run)
+app.command()(replay_run.ingest)
+app.command()(replay_run.report)
 _HISTORY_MS: Final = 24 * 3_600_000
-"""How far back ``why`` looks for what led to it."""
+"""The span before the asked time in which ``why`` looks for causes."""
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(metavar="LOG...", help="Directories of audit logs, or folders above; nodes are merged."),
+    typer.Argument(metavar="LOG...", help="Directories of audit logs, or directories above them; nodes are merged."),
 ]
 Topics = Annotated[str, typer.Option("--topic", metavar="GLOB", help="Only topics whose name matches.")]
 
@@ -38,19 +38,21 @@ Topics = Annotated[str, typer.Option("--topic", metavar="GLOB", help="Only topic
 @app.command()
 def why(
     context: typer.Context,
-    partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="As in payments-7.")],
+    partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="Partition, as in payments-7.")],
     logs: Logs,
-    at: Annotated[str, typer.Option("--at", metavar="TIME", help="2026-01-31T03:14:00Z, or milliseconds since 1970.")],
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Time, as 2026-01-31T03:14:00Z or milliseconds since 1970.")
+    ],
 ) -> None:
-    """Say in a few sentences why a partition was without a leader at a moment, or who led it.
+    """Explain in a few sentences why a partition had no leader at a time, or which broker led it.
 
-    Ends with 3 if there was no such partition, with 65 if the log is damaged or records are missing.
+    Exits with status 3 if there was no such partition, with 65 if the log is damaged or records are missing.
 
     Examples: controllerctl replay why payments-7 --at 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
     controllerctl replay why payments-7 --at 1769829240000 a/audit b/audit -o json
     """
     from replay.command import logs as files
-    from replay.command.story import tell
+    from replay.command.partition_history import read_history
     from replay.command.why import explain, parse_partition
 
     settings, at_ms = settings_of(context), _moment(at)
@@ -60,7 +62,7 @@ def why(
         raise CliError(ExitCode.USAGE, str(error)) from None
     problems = files.Problems()
     found = _directories(logs)
-    story = tell(tp, files.read_logs(found, problems, at_ms - _HISTORY_MS), at_ms)
+    story = read_history(tp, files.read_logs(found, problems, at_ms - _HISTORY_MS), at_ms)
     explanation = explain(story, at_ms)
     _print_why(settings, explanation, logs)
     _warn(problems)
@@ -69,7 +71,7 @@ def why(
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _print_why(settings: Settings, explanation: "Explanation", logs: list[Path]) -> None:
+def _print_why(settings: CliSettings, explanation: "Explanation", logs: list[Path]) -> None:
     if settings.wants_json:
         print_value(settings, explanation)
         return
@@ -80,7 +82,7 @@ def _print_why(settings: Settings, explanation: "Explanation", logs: list[Path])
         typer.echo(sentence)
     if explanation.window is not None:
         start = explanation.window[0]
-        typer.echo("next: the cluster at that moment:")
+        typer.echo("next: the cluster at that time:")
         where = f"--epoch {start.epoch} --node {start.node} --boot {start.boot} --seq {start.seq}"
         typer.echo(f"      controllerctl replay at {where} {' '.join(map(str, logs))}")
 
@@ -89,14 +91,18 @@ def _print_why(settings: Settings, explanation: "Explanation", logs: list[Path])
 def state_at(
     context: typer.Context,
     logs: Logs,
-    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="As of this moment.")] = None,
-    seq: Annotated[int | None, typer.Option("--seq", min=1, help="After the record of this number.")] = None,
-    epoch: Annotated[int | None, typer.Option("--epoch", min=1, help="In this term of a controller.")] = None,
-    node: Annotated[int | None, typer.Option("--node", help="Of this instance's log.")] = None,
-    boot: Annotated[str | None, typer.Option("--boot", help="Of this run of it.")] = None,
+    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="Time of the state.")] = None,
+    seq: Annotated[
+        int | None, typer.Option("--seq", min=1, help="Number of the record after which the state is shown.")
+    ] = None,
+    epoch: Annotated[int | None, typer.Option("--epoch", min=1, help="Controller epoch that --seq counts in.")] = None,
+    node: Annotated[int | None, typer.Option("--node", help="Node whose log --seq counts in.")] = None,
+    boot: Annotated[str | None, typer.Option("--boot", help="Boot of the node that --seq counts in.")] = None,
     topic: Topics = "*",
 ) -> None:
-    """Show the cluster as the controller knew it at a moment, or where the log ends; 65 if records before are missing.
+    """Show the cluster as the controller knew it at a time, or at the end of the log.
+
+    Exits with status 65 if records are missing before that.
 
     Examples: controllerctl replay at --time 2026-01-31T03:14:00Z /var/lib/controllerd/audit ·
     controllerctl replay at --epoch 12 --seq 4711 --topic 'pay*' /var/lib/controllerd/audit -o json
@@ -124,10 +130,12 @@ def state_at(
 def diff(
     context: typer.Context,
     logs: Logs,
-    at: Annotated[list[str], typer.Option("--at", metavar="TIME", help="Twice: the moment before, the moment after.")],
+    at: Annotated[list[str], typer.Option("--at", metavar="TIME", help="Time; give it twice, for before and after.")],
     topic: Topics = "*",
 ) -> None:
-    """Show what differs between two moments; ends with 1 if anything does, with 65 if the log is not all there.
+    """Show the differences between two times.
+
+    Exits with status 1 if there are any, with 65 if the log is incomplete.
 
     Examples: controllerctl replay diff --at 2026-01-31T03:00:00Z --at 2026-01-31T04:00:00Z /var/lib/controllerd/audit ·
     controllerctl replay diff --at 1769828400000 --at 1769832000000 --topic payments /var/lib/controllerd/audit -o json
@@ -136,7 +144,7 @@ def diff(
     from replay.command.state import differences, document
 
     if len(at) != 2:
-        raise CliError(ExitCode.USAGE, f"two moments are compared, {len(at)} given: write --at TIME --at TIME")
+        raise CliError(ExitCode.USAGE, f"diff compares two times, and {len(at)} given: write --at TIME --at TIME")
     settings, problems = settings_of(context), [Problems(), Problems()]
     moments = [_travel(each, logs, _moment(text)) for each, text in zip(problems, at, strict=True)]
     before, after = (document(moment, topic) for moment in moments)
@@ -197,7 +205,7 @@ def _travel(
     finally:
         _warn(problems)
     if time_ms is not None and problems.newest_ms < time_ms:
-        note(f"warning: the log ends at {_text(problems.newest_ms)}, before that moment")
+        note(f"warning: the log ends at {_text(problems.newest_ms)}, before that time")
     return moment
 
 
@@ -213,7 +221,7 @@ def _warn(problems: "Problems") -> None:
 
 
 def _end(*problems: "Problems") -> None:
-    """An answer from a log that is not all there may be wrong, and a script must know."""
+    """Exit with status 65 if a log is incomplete: the answer may be wrong, and a script must know."""
     if any(each.are_harm for each in problems):
         raise typer.Exit(ExitCode.DAMAGED)
 

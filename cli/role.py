@@ -1,22 +1,22 @@
-"""``controllerctl takeover`` and ``resign``: move the role on purpose, after saying what will happen."""
+"""``controllerctl takeover`` and ``resign``: move the role of the controller, after a confirmation."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from cli.asking import confirm, refuse_unfit, uninterrupted
-from cli.output import print_data, print_value
-from cli.settings import OutputFormat, Settings, settings_of
-from cli.units import human_duration
+from cli.confirmation import confirm, uninterrupted
+from cli.connect import changing_client, refuse_unfit
+from cli.output import human_duration, print_data, print_value
+from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
-    from cli.client import Answer, Client
+    from cli.client import ApiAnswer, Client
     from controllerd.status.schema.admin import ResignResponse, TakeoverResponse
     from controllerd.status.schema.status import StatusResponse
 
 _SUCCESSOR_S: Final = 5.0
-"""So long it is looked who leads after a resignation."""
+"""Seconds for which the next controller is awaited after a resignation."""
 _LOOK_EVERY_S: Final = 0.02
 
 
@@ -24,18 +24,20 @@ def takeover(
     context: typer.Context,
     holder: Annotated[
         Literal["any", "broker", "instance"],
-        typer.Option("--from", metavar="broker|instance", help="Refuse when the holder is of the other kind."),
+        typer.Option(
+            "--from", metavar="broker|instance", help="Kind of holder to take the role from; refuse another kind."
+        ),
     ] = "any",
     remember: Annotated[
-        bool, typer.Option("--remember", help="From now on take the role from brokers unasked, after every start, too.")
+        bool, typer.Option("--remember", help="From now on take the role from brokers at every start, too.")
     ] = False,
 ) -> None:
-    """Make this instance the active controller, whoever is it now: in one transaction, so that there is no gap.
+    """Make this instance the active controller, in one transaction and so without a gap.
 
     Examples: controllerctl takeover --from broker --reason "first trial" · controllerctl takeover --yes -o json
     """
     settings = settings_of(context)
-    client = settings.changing_client()
+    client = changing_client(settings)
     before = client.status().content
     refuse_unfit(settings, before)
     is_held = before.status.role == "active"
@@ -48,14 +50,14 @@ def takeover(
         return
     consequences = () if is_held else _consequences_of_takeover(before)
     if remember:
-        consequences += ("from now on, after every start too, it takes the role from brokers without being asked",)
+        consequences += ("from now on, after every start too, it takes the role from brokers by itself",)
     confirm(settings, f"takeover in cluster {before.meta.cluster_id or 'not known yet'}", *consequences)
     answer = uninterrupted(lambda: client.takeover(settings.reason, remember=remember, holder=holder))
     _report_taken(settings, answer, before, is_held=is_held)
 
 
 def _report_taken(
-    settings: Settings, answer: "Answer[TakeoverResponse]", before: "StatusResponse", *, is_held: bool
+    settings: CliSettings, answer: "ApiAnswer[TakeoverResponse]", before: "StatusResponse", *, is_held: bool
 ) -> None:
     done = answer.content
     if settings.wants_json:
@@ -72,12 +74,12 @@ def _report_taken(
 
 
 def resign(context: typer.Context) -> None:
-    """Make this instance give the role away and stand by.
+    """Make this instance resign as the active controller and stand by.
 
     Examples: controllerctl resign --reason "kernel upgrade" · controllerctl resign --yes
     """
     settings = settings_of(context)
-    client = settings.changing_client()
+    client = changing_client(settings)
     before = client.status().content
     refuse_unfit(settings, before)
     if before.status.role == "standby":
@@ -99,8 +101,8 @@ def resign(context: typer.Context) -> None:
         _report_given(settings, answer.content, client, before.meta.controller_epoch)
 
 
-def _report_given(settings: Settings, done: "ResignResponse", client: "Client", epoch: int) -> None:
-    """Who leads next, and for how long nobody did."""
+def _report_given(settings: CliSettings, done: "ResignResponse", client: "Client", epoch: int) -> None:
+    """Print the next controller, and the time without one."""
     began = time.monotonic()
     now = _successor(client)
     gap = human_duration(time.monotonic() - began)
@@ -109,13 +111,13 @@ def _report_given(settings: Settings, done: "ResignResponse", client: "Client", 
         return
     given = f"role given away in {human_duration(done.took_s)}, with controller epoch {epoch}"
     if now is None:
-        typer.echo(f"{given}; nobody leads after {gap}: controllerctl status, controllerctl doctor")
+        typer.echo(f"{given}; no controller after {gap}: controllerctl status, controllerctl doctor")
     else:
-        typer.echo(f"{given}; {now.status.holder} leads {gap} later")
+        typer.echo(f"{given}; {now.status.holder} is the controller {gap} later")
 
 
 def _successor(client: "Client") -> "StatusResponse | None":
-    """What the instance says once somebody else leads; None if nobody does for a while."""
+    """Return the status once there is another controller; None if there is none for a while."""
     began = time.monotonic()
     while time.monotonic() - began < _SUCCESSOR_S:
         now = client.status().content
@@ -126,14 +128,15 @@ def _successor(client: "Client") -> "StatusResponse | None":
 
 
 def _consequences_of_takeover(before: "StatusResponse") -> tuple[str, ...]:
-    node, holder = before.status.node_id, before.status.holder or "nobody"
+    node, holder = before.status.node_id, before.status.holder
+    source = "" if holder is None else f" from {holder}"
     return (
-        f"controllerd {node} takes the role from {holder}, in one transaction; the controller epoch grows by one",
+        f"controllerd {node} takes the role{source}, in one transaction; the controller epoch grows by one",
         "it then loads the cluster and sends every broker its state",
     )
 
 
-def _report_held_already(settings: Settings, now: "StatusResponse") -> None:
+def _report_held_already(settings: CliSettings, now: "StatusResponse") -> None:
     from controllerd.status.schema.admin import TakeoverResponse
 
     epoch, holder = now.meta.controller_epoch, f"controllerd {now.status.node_id}"
@@ -145,7 +148,7 @@ def _report_held_already(settings: Settings, now: "StatusResponse") -> None:
         typer.echo(f"nothing to do: {holder} holds the role already, with controller epoch {epoch}")
 
 
-def _report_not_held(settings: Settings, now: "StatusResponse") -> None:
+def _report_not_held(settings: CliSettings, now: "StatusResponse") -> None:
     from controllerd.status.schema.admin import ResignResponse
 
     if settings.wants_json:

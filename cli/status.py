@@ -1,4 +1,4 @@
-"""``controllerctl status``: who leads, how this instance does, and what needs attention."""
+"""``controllerctl status``: the active controller, this instance, and what needs attention."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.listing import pictures
-from cli.output import print_data, print_facts, print_table
-from cli.settings import OutputFormat, Settings, parse_duration, settings_of
-from cli.units import human_duration
-from controllerd.core.counted import counted
+from cli.arguments import parse_duration
+from cli.connect import client_of
+from cli.lists import repeat_shown
+from cli.output import human_duration, print_data, print_facts, print_table
+from cli.settings import CliSettings, OutputFormat, settings_of
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.status.schema.common import Meta
@@ -31,21 +32,21 @@ def status(
             "-w",
             metavar="[SEC]",
             parser=parse_duration,
-            help="Show it again and again, every so many seconds.",
+            help="Repeat every so many seconds.",
         ),
     ] = None,
 ) -> None:
-    """Show who leads, how this instance does, and what needs attention; -o wide shows the last events as well.
+    """Show the active controller, this instance, and what needs attention; -o wide adds the last events.
 
     Examples: controllerctl status · controllerctl status -w 2 · controllerctl status -o wide
     """
     settings = settings_of(context)
-    pictures(settings, watch_s, lambda line: show(settings, as_line=line))
+    repeat_shown(settings, watch_s, lambda line: show(settings, as_line=line))
 
 
-def show(settings: Settings, *, as_line: bool = False) -> None:
-    """One picture; ``as_line`` makes it one line of JSON."""
-    answer = settings.client().status()
+def show(settings: CliSettings, *, as_line: bool = False) -> None:
+    """Print the status once; ``as_line`` makes it one line of JSON."""
+    answer = client_of(settings).status()
     if as_line or settings.wants_json:
         print_data(settings, answer.body, one_line=as_line)
         return
@@ -59,8 +60,8 @@ def show(settings: Settings, *, as_line: bool = False) -> None:
         print_table(settings, _EVENT_COLUMNS, map(row_of_event, answer.content.status.latest_events))
 
 
-def print_brokers(settings: Settings, status: "Status") -> None:
-    """Those that live, those that should, and what to do next where anything needs attention."""
+def print_brokers(settings: CliSettings, status: "Status") -> None:
+    """Print the live brokers, the missing ones, and the next command where anything needs attention."""
     counts = status.counts
     gone = missing(settings) if counts.offline or counts.under_replicated or counts.waiting else []
     rows = [*(row(broker, status.role) for broker in status.brokers), *map(row_of_gone, gone)]
@@ -68,16 +69,16 @@ def print_brokers(settings: Settings, status: "Status") -> None:
         typer.echo()
         print_table(settings, _COLUMNS, sorted(rows, key=lambda each: int(each[0])))
     if is_troubled(status):
-        typer.echo(settings.to_be_typed("\nnext: controllerctl doctor says what is wrong and what helps"))
+        typer.echo(settings.to_be_typed("\nnext: controllerctl doctor says what is wrong and what to do"))
 
 
 def row_of_event(event: "EndedEvent") -> tuple[str, str, str, str]:
-    """An event that was handled of late."""
+    """Return the row of a recent event."""
     return event.at, event.event, human_duration(event.took_ms / 1000), event.error or event.outcome
 
 
 def is_troubled(status: "Status") -> bool:
-    """Whether anything is wrong that the doctor would name."""
+    """Return whether anything is wrong that ``controllerctl doctor`` would name."""
     counts = status.counts
     return (
         bool(counts.offline or counts.under_replicated or counts.waiting or status.quarantined)
@@ -89,11 +90,13 @@ def is_troubled(status: "Status") -> bool:
     )
 
 
-def missing(settings: Settings) -> list[int]:
-    """The brokers that hold replicas and are not registered. :raises CliError: there is no answer."""
+def missing(settings: CliSettings) -> list[int]:
+    """Return the brokers that hold replicas and are not registered. :raises CliError: there is no answer."""
     from controllerd.status.schema.cluster import BrokerList
 
-    return [broker.id for broker in settings.client().get("/v1/brokers", BrokerList).content.items if not broker.alive]
+    return [
+        broker.id for broker in client_of(settings).get("/v1/brokers", BrokerList).content.items if not broker.alive
+    ]
 
 
 def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
@@ -101,7 +104,7 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     status, meta = answer.status, answer.meta
     yield "controller", controller_line(status, meta)
     is_daemon = status.node_id >= 0
-    yield from identity(status) if is_daemon else [("asked", status.reason)]
+    yield from identity(status) if is_daemon else [("source", status.reason)]
     yield "cluster", meta.cluster_id or "not known yet"
     yield from activity(status) if is_daemon else ()
     yield "partitions", partitions_line(status)
@@ -112,8 +115,8 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
         yield "deleting", f"{doomed.topic}: {deletion_line(doomed)}"
     if len(status.deletions) > _SHOWN:
         yield "", f"and {counted(len(status.deletions) - _SHOWN, 'more topic')}"
-    for debt in status.debts:
-        yield "owed", f"broker {debt.broker} is to delete {counted(debt.replicas, 'replica')} that nobody assigns to it"
+    for pending in status.debts:
+        yield "to delete", f"{counted(pending.replicas, 'unassigned replica')} on broker {pending.broker}"
     for listener in status.uncovered:
         yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
     for setting in status.settings:
@@ -123,7 +126,7 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
 
 
 def identity(status: "Status") -> Iterator[tuple[str, str]]:
-    """Who was asked."""
+    """Return the lines about the identity of this instance."""
     yield "this instance", f"{status.role}: {status.reason}"
     yield "", f"node {status.node_id}, instance {status.instance}, version {status.version}"
     if status.registered:
@@ -131,13 +134,13 @@ def identity(status: "Status") -> Iterator[tuple[str, str]]:
 
 
 def activity(status: "Status") -> Iterator[tuple[str, str]]:
-    """How its session and its queue are."""
+    """Return the lines about the ZooKeeper session and the event queue."""
     yield "zookeeper", f"{status.zookeeper.state}, session {status.zookeeper.session_id or 'none'}"
     yield "events", events_line(status)
 
 
 def record(status: "Status") -> Iterator[tuple[str, str]]:
-    """What it found by observing, and what it has written down."""
+    """Return the lines about observations and the audit log."""
     if status.observed is not None:
         yield "observed", observed_line(status.observed)
     trouble = f", in trouble: {status.audit.trouble}" if status.audit.trouble else ""
@@ -145,15 +148,15 @@ def record(status: "Status") -> Iterator[tuple[str, str]]:
 
 
 def deletion_line(deletion: "DeletionStatus") -> str:
-    """What the deletion of a topic waits for."""
+    """Return what the deletion of a topic waits for."""
     if deletion.held_up_by:
         return deletion.held_up_by
     brokers = ", ".join(map(str, deletion.deleting))
-    return f"waits for the answer of {brokers}" if brokers else "under way"
+    return f"waits for the answer of {brokers}" if brokers else "in progress"
 
 
 def controller_line(status: "Status", meta: "Meta") -> str:
-    """Who holds the role and for how long."""
+    """Return the holder of the role and since when."""
     if status.holder is None:
         is_blind = status.node_id >= 0 and status.zookeeper.state not in {"connected", "suspended"}
         return "not known: this instance has no ZooKeeper session" if is_blind else "nobody"
@@ -165,7 +168,7 @@ def controller_line(status: "Status", meta: "Meta") -> str:
 
 
 def events_line(status: "Status") -> str:
-    """What waits and what is in work."""
+    """Return the waiting events and the one in work."""
     queue = status.queue
     current = f", {queue.current_event} in work for {human_duration(queue.current_running_s)}"
     waiting = f"{queue.depth} wait, the oldest for {human_duration(queue.oldest_age_s)}" if queue.depth else "none wait"
@@ -173,7 +176,7 @@ def events_line(status: "Status") -> str:
 
 
 def partitions_line(status: "Status") -> str:
-    """How many partitions there are and how many need attention."""
+    """Return the number of partitions, and of partitions that need attention."""
     if status.role not in {"active", "observer"}:
         return "loaded by the active controller only"
     counts = status.counts
@@ -191,18 +194,18 @@ def partitions_line(status: "Status") -> str:
 
 
 def observed_line(observed: Mapping[str, int]) -> str:
-    """How what was done compares with what this instance would have done."""
-    counted = ", ".join(f"{partitions} {ruling}" for ruling, partitions in observed.items())
-    return f"{counted or 'nothing yet'}; see controllerctl observations"
+    """Return how the observed controller compares with this instance."""
+    rulings = ", ".join(f"{partitions} {ruling}" for ruling, partitions in observed.items())
+    return f"{rulings or 'nothing yet'}; see controllerctl observations"
 
 
 def row_of_gone(broker: int) -> tuple[str, ...]:
-    """The line of a broker that holds replicas and is not registered."""
-    return (str(broker), "-", "-", "-", "-", "-", "gone: it holds replicas")
+    """Return the row of a broker that holds replicas and is not registered."""
+    return (str(broker), "-", "-", "-", "-", "-", "not registered, holds replicas")
 
 
 def row(broker: "BrokerStatus", role: str) -> tuple[str, ...]:
-    """One broker's line of the table; who observes talks to none."""
+    """Return the row of a broker; an observer is connected to none."""
     listeners = " ".join(f"{one.name}://{one.host}:{one.port}" for one in broker.listeners)
     if role == "observer":
         state = "registered"

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 import typer
 
 from cli import completion
+from cli.arguments import topic_path
 from cli.exit_codes import CliError, ExitCode
-from cli.naming import topic_path
-from cli.operations import AtMost, Operation, Wait, run
+from cli.operations import AtMost, OperationRequest, Wait, run
 from cli.settings import settings_of
 
 app: Final = typer.Typer(
@@ -33,16 +33,22 @@ Assignment = Annotated[
 def create(
     context: typer.Context,
     topic: NewName,
-    partitions: Annotated[int | None, typer.Option(min=1, metavar="NUMBER", help="How many; else the default.")] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="NUMBER", help="Number of partitions; the default of the brokers otherwise."),
+    ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="Replicas of each; else the default.")
+        int | None,
+        typer.Option(min=1, metavar="NUMBER", help="Replicas per partition; the default of the brokers otherwise."),
     ] = None,
     replica_assignment: Assignment = None,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="A configuration of the topic; repeatable."),
+        typer.Option("--config", metavar="KEY=VALUE", help="Config of the topic; repeatable."),
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="It is no error if it exists.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Exit with status 0 if the topic exists.")
+    ] = False,
     wait: Wait = False,
     wait_at_most: AtMost = None,
 ) -> None:
@@ -55,7 +61,7 @@ def create(
 
     settings = settings_of(context)
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
-        message = "--replica-assignment says how many partitions and replicas there are: leave the numbers out"
+        message = "--replica-assignment sets the numbers of partitions and replicas: leave the other two options out"
         raise CliError(ExitCode.USAGE, message)
     body = NewTopic(
         topic=topic,
@@ -66,21 +72,23 @@ def create(
         if_not_exists=if_not_exists,
         reason=settings.reason,
     )
-    run(settings, Operation("/v1/topics", body, f"create topic {topic}"), wait=wait, at_most_s=wait_at_most)
+    run(settings, OperationRequest("/v1/topics", body, f"create topic {topic}"), wait=wait, at_most_s=wait_at_most)
 
 
 @app.command()
 def delete(
     context: typer.Context,
     topic: KnownName,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="It is no error if there is none.")] = False,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="Exit with status 0 if there is no such topic.")
+    ] = False,
     wait: Wait = False,
     wait_at_most: AtMost = None,
 ) -> None:
     """Delete a topic and every record in it; with --wait until its znodes and replicas are gone.
 
-    It wants --reason TEXT for the audit log, and the name typed once more, or --yes. What holds up a deletion shows in
-    `controllerctl get deletions`.
+    Requires --reason TEXT for the audit log, and the name typed once more, or --yes. `controllerctl get deletions`
+    shows what blocks a deletion.
 
     Examples: controllerctl topics delete payments-old --reason "moved to payments" --wait ·
     controllerctl topics delete payments-old --dry-run
@@ -89,13 +97,13 @@ def delete(
 
     settings = settings_of(context)
     if not settings.reason and not settings.dry_run:
-        raise CliError(ExitCode.USAGE, "say why with --reason TEXT: it is written to the audit log")
-    operation = Operation(
+        raise CliError(ExitCode.USAGE, "requires --reason TEXT, which is written to the audit log")
+    operation = OperationRequest(
         f"{topic_path(topic)}/delete",
         DeleteTopic(confirm=topic, if_exists=if_exists, reason=settings.reason or "dry run"),
         f"delete topic {topic}",
         typed=topic,
-        warnings=("every record of it is deleted, and nobody can bring it back",),
+        warnings=("every record of the topic is deleted for ever",),
         shows="controllerctl get deletions",
     )
     run(settings, operation, wait=wait, at_most_s=wait_at_most)
@@ -106,7 +114,7 @@ def add_partitions(
     context: typer.Context,
     topic: KnownName,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, metavar="TOTAL", help="How many it has afterwards.")
+        int, typer.Option("--partitions", min=1, metavar="TOTAL", help="Number of partitions after the change.")
     ],
     replica_assignment: Assignment = None,
     wait: Wait = False,
@@ -122,7 +130,7 @@ def add_partitions(
     from controllerd.status.schema.verbs import MorePartitions
 
     settings, assigned = settings_of(context), parse_assignment(replica_assignment)
-    operation = Operation(
+    operation = OperationRequest(
         f"{topic_path(topic)}/partitions",
         MorePartitions(total=partitions, replica_assignment=assigned, reason=settings.reason),
         f"add partitions to topic {topic}, {partitions} in all",

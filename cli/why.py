@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli import completion
+from cli.arguments import split_name, topic_path
+from cli.connect import client_of, say_who_leads
 from cli.exit_codes import ExitCode
-from cli.listing import say_who_leads
-from cli.naming import split_name, topic_path
 from cli.output import print_data
 from cli.settings import OutputFormat, settings_of
 
 if TYPE_CHECKING:
-    from cli.client import Answer, Client
+    from cli.client import ApiAnswer, Client
     from controllerd.status.schema.why import WhyResponse
 
 _UNKNOWN: Final = "unknown"
-"""The condition of what does not exist, or is not known to whoever was asked."""
+"""The conditions of a topic or partition that does not exist, or that the answering instance does not know."""
 
 
 def why(
@@ -28,12 +28,14 @@ def why(
         ),
     ],
 ) -> None:
-    """Say what is the matter with a topic or partition, why, and what helps. Ends with 3 if there is none.
+    """Explain the state of a topic or partition: what is wrong, why, and what to do.
+
+    Exits with status 3 if there is no such topic or partition.
 
     Examples: controllerctl why payments-7 · controllerctl why payments -o json
     """
     settings = settings_of(context)
-    client = settings.client()
+    client = client_of(settings)
     answer = ask_why(client, subject)
     if settings.wants_json:
         print_data(settings, answer.body)
@@ -49,8 +51,8 @@ def why(
         raise typer.Exit(ExitCode.NOT_FOUND if knows else ExitCode.REFUSED)
 
 
-def ask_why(client: "Client", subject: str) -> "Answer[WhyResponse]":
-    """About the partition of this name, or else the topic. :raises CliError: nobody can say."""
+def ask_why(client: "Client", subject: str) -> "ApiAnswer[WhyResponse]":
+    """Ask about the partition of this name, or else the topic. :raises CliError: there is no answer."""
     from controllerd.status.schema.why import WhyResponse
 
     name = split_name(subject)

@@ -3,6 +3,7 @@
 import os
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ import typer
 
 from controllerd.config.load import load_config
 from controllerd.errors import ConfigError
+
+_EXIT_NOT_INSTALLED = 1
 
 app = typer.Typer(
     help="The controller of a ZooKeeper-mode Apache Kafka cluster, as a daemon of its own.",
@@ -96,9 +99,12 @@ def dev(
 ) -> None:
     """Start ZooKeeper, three brokers and controllerd, print their addresses, and run until Ctrl-C.
 
+    Requires the development tree, which is not part of the wheel.
+
     What ends meanwhile is started again 30 s later. The ports are 2181, 9092 to 9094, 9095 and 9191 where all of them
     are free, and any others where not.
     """
+    _require_development_tree("dev")
     from controllerd.dev.commands import run_dev
 
     raise typer.Exit(run_dev(brokers, instances, directory, kafka_version))
@@ -115,10 +121,25 @@ def demo(
     directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
     summary: Annotated[Path, typer.Option(help="Where the result goes, as JSON.")] = Path("summary.json"),
 ) -> None:
-    """Tell the story of a cluster whose brokers and controllers die, and check that nothing is lost."""
+    """Tell the story of a cluster whose brokers and controllers die, and check that nothing is lost.
+
+    Requires the development tree, which is not part of the wheel.
+    """
+    _require_development_tree("demo")
     from controllerd.dev.commands import run_demo
 
     raise typer.Exit(run_demo(brokers, directory, summary, kafka_version))
+
+
+def _require_development_tree(command: str) -> None:
+    """End with status 1 where `controllerd.dev` is missing: the wheel does not hold it."""
+    if find_spec("controllerd.dev") is None:
+        typer.echo(
+            f"controllerd: `controllerd {command}` requires the development tree, which is not part of the wheel: "
+            f"run `make {command}` in a clone of the repository",
+            err=True,
+        )
+        raise typer.Exit(_EXIT_NOT_INSTALLED)
 
 
 def main() -> None:

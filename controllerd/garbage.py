@@ -19,7 +19,7 @@ class Collector(Protocol):
         """An event begins."""
         ...
 
-    def resume(self, *, keeps_picture: bool) -> None:
+    def resume(self, *, keeps_image: bool) -> None:
         """An event ended."""
         ...
 
@@ -35,15 +35,15 @@ class Garbage:
         """An event begins."""
         gc.disable()
 
-    def resume(self, *, keeps_picture: bool) -> None:
+    def resume(self, *, keeps_image: bool) -> None:
         """An event ended. What it made in great number is left out of all later collections (that costs nothing).
 
         Without a picture of the cluster everything is looked through again: it is not much then.
         """
-        if keeps_picture and gc.get_count()[0] > MANY:
+        if keeps_image and gc.get_count()[0] > MANY:
             gc.freeze()
             self._has_frozen = True
-        elif self._has_frozen and not keeps_picture:
+        elif self._has_frozen and not keeps_image:
             gc.unfreeze()
             self._has_frozen = False
         gc.enable()

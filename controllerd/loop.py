@@ -1,7 +1,8 @@
-"""The one consumer of the queue: take, dispatch, answer once, write down, publish, and decide what a failure means.
+"""The one consumer of the queue: it takes, dispatches, answers once, records, publishes, and handles failures.
 
-This is one of the two supervisors where a broad ``except`` is allowed: whatever a handler raises, the caller is
-answered, and the context never goes on differing from ZooKeeper.
+This is one of the two supervisors where a broad ``except`` is allowed. Any exception of a handler is answered to the
+caller. If the event had written or changed anything, the context may differ from ZooKeeper, and a new term begins: its
+load makes them equal again.
 """
 
 import re
@@ -27,12 +28,13 @@ from controllerd.errors import (
     StoreUnavailable,
 )
 from controllerd.garbage import Collector, Garbage
-from controllerd.pace import favour_the_loop
-from controllerd.ports import AuditLog, Metrics
-from controllerd.record.observation import AdminRecord
+from controllerd.ports.audit import Metrics
+from controllerd.record.families.operators import AdminRecord
+from controllerd.record.kinds import EVERY_KIND
 from controllerd.record.records import (
     MAX_ROWS,
     AlarmRecord,
+    ConfigRecord,
     EventBegin,
     EventEnd,
     Record,
@@ -41,6 +43,7 @@ from controllerd.record.records import (
     SessionRecord,
     ZkWriteRecord,
 )
+from controllerd.slicer import prioritise_event_loop
 from controllerd.snapshot import Publication
 from events.admin import ControlledShutdownReply
 from events.base import ControllerState, Event
@@ -58,32 +61,32 @@ log = structlog.get_logger(__name__)
 
 FAILURE_WINDOW_S: Final = 600.0
 FAILURES_UNTIL_GIVING_UP: Final = 3
-_FROM_OUTSIDE: Final = (ResponseRecord, AlarmRecord, SessionRecord, AdminRecord)
+_FROM_OUTSIDE: Final = frozenset({ResponseRecord, AlarmRecord, SessionRecord, AdminRecord, ConfigRecord})
 _DETAIL_FIELDS: Final = 8
 _SUMMARY_LENGTH: Final = 400
 _word: Final = re.compile(r"[\w./:-]+").fullmatch
-"""What needs no quotes."""
+"""Matches text that needs no quotes."""
 _FULL_LENGTH: Final = 100_000
 
 
 class WriteWatch:
-    """An audit log that notices whether the event in work has written to ZooKeeper, and how far it has come."""
+    """Notices whether the event being handled has written to ZooKeeper, and how far it has come. Subscribes to records.
 
-    def __init__(self, audit: AuditLog) -> None:
-        self._audit = audit
+    The count of records is progress while an event is being handled; records that arise outside of events are not
+    taken.
+    """
+
+    takes: Final = EVERY_KIND - _FROM_OUTSIDE
+
+    def __init__(self) -> None:
         self.has_written = False
         self.count = 0
-        """Records of events so far: while one is in work, a growing count is progress. Others write down things too."""
+        """Records of events so far: a growing count is progress of the current one. Other tasks do not count."""
 
     def record(self, *records: Record) -> None:
-        """Pass records on."""
-        self.count += sum(not isinstance(record, _FROM_OUTSIDE) for record in records)
+        """Count them."""
+        self.count += len(records)
         self.has_written = self.has_written or any(isinstance(record, ZkWriteRecord) for record in records)
-        self._audit.record(*records)
-
-    async def accepted(self) -> None:
-        """Wait until the writer took them."""
-        await self._audit.accepted()
 
 
 class EventLoop:
@@ -120,7 +123,7 @@ class EventLoop:
 
     async def run(self) -> None:
         """Serve until shutdown."""
-        favour_the_loop()
+        prioritise_event_loop()
         try:
             while True:
                 queued = await self._c.queue.take()
@@ -129,17 +132,17 @@ class EventLoop:
                 if isinstance(queued.event, ShutdownEventThread):
                     return
         finally:
-            self._c.queue.close()  # however it ends: whoever still asks gets an answer
+            self._c.queue.close()  # however it ends: every waiting caller gets an answer
 
     async def handle(self, queued: QueuedEvent) -> None:
-        """One event, from its first record to its last."""
+        """Handle one event, from its first record to its last."""
         self.current, self.state = queued, queued.event.state
         self._garbage.pause()
         try:
             await self._handle(queued)
         finally:
             queued.preempt()  # answered exactly once: by now only a cancelled event has not been
-            self._garbage.resume(keeps_picture=self._c.is_active)
+            self._garbage.resume(keeps_image=self._c.is_active)
         self.current, self.state = None, ControllerState.IDLE
         self.progressed_at = self._c.clock.monotonic()
 
@@ -164,10 +167,10 @@ class EventLoop:
         return full_detail_of(event) if self._in_full else detail_of(event)
 
     async def _publish(self) -> None:
-        """Make the new picture a topic at a time, and show all of it at once."""
+        """Prepare the new snapshot a topic at a time, and show all of it at once."""
         publication = Publication(self._c.context)
         while publication.prepare_one():
-            await self._c.outbox.pace.breathe()
+            await self._c.outbox.slicer.yield_to_loop()
         publication.show(self._c.snapshot, self._c.clock.now_ms())
 
     async def _run(self, queued: QueuedEvent) -> tuple[str, str | None]:
@@ -181,7 +184,7 @@ class EventLoop:
             queued.fail(NotController(f"ZooKeeper is not reachable: {gone}"))
             return "unavailable", str(gone)
         except (CallRefused, NotController, RefusedToLead) as refusal:
-            log.warning("event refused", event_name=type(queued.event).__name__, reason=str(refusal))
+            log.warning("refused event", event_name=type(queued.event).__name__, reason=str(refusal))
             queued.fail(refusal)
             return "refused", str(refusal)
         except Exception as error:
@@ -197,7 +200,7 @@ class EventLoop:
             queued.answer(result)
 
     async def _moved(self, queued: QueuedEvent, moved: ControllerMoved) -> tuple[str, str]:
-        log.warning("fenced: another controller has the epoch", reason=str(moved))
+        log.warning("lost the role to another controller", reason=str(moved))
         queued.fail(NotController(str(moved)))
         end_term(self._c, "fenced", str(moved))
         # The watch on /controller brings the next round; this one covers the case that it is still ours.
@@ -212,7 +215,7 @@ class EventLoop:
         queued.fail(CallFailed(f"{name} failed, see the log: {reason}"))
         what = "invariant broken" if isinstance(error, InvariantBroken) else "event failed"
         self._c.audit.record(AlarmRecord(what, f"{name}: {reason}"))
-        # Changes that were written down and told to brokers already count as well.
+        # Changes that were recorded and sent to brokers already count as well.
         has_changed = self._c.context.change_count > self._changes_before
         if self._c.is_active and (self._watch.has_written or has_changed):
             await self._recover(f"{name} {type(error).__name__}")
@@ -223,7 +226,7 @@ class EventLoop:
         if self._is_hopeless(cause):
             log.critical("stopped contending after repeated failures", cause=cause)
             self._c.audit.record(AlarmRecord("stopped contending", cause))
-            self._c.has_given_up = True
+            self._c.role.has_given_up = True
             await self._retreat("the same failure came back again and again; an operator's takeover ends this")
             return
         try:
@@ -237,7 +240,7 @@ class EventLoop:
             log.exception("reload failed")
             self._c.audit.record(AlarmRecord("reload failed", f"{type(error).__name__}: {error}"))
             backoff = 2.0 ** len(self._failures)
-            self._c.stand_by_until = self._c.clock.monotonic() + backoff
+            self._c.role.stand_by_until = self._c.clock.monotonic() + backoff
             await self._retreat(f"the reload failed: {error}")
             self._c.timers.put_later(backoff, Reelect())
 
@@ -245,7 +248,7 @@ class EventLoop:
         try:
             await give_up_role(self._c, reason)
         except (ControllerMoved, StoreUnavailable) as gone:
-            log.warning("the role was gone already", reason=str(gone))
+            log.warning("lost the role before it was given up", reason=str(gone))
             end_term(self._c, "fenced", str(gone))
 
     def _is_hopeless(self, cause: str) -> bool:
@@ -285,7 +288,7 @@ def _said(value: object) -> str:
 
 
 def _said_of_fields(value: "DataclassInstance") -> Iterator[str]:
-    """Those that are not as they are by default."""
+    """The fields that differ from their defaults."""
     for field in fields(value):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if (own := getattr(value, field.name)) != default:

@@ -1,7 +1,6 @@
 """The newest audit records in memory: for the live feed, for ``why``, and for metrics. Bounded by rows.
 
-``Recent`` stands before the audit log and passes every record on. It computes nothing when a record passes: a reader
-that asks about one partition looks through the columns.
+``Recent`` computes nothing when a record comes: a reader that asks about one partition looks through the columns.
 """
 
 import asyncio
@@ -11,28 +10,25 @@ from itertools import islice
 from typing import Final
 from uuid import uuid4
 
-from controllerd.ports import AuditLog, Clock
-from controllerd.record.envelope import RecentRecord, rows_of
-from controllerd.record.records import EventBegin, EventEnd, Record, TermRecord
+from controllerd.ports.clock import Clock
+from controllerd.record.envelope import RecentRecord, Stamps, rows_of
+from controllerd.record.kinds import EVERY_KIND
+from controllerd.record.records import Record, TermRecord
 
 MAX_ROWS: Final = 400_000
 """Of partitions in columns, over all that is remembered: some tens of MiB, shared with the audit log's queue."""
 MAX_ENTRIES: Final = 20_000
 _MAX_TERMS: Final = 500
 
-_TERM_BEGINS: Final = frozenset({"elected", "renewed"})
-_IN_A_TERM: Final = _TERM_BEGINS | {"held", "refused"}
-
 
 class Recent:
-    """An audit log that remembers the newest records. Belongs to the event loop's thread."""
+    """Remembers the newest records. Subscribes to records; belongs to the event loop's thread."""
 
-    def __init__(
-        self, audit: AuditLog, clock: Clock, *, max_rows: int = MAX_ROWS, max_entries: int = MAX_ENTRIES
-    ) -> None:
+    takes: Final = EVERY_KIND
+
+    def __init__(self, clock: Clock, *, max_rows: int = MAX_ROWS, max_entries: int = MAX_ENTRIES) -> None:
         self.boot: Final = uuid4().hex[:12]
         """Changes with every start: numbers of another boot mean nothing."""
-        self._audit = audit
         self._clock = clock
         self._max_rows = max_rows
         self._max_entries = max_entries
@@ -41,38 +37,24 @@ class Recent:
         """The entries of ``TermRecord``, oldest first; they are few and remembered for longer."""
         self._rows = 0
         self._count = 0
-        self._epoch = 0
-        self._event, self._event_name = 0, ""
+        self._stamps = Stamps()
         self._arrived = asyncio.Event()
 
     def record(self, *records: Record) -> None:
-        """Remember the records, and pass them on."""
-        now = self._clock.now_ms()
+        """Remember the records."""
+        now, stamps = self._clock.now_ms(), self._stamps
         for record in records:
-            self._stamp(record)
+            stamps.before(record)
             self._count += 1
-            entry = RecentRecord(self._count, now, self._epoch, self._event, self._event_name, record)
+            entry = RecentRecord(self._count, now, stamps.epoch, stamps.event, stamps.event_name, record)
             self._entries.append(entry)
             if isinstance(record, TermRecord):
                 self.terms.append(entry)
-                self._epoch = self._epoch if record.change in _IN_A_TERM else 0
             self._rows += rows_of(record)
-            if isinstance(record, EventEnd):
-                self._event, self._event_name = 0, ""
+            stamps.after(record)
         while self._rows > self._max_rows or len(self._entries) > self._max_entries:
             self._rows -= rows_of(self._entries.popleft().record)
         self._arrived.set()
-        self._audit.record(*records)
-
-    def _stamp(self, record: Record) -> None:
-        if isinstance(record, EventBegin):
-            self._event, self._event_name = record.number, record.name
-        elif isinstance(record, TermRecord):
-            self._epoch = record.controller_epoch if record.change in _TERM_BEGINS else self._epoch
-
-    async def accepted(self) -> None:
-        """Wait until the writer accepted them."""
-        await self._audit.accepted()
 
     @property
     def newest(self) -> int:

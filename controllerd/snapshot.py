@@ -16,7 +16,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState
 from controllerd.core.progress import Age
-from controllerd.pace import sliced
+from controllerd.slicer import sliced
 from controllerd.views import ClusterView, DeletionView, PartitionView, TopicView
 
 _COUNTED_AT_ONCE: Final = 1_000

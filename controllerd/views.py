@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from controllerd.core.intents import ThrottleView
+from controllerd.core.intents import NO_PAUSES, Pauses, PauseView
 from controllerd.core.model import (
     NO_LEADER,
     Broker,
@@ -24,10 +24,10 @@ from controllerd.core.model import (
     ReplicaState,
     TopicPartition,
 )
-from controllerd.core.pauses import NO_PAUSES, Pauses, PauseView
 from controllerd.core.progress import ProgressView
 from controllerd.core.releases import Release
 from controllerd.core.replica_states import NO_REPLICAS, ReplicaStates
+from controllerd.core.throttles import ThrottleView
 from controllerd.record.moments import second
 
 _BRIEF_S: Final = 0.05

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Writes the configuration reference in ``configuration.md`` from the model in the code, so that it stays true.
 
-Types and defaults come from the model, what a key means from ``controllerd.config.explained``.
+Types and defaults come from the model, what a key means from ``controllerd.config.key_reference``.
 """
 
 from pathlib import Path
 from typing import Final
 
-from controllerd.config.explained import MEANINGS, keys
 from controllerd.config.kafka_names import KAFKA_NAMES
+from controllerd.config.key_reference import MEANINGS, keys
 from controllerd.daemon.reloading import RELOADABLE
+from markers import rewritten
 
 PAGE: Final = Path(__file__).with_name("configuration.md")
 BEGIN: Final = "<!-- generated:configuration -->"
-END: Final = "<!-- /generated -->"
 
 
 def generated() -> str:
@@ -37,14 +37,5 @@ def at_once(key: str) -> str:
     return " Takes effect with a reload." if key in RELOADABLE else ""
 
 
-def rewritten(page: str) -> str:
-    """The page with a fresh table between its markers; ``ValueError`` when it does not have both markers."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no {BEGIN} or no {END}")
-    return f"{head}{BEGIN}\n\n{generated()}\n\n{END}{tail}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(rewritten(PAGE.read_text("utf-8"), BEGIN, generated()), "utf-8")

@@ -8,10 +8,10 @@ from typing import Final, TypeVar
 
 from controllerd.core.model import PartitionState, ReplicaState
 from controllerd.core.transitions import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from markers import rewritten
 
 ARCHITECTURE: Final = Path(__file__).with_name("architecture.md")
 BEGIN: Final = "<!-- generated:state-diagrams -->"
-END: Final = "<!-- /generated -->"
 
 State = TypeVar("State", bound=Enum)
 
@@ -40,14 +40,5 @@ def generated() -> str:
     return f"Partitions:\n\n{partition}\n\nReplicas:\n\n{replica}"
 
 
-def redrawn(page: str) -> str:
-    """The page with what is between its markers drawn anew; ``ValueError`` when it does not have both markers."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no {BEGIN} or no {END}")
-    return f"{head}{BEGIN}\n\n{generated()}\n\n{END}{tail}"
-
-
 if __name__ == "__main__":
-    ARCHITECTURE.write_text(redrawn(ARCHITECTURE.read_text("utf-8")), "utf-8")
+    ARCHITECTURE.write_text(rewritten(ARCHITECTURE.read_text("utf-8"), BEGIN, generated()), "utf-8")

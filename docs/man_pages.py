@@ -8,17 +8,20 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import typer
+from typer.core import TyperGroup
 
 import configuration
-import typer
-from typer.core import TyperCommand, TyperGroup
-
 from cli.app import application
 from cli.exit_codes import MEANINGS
 from controllerd.__main__ import app as controllerd
+from controllerd.config.key_reference import MEANINGS as KEY_MEANINGS
+from controllerd.config.key_reference import keys
 
-Command = TyperCommand | TyperGroup
+if TYPE_CHECKING:
+    from typer._click import Command
 
 FOLDER: Final = Path(__file__).with_name("man")
 EXITS: Final = {
@@ -74,7 +77,7 @@ def overview(root: TyperGroup) -> Iterator[str]:
     yield see_also("controllerd(8)", "controllerd.toml(5)")
 
 
-def command_page(name: str, command: Command) -> Iterator[str]:
+def command_page(name: str, command: "Command") -> Iterator[str]:
     """One command, or a group with all of its commands."""
     yield from head(name.replace(" ", "-"), 1, command.help or "")
     yield section("SYNOPSIS") + synopsis(name, command)
@@ -107,11 +110,11 @@ def configuration_page() -> Iterator[str]:
     for paragraph in configuration.PAGE.read_text("utf-8").partition(configuration.BEGIN)[0].split("\n\n")[1:]:
         yield text(paragraph)
     before = ""
-    for key, kind, default in configuration.keys():  # noqa: SIM118  # a function of ours
+    for key, kind, default in keys():
         part = key.partition(".")[0]
         yield section(f"[{part}]") if part != before else ""
         before = part
-        meaning = f"{configuration.MEANINGS[key]}{configuration.in_kafka(key)}{configuration.at_once(key)}"
+        meaning = f"{KEY_MEANINGS[key]}{configuration.in_kafka(key)}{configuration.at_once(key)}"
         facts = f"{kind}; {'required' if default == 'required' else f'default {default}'}".replace("\\|", "|")
         yield item(key, f"{facts}. {meaning}")
     yield see_also("controllerd(8)", "controllerctl(1)")
@@ -126,13 +129,13 @@ def head(name: str, number: int, summary: str) -> Iterator[str]:
     yield section("NAME") + f"{escaped(name)} \\- {escaped(first_sentence(summary).rstrip('.'))}\n"
 
 
-def synopsis(name: str, command: Command) -> str:
+def synopsis(name: str, command: "Command") -> str:
     """The command with its arguments as its own help shows them."""
     pieces = command.collect_usage_pieces(typer.Context(command, info_name=name))
     return f".B {escaped(name)}\n{escaped(' '.join(pieces))}\n.br\n"
 
 
-def description(command: Command) -> str:
+def description(command: "Command") -> str:
     """The paragraphs of a command's help; its examples one by one."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", (command.help or "").strip()):
@@ -146,7 +149,7 @@ def description(command: Command) -> str:
     return "".join(parts)
 
 
-def options(command: Command) -> str:
+def options(command: "Command") -> str:
     """Arguments and options as the help of the command lists them."""
     context = typer.Context(command)
     records = (parameter.get_help_record(context) for parameter in command.get_params(context))

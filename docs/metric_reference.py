@@ -12,19 +12,18 @@ from controllerd.clock import SystemClock
 from controllerd.config.model import Dialect, MetricsConfig
 from controllerd.core.model import BrokerId
 from controllerd.recent import Recent
-from controllerd.record.records import Record
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.api import MetricsApi
 from controllerd.status.metrics.meters import Meters
-from controllerd.status.metrics.picture import Figures
-from controllerd.status.reads.context import Reading
+from controllerd.status.metrics.peer import ClusterFigures
+from controllerd.status.reads.context import ReadContext
 from controllerd.status.sources import AuditView, StatusSources
 from controllerd.views import ChannelView, SessionView, WorkerView
 from events.queue import EventQueue
+from markers import rewritten
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
 BEGIN: Final = "<!-- generated:metrics -->"
-END: Final = "<!-- /generated -->"
 LABELS: Final = {
     "controllerd_event_seconds": ("event",),
     "controllerd_event_failures": ("event",),
@@ -41,16 +40,6 @@ LABELS: Final = {
 KINDS: Final = {"unknown": "count"}
 
 
-class _NoLog:
-    """Nothing is recorded by whoever only describes."""
-
-    def record(self, *records: Record) -> None:
-        """Nothing to do."""
-
-    async def accepted(self) -> None:
-        """Nothing to wait for."""
-
-
 def families() -> list[Metric]:
     """Every metric in every dialect, of an instance that has done nothing yet and knows one broker."""
     clock = SystemClock()
@@ -63,10 +52,11 @@ def families() -> list[Metric]:
         session=lambda: SessionView("connecting"),
         audit=AuditView,
         now_ms=lambda: 0,
-        recent=Recent(_NoLog(), clock),
+        recent=(recent := Recent(clock)),
+        record=recent.record,
         meters=Meters(),
     )
-    return list(MetricsApi(Reading(sources), MetricsConfig(dialects=get_args(Dialect))).families(Figures()))
+    return list(MetricsApi(ReadContext(sources), MetricsConfig(dialects=get_args(Dialect))).families(ClusterFigures()))
 
 
 def generated() -> str:
@@ -91,14 +81,5 @@ def labels(metric: Metric) -> tuple[str, ...]:
     return tuple(found) or LABELS.get(metric.name, ())
 
 
-def rewritten(page: str) -> str:
-    """The page with a fresh list between its markers; ``ValueError`` when it does not have both markers."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no {BEGIN} or no {END}")
-    return f"{head}{BEGIN}\n\n{generated()}\n\n{END}{tail}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(rewritten(PAGE.read_text("utf-8"), BEGIN, generated()), "utf-8")

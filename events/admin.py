@@ -6,17 +6,17 @@ from typing import ClassVar, NamedTuple
 
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.mutation_quota import NO_THROTTLE, Throttle
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.mutation_quota import NO_THROTTLE, ThrottleTime
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.releases import NEWEST, Release
 from controllerd.core.scram import ScramChange
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.topic_creation import TopicRequest
 from events.base import Call, ControllerState
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks, for the audit log and for quotas. ``user`` is the principal's name without its type."""
+    """The client that asks, for the audit log and for quotas. ``user`` is the principal's name without its type."""
 
     principal: str
     user: str
@@ -82,9 +82,9 @@ class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """What became of one topic of a request; the rest is known only without refusal, and only where it was created.
+    """The outcome of one topic of a request; the rest is known only without refusal, and only where it was created.
 
-    ``partitions`` are those that the request made: whoever asked waits until they are led.
+    ``partitions`` are the ones that the request made: the client waits until they have leaders.
     """
 
     refusal: Refusal | None = None
@@ -101,7 +101,7 @@ class MutationReply:
     """The topics in the order of the request, and how long the client should wait before it asks again (KIP-599)."""
 
     outcomes: Mapping[str, TopicOutcome]
-    throttle: Throttle = NO_THROTTLE
+    throttle: ThrottleTime = NO_THROTTLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class CreateTopics(Call[MutationReply]):
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
     by: Requester
-    topics: tuple[TopicWish, ...]
+    topics: tuple[TopicRequest, ...]
     validate_only: bool = False
 
 
@@ -132,7 +132,7 @@ class CreatePartitions(Call[MutationReply]):
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
     by: Requester
-    topics: tuple[GrowthWish, ...]
+    topics: tuple[GrowthRequest, ...]
     validate_only: bool = False
 
 
@@ -148,7 +148,7 @@ class AlterScram(Call[Mapping[str, Refusal | None]]):
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What forgetting a broker set free: the topics whose deletion waited for it, and how many replicas it owes."""
+    """The outcome of forgetting a broker: the topics whose deletion waited for it, and its pending deletions."""
 
     topics: tuple[str, ...]
     replicas: int
@@ -158,7 +158,7 @@ class Forgotten:
 class ForgetBroker(Call[Forgotten]):
     """An operator declares that a broker never returns: its replicas no longer block deletions (ours).
 
-    What it still has on its disks becomes a debt that is paid should it return after all (KAFKA-10548).
+    The deletion of the replicas on its disks becomes pending, and is sent if it returns after all (KAFKA-10548).
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE

@@ -1,4 +1,4 @@
-"""What an event is: frozen data, mapped to the state the controller is in while it handles it."""
+"""The base of events: frozen data, mapped to the state that the controller is in while it handles them."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -8,7 +8,7 @@ Reply = TypeVar("Reply")
 
 
 class ControllerState(IntEnum):
-    """What the controller is doing, with the peer's codes (gauge ``ControllerState``)."""
+    """The state of the controller, with Kafka's codes (gauge ``ControllerState``)."""
 
     IDLE = 0
     CONTROLLER_CHANGE = 1
@@ -32,7 +32,7 @@ class ControllerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened. Carries data only: never a callback, never state that a watch could make stale."""
+    """An event. It carries data only: never a callback, never state that a watch could make stale."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
     requires_active: ClassVar[bool] = True

@@ -68,7 +68,7 @@ class Resync(Call[None]):
 
 @dataclass(frozen=True, slots=True)
 class TakeoverResult:
-    """What a takeover did: the controller epoch before and after, and who held the role."""
+    """The outcome of a takeover: the controller epoch before and after, and the holder of the role before."""
 
     epoch_before: int
     epoch_after: int
@@ -77,7 +77,7 @@ class TakeoverResult:
 
 @dataclass(frozen=True, slots=True)
 class Takeover(Call[TakeoverResult]):
-    """An operator wants this instance to take the role, whoever holds it (ours)."""
+    """An operator wants this instance to take the role, whichever controller holds it (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
@@ -139,7 +139,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SelfAudit(Event):
-    """Time to compare our picture with ZooKeeper, whether or not anybody said that something changed (ours).
+    """Time to compare the context with ZooKeeper, without a change that was announced (ours).
 
     ``after`` is the last topic of this round so far. ``suspects`` are the differences of the first
     look; with them only their paths are read.
@@ -161,6 +161,6 @@ class DelegationTokenExpiryCheck(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuarantineCheck(Event):
-    """Partition states are in quarantine: see whether somebody mended them (ours; comes again while there are any)."""
+    """Time to check whether partition states in quarantine were repaired (ours; repeated while there are any)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE

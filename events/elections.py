@@ -19,7 +19,7 @@ class ElectionType(Enum):
 
 
 class ElectionTrigger(Enum):
-    """Who asked."""
+    """The cause of an election."""
 
     ADMIN_CLIENT = "AdminClientTriggered"
     ZOOKEEPER = "ZkTriggered"
@@ -28,7 +28,7 @@ class ElectionTrigger(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]):
-    """An election is wanted; ``partitions`` is None for those named by the znode, or for all.
+    """A request for elections; ``partitions`` is None for the partitions that the znode names, or for all.
 
     ``by`` is the admin client; a znode does not say who wrote it.
     """
@@ -42,7 +42,7 @@ class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a caller waits for the reply: nobody waits for an election that the znode asks for."""
+        """Whether a caller waits for the reply: no caller waits for an election that the znode requests."""
         return self.trigger is not ElectionTrigger.ZOOKEEPER
 
 
@@ -71,6 +71,6 @@ class TopicUncleanLeaderElectionEnable(Event):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange(Event):
-    """The children of ``/config/changes`` changed: no broker tells us, so we watch it ourselves (ours)."""
+    """The children of ``/config/changes`` changed; only brokers are notified, so the controller watches them (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE

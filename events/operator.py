@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from controllerd.core.intents import PauseView
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.pauses import PauseView
 from events.base import Call, ControllerState, Event
 
 
@@ -13,7 +13,7 @@ from events.base import Call, ControllerState, Event
 class Pause(Call[PauseView]):
     """Leave ``auto-rebalance`` or ``deletions`` alone until a wall-clock time; replaces a pause of the same name.
 
-    What brokers were told already goes on. A name that does not exist, or a time that is over, is ``CallRefused``.
+    Brokers go on with requests that they have. A name that does not exist, or a time that is over, is ``CallRefused``.
     """
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
@@ -37,7 +37,7 @@ class Resume(Call[PauseView | None]):
 
 @dataclass(frozen=True, slots=True)
 class PauseCheck(Event):
-    """The time of a pause may be over: end those that are, and go on with what waited."""
+    """The time of a pause may be over: end each pause that is over, and go on with the work that waited."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
@@ -47,7 +47,7 @@ class PauseCheck(Event):
 
 @dataclass(frozen=True, slots=True)
 class DrainReply:
-    """What became of the partitions that the broker led; ``remaining`` says why each could not be moved."""
+    """The outcome for the partitions that the broker led; ``remaining`` says why each could not be moved."""
 
     moved: tuple[TopicPartition, ...]
     remaining: Mapping[TopicPartition, str]
@@ -55,12 +55,12 @@ class DrainReply:
 
 @dataclass(frozen=True, slots=True)
 class DrainBroker(Call[DrainReply]):
-    """MoveLeadershipAway a broker of its leaderships before somebody stops it.
+    """Move the leaderships of a broker away before it is stopped.
 
     As its controlled shutdown would: it is out of the ISRs as well, and may not lead until it registers anew. Or with
     ``leaders_only``: it goes on as a follower in the ISR. In both cases the automatic rebalance gives it nothing back
     before ``until_ms`` (None: for a week, with ``leaders_only`` for an hour), ``Resume("drain-<id>")``, or its next
-    registration, whoever is controller then.
+    registration, whichever controller leads then.
 
     A broker that is not registered is ``CallRefused``.
     """
@@ -76,7 +76,7 @@ class DrainBroker(Call[DrainReply]):
 
 @dataclass(frozen=True, slots=True)
 class ThrottleReply:
-    """On which brokers the rate is set, and on which topics replicas are named."""
+    """The brokers on which the rate is set, and the topics on which replicas are named."""
 
     brokers: tuple[BrokerId, ...]
     topics: tuple[str, ...]
@@ -87,7 +87,7 @@ class ThrottleReassignments(Call[ThrottleReply]):
     """Bound the copying of reassignments that are asked for next; the controller takes the bounds away at their end.
 
     ``rate`` is in bytes per second. ``targets`` are the replicas that the partitions are to have, as in
-    ``ApiPartitionReassignment``. Somebody else's throttle with another value is ``CallRefused`` without ``override``;
+    ``ApiPartitionReassignment``. Another client's throttle with another value is ``CallRefused`` without ``override``;
     with it, it is put back in the end.
     """
 
@@ -101,7 +101,7 @@ class ThrottleReassignments(Call[ThrottleReply]):
 
 @dataclass(frozen=True, slots=True)
 class ThrottleCheck(Event):
-    """Reassignments may have ended that a throttle was set for: take away what nobody needs any more."""
+    """The reassignments of a throttle may have ended: remove it then."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 

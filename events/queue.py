@@ -31,7 +31,7 @@ _LOOK_THERE: Final = frozenset({
 
 
 class QueuedEvent:
-    """An event in the queue, when it came, and the reply that somebody may wait for."""
+    """An event in the queue, when it came, and the reply that a caller may wait for."""
 
     __slots__ = ("enqueued_at", "event", "number", "reply")
 
@@ -42,12 +42,12 @@ class QueuedEvent:
         self.reply: Final = reply
 
     def answer(self, result: object) -> None:
-        """Give the result to whoever waits. Only the first answer counts; a caller that left does not."""
+        """Give the result to the caller that waits. Only the first answer counts; a caller that left gets none."""
         if self.reply is not None and not self.reply.done():
             self.reply.set_result(result)
 
     def fail(self, error: Exception) -> None:
-        """Give an error to whoever waits."""
+        """Give an error to the caller that waits."""
         if self.reply is not None and not self.reply.done():
             self.reply.set_exception(error)
 
@@ -72,7 +72,7 @@ class EventQueue:
         return len(self._items)
 
     def put(self, event: Event) -> None:
-        """Append an event that nobody waits for; not again while one waits that will see the same."""
+        """Append an event without a caller; not again while an event waits that will see the same."""
         if type(event) in _LOOK_THERE:
             if event in self._waiting:
                 return
@@ -85,7 +85,7 @@ class EventQueue:
         :raises NotController: the call was preempted, or this instance does not lead.
         """
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        # Whoever gave up waiting must not turn a late error into a warning about an exception nobody retrieved.
+        # A caller that left must not turn a late error into a warning about an exception that was never retrieved.
         reply.add_done_callback(_retrieve)
         self._append(event, reply)  # type: ignore[arg-type]  # the queue does not care for the type of the reply
         return reply
@@ -124,7 +124,7 @@ class EventQueue:
         return self._clock() - self._items[0].enqueued_at if self._items else 0.0
 
     def close(self) -> None:
-        """Preempt everything that waits, and whatever still comes: the consumer is gone."""
+        """Preempt all events that wait or still come, because the consumer is gone."""
         self._is_closed = True
         preempted, self._items = self._items, deque()
         self._waiting.clear()

@@ -51,7 +51,7 @@ class ReassignmentsMayComplete(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentRetry(Event):
-    """ZooKeeper refused a while ago to write something of reassignments: try it again (ours)."""
+    """Time to try writes of reassignments again that ZooKeeper refused a while ago (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 

@@ -24,7 +24,7 @@ class LogDirEventNotification(Event):
 
 
 class ProposedIsr(NamedTuple):
-    """What a leader asks for one partition in AlterPartition (KIP-497)."""
+    """A leader's proposal for one partition in AlterPartition (KIP-497)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -44,7 +44,7 @@ class AlterPartitionReply:
     unknown_ids: Mapping[str, tuple[int, ...]]
     """Topic ids that we do not know, with the partitions asked for."""
     unknown_error: KafkaError = KafkaError.UNKNOWN_TOPIC_ID
-    """What each of those gets. A leader gives up for good on the usual one, and asks again on any other."""
+    """The error for each unknown id. A leader gives up for good on the usual one, and asks again on any other."""
     costs_writes: bool = False
     """Whether a member was refused by a write; the leader may cause the next one at the follower's next fetch."""
 

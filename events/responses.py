@@ -16,7 +16,7 @@ from events.base import ControllerState, Event
 class LeaderAndIsrResponseReceived(Event):
     """A broker answered LeaderAndIsr; partitions that are absent got ``NONE``.
 
-    ``broker_epoch`` and ``controller_epoch`` are those of the request: an answer to an earlier life is ignored.
+    ``broker_epoch`` and ``controller_epoch`` are from the request: an answer to an earlier life is ignored.
     """
 
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED

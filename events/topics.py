@@ -34,7 +34,7 @@ class TopicDeletion(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletionRetry(Event):
-    """Somebody refused to delete something a while ago: ask again (ours)."""
+    """Time to try deletions again that a broker or ZooKeeper refused a while ago (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
@@ -43,7 +43,7 @@ class TopicDeletionRetry(Event):
 class TopicDeletionStopReplicaResponseReceived(Event):
     """A broker answered a StopReplica that deletes replicas, of topics or of ended reassignments.
 
-    ``broker_epoch`` and ``controller_epoch`` are those of the request: an answer to an earlier life is ignored.
+    ``broker_epoch`` and ``controller_epoch`` are from the request: an answer to an earlier life is ignored.
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION

@@ -4,18 +4,18 @@ A drained broker stays in the ISRs (``leaders_only``), unless it is stopped next
 and may not return to them, the leaders ask for its return without end: see ``handlers/isr_change.py``.
 """
 
+from collections.abc import Sequence
+
 import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import MoveLeadershipAway
+from controllerd.core.intents import LONGEST_MS, PauseView, drain_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
-from controllerd.core.pauses import LONGEST_MS, PauseView, drain_of
 from controllerd.errors import BadZnode, CallRefused
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import sliced
-from controllerd.planning.drains import DrainPlan, Led, plan_drain
+from controllerd.planning.drains import DrainPlan, LedPartition, plan_drain
 from controllerd.record.records import AlarmRecord
 from controllerd.services.brokers import bring_up_to_date, compare_brokers
 from controllerd.services.controlled_shutdown import shut_down
@@ -23,7 +23,7 @@ from controllerd.services.deletions import repeat_deletions
 from controllerd.services.pauses import begin_pause
 from controllerd.services.pending_deletions import elect_after_deletion_waived, send_pending_deletions
 from controllerd.services.reassignments import additions_to, resume
-from controllerd.services.usable_brokers import REGISTRATIONS, keep_out, tell_uncovered
+from controllerd.services.usable_brokers import REGISTRATIONS, alarm_uncovered, keep_out
 from events.admin import ControlledShutdown, ControlledShutdownReply, ForgetBroker, Forgotten
 from events.base import Event
 from events.cluster import BrokerModifications, BrokerRefresh
@@ -39,7 +39,7 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
 
 
 async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
-    """A live broker missed requests that will never be sent: tell it everything again."""
+    """Bring a live broker up to date as a whole: its queue was dropped, with requests that it never gets."""
     known = c.context.brokers.get(event.broker)
     if known is None:
         return
@@ -48,9 +48,9 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
         c.channels.remove_broker(event.broker)
         c.context.pending_deletions.end_channel(event.broker)
         c.channels.add_broker(known)
-    unheard_of = additions_to(event.broker, c)
+    unknown = additions_to(event.broker, c)
     await bring_up_to_date([event.broker], c)
-    await resume(unheard_of, c)
+    await resume(unknown, c)
     if event.reopen:  # the replicas that it was to delete went with the channel
         await repeat_deletions(event.broker, c)
         await elect_after_deletion_waived(
@@ -60,22 +60,22 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
 
 
 async def on_broker_modifications(event: BrokerModifications, c: Controller) -> None:
-    """A registration changed in place: if endpoints or features differ, move our channel there and tell everybody."""
+    """A registration changed in place: if endpoints or features differ, move the channel and update all brokers."""
     try:
-        fresh = await c.store.read_broker(event.broker)
+        fresh = await c.store.brokers.read_broker(event.broker)
     except BadZnode as bad:
         c.context.put_in_quarantine(bad.path, bad.reason)
         c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
         return
     if fresh is None:
         return  # dead: BrokerChange has it
-    if (reason := c.reach.why_no_talk(fresh)) is not None:
+    if (reason := c.local.reach.why_no_talk(fresh)) is not None:
         keep_out(fresh, "broker asks for TLS or SASL", reason, c)
         return  # as long as it lives it is served where it was
     c.context.release(f"{REGISTRATIONS}{event.broker}")
     known = c.context.brokers.get(event.broker)
     if known is None or fresh.epoch != known.epoch:
-        # Bounced, or mended: then the children of /brokers/ids did not change, and nobody else would notice.
+        # Bounced, or repaired: then the children of /brokers/ids did not change, and no other event comes.
         await compare_brokers(c)
         return
     if (fresh.endpoints, fresh.features) == (known.endpoints, known.features):
@@ -83,37 +83,35 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
     log.info("broker changed its registration", broker=event.broker)
     c.context.add_broker(fresh)
     c.channels.add_broker(fresh)
-    tell_uncovered(c.context.brokers.values(), c)
+    alarm_uncovered(c.context.brokers.values(), c)
     await c.outbox.update_metadata(c.context.live_or_shutting_down)
 
 
 async def on_log_dir_event(_event: LogDirEventNotification, c: Controller) -> None:
-    """Brokers lost log directories: ask them which of their replicas are still well.
+    """Ask brokers that lost log directories which of their replicas are still online.
 
-    The question is a LeaderAndIsr that says nothing new, and the answer names the replicas without a directory
-    (``handlers.responses``). What we know to be on a failed directory is not asked for: only a restart brings it back.
+    The question is a LeaderAndIsr without news, and the answer names the replicas without a directory
+    (``handlers.responses``). A replica that is known to be on a failed directory is not asked for, because only a
+    restart brings it back.
     """
-    notes = await c.store.read_log_dir_notifications()
+    notes = await c.store.notifications.read_log_dir_notifications()
     for bad in notes.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
     known = sorted(broker for broker in notes.brokers if broker in c.context.brokers)
     if known:
-        log.warning("log directories failed", brokers=known)
+        log.warning("received log directory failures", brokers=known)
     asked = {broker: await _replicas_to_ask_for(broker, c) for broker in known}
-    new = {broker: [tp for tp in those if _is_new_replica(broker, tp, c)] for broker, those in asked.items()}
+    new = {broker: [tp for tp in of_one if _is_new_replica(broker, tp, c)] for broker, of_one in asked.items()}
     await c.replicas.handle_on(asked, ReplicaState.ONLINE)
-    await c.replicas.handle_on(new, ReplicaState.ONLINE)  # who was new is told nothing when it becomes online
-    await c.store.delete_log_dir_notifications(notes.names)
+    await c.replicas.handle_on(new, ReplicaState.ONLINE)  # a new replica gets no LeaderAndIsr when it becomes online
+    await c.store.notifications.delete_log_dir_notifications(notes.names)
 
 
 async def _replicas_to_ask_for(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Its replicas that are taken to be well; those of topics being deleted are found out about by deleting them."""
+    """Its replicas that count as online; for topics that are being deleted, the deletion itself finds out."""
     offline, hidden = c.context.offline_dirs.get(broker, frozenset()), hidden_topics(c.context)
-    found: list[TopicPartition] = []
-    for part in sliced(list(c.context.partitions_on(broker)), SLICE):
-        found += [tp for tp in part if tp not in offline and tp.topic not in hidden]
-        await c.outbox.pace.breathe()
-    return found
+    each = c.outbox.slicer.each
+    return [tp async for tp in each(c.context.partitions_on(broker)) if tp not in offline and tp.topic not in hidden]
 
 
 def _is_new_replica(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
@@ -170,7 +168,7 @@ def _drain_pause(event: DrainBroker, epoch: int, c: Controller) -> PauseView:
 
 
 async def _shut_down_for_drain(broker: BrokerId, epoch: int, c: Controller) -> dict[TopicPartition, str]:
-    """As the broker itself would ask for it."""
+    """The request as the broker itself would send it."""
     reply = await shut_down(broker, epoch, c)
     if reply.error is not KafkaError.NONE:
         raise CallRefused(f"broker {broker} cannot be drained: {reply.error.name}")
@@ -179,20 +177,21 @@ async def _shut_down_for_drain(broker: BrokerId, epoch: int, c: Controller) -> d
 
 async def _drain_plan(broker: BrokerId, c: Controller) -> DrainPlan:
     context, plan, hidden = c.context, DrainPlan([], {}), hidden_topics(c.context)
-    for part in sliced(sorted(context.partitions_led_by(broker)), SLICE):
-        records = [context.record(tp) for tp in part]
+
+    def add(part: Sequence[TopicPartition]) -> None:
         led = [
-            Led(r.tp, r.assignment, r.leadership, context.liveness.online(r), r.tp.topic in hidden)
-            for r in records
+            LedPartition(r.tp, r.assignment, r.leadership, context.liveness.online(r), r.tp.topic in hidden)
+            for r in map(context.record, part)
             if r.leadership is not None
         ]
         plan_drain(broker, led, context.quarantine, plan)
-        await c.outbox.pace.breathe()
+
+    await c.outbox.slicer.for_each_slice(sorted(context.partitions_led_by(broker)), add)
     return plan
 
 
 async def on_forget_broker(event: ForgetBroker, c: Controller) -> Forgotten:
-    """A broker never returns: its replicas of topics that are being deleted hold nobody up any more (KAFKA-10548).
+    """Give up a broker that never returns, so that deletions no longer wait for its replicas (KAFKA-10548).
 
     What it may still have on its disks is written down first, and deleted should it return after all.
 
@@ -210,12 +209,9 @@ async def on_forget_broker(event: ForgetBroker, c: Controller) -> Forgotten:
 
 async def _held_up_by(broker: BrokerId, c: Controller) -> list[TopicPartition]:
     """The broker's replicas of queued topics that are not deleted yet."""
-    queued, found = c.context.queued_for_deletion, list[TopicPartition]()
-    for part in sliced(c.context.records_on(broker), SLICE):
-        found += [
-            record.tp
-            for record in part
-            if record.tp.topic in queued and record.replica_states[broker] is not ReplicaState.DELETION_SUCCESSFUL
-        ]
-        await c.outbox.pace.breathe()
-    return found
+    queued = c.context.queued_for_deletion
+    return [
+        record.tp
+        async for record in c.outbox.slicer.each(c.context.records_on(broker))
+        if record.tp.topic in queued and record.replica_states[broker] is not ReplicaState.DELETION_SUCCESSFUL
+    ]

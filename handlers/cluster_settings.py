@@ -35,12 +35,12 @@ log = structlog.get_logger(__name__)
 
 async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> None:
     """Take the answers of brokers, in every role: a takeover must not have to wait for them."""
-    before, was_unclean = c.settings.current, c.configs.unclean_by_default()
+    before, was_unclean = c.settings.current, c.configs.topics.unclean_by_default()
     c.settings.take(event.answers, c.context.epochs() if c.is_active else event.registered)
     now = c.settings.current
     write_down(before, now, c.audit)
-    c.quotas.set_window(now.quota_window)
-    c.use_settings()
+    c.configs.quotas.set_window(now.quota_window)
+    c.configs.use_settings()
     if not c.is_active:
         c.context.features = c.settings.features
         if before.refusal is not None and now.refusal is None:
@@ -51,7 +51,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
         await _reload(reason, before, now, c)
     else:
         _follow(before, now, c)
-        if c.configs.unclean_by_default() and not was_unclean:
+        if c.configs.topics.unclean_by_default() and not was_unclean:
             log.info("unclean elections are allowed by default now")
             c.queue.put(UncleanLeaderElectionEnable())
 

@@ -1,4 +1,4 @@
-"""Configurations that change at run time: nobody tells a controller that is no broker, so it watches them itself.
+"""Configurations that change at run time: a controller that is no broker gets none, so it watches them itself.
 
 Of all that can be configured only unclean elections concern a controller, by topic, and by default for all topics; and
 quotas of users and client ids. What is configured for single brokers is theirs alone.
@@ -29,34 +29,34 @@ async def load_configs(c: Controller) -> None:
 
     What changed before the start is in the configurations themselves: partitions are brought online by them anyhow.
     """
-    c.config_changes_seen = (await c.store.read_config_changes()).names
-    c.configs.set_unclean_by_default(None)
+    c.configs.changes_seen = (await c.store.configs.read_config_changes()).names
+    c.configs.topics.set_unclean_by_default(None)
     await _read_defaults(c)
     await load_quotas(c)
 
 
 async def on_config_change(_event: ConfigChange, c: Controller) -> None:
     """Something below ``/config`` changed: where unclean elections are allowed now, partitions may go online."""
-    read = await c.store.read_config_changes(c.config_changes_seen)
+    read = await c.store.configs.read_config_changes(c.configs.changes_seen)
     for bad in read.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
     changed = set(read.entities.values())
     if _DEFAULTS in changed:
-        before = c.configs.unclean_by_default()
+        before = c.configs.topics.unclean_by_default()
         await _read_defaults(c)
-        if c.configs.unclean_by_default() and not before:
+        if c.configs.topics.unclean_by_default() and not before:
             log.info("unclean elections are allowed by default now")
             c.queue.put(UncleanLeaderElectionEnable())
     if any(entity.startswith(_BROKERS) for entity in changed):
-        c.ask_brokers()
+        c.configs.ask_brokers()
     await _look_at({entity.removeprefix(_TOPICS) for entity in changed if entity.startswith(_TOPICS)}, c)
     await follow_quotas(changed, c)
-    c.config_changes_seen = read.names  # at last: what was begun and not done is begun anew
+    c.configs.changes_seen = read.names  # at last: what was begun and not done is begun anew
 
 
 async def _look_at(topics: set[str], c: Controller) -> None:
     known = sorted(topics & c.context.topics.keys())
-    configs = await c.store.read_topic_configs(known)
+    configs = await c.store.configs.read_topic_configs(known)
     for topic, config in configs.items():
         if isinstance(config, BadZnode):
             c.audit.record(AlarmRecord("topic configuration cannot be read", str(config)))
@@ -70,7 +70,7 @@ async def _look_at(topics: set[str], c: Controller) -> None:
 async def _read_defaults(c: Controller) -> None:
     """Take over what holds for all brokers; what cannot be understood changes nothing."""
     try:
-        value = (await c.store.read_broker_defaults()).get(UNCLEAN_CONFIG)
+        value = (await c.store.configs.read_broker_defaults()).get(UNCLEAN_CONFIG)
     except BadZnode as bad:
         quarantine(c, [bad])
         return
@@ -78,7 +78,7 @@ async def _read_defaults(c: Controller) -> None:
     if value is not None and not _is_valid(value):
         c.audit.record(AlarmRecord("invalid configuration", f"default of all brokers: {UNCLEAN_CONFIG}={value}"))
         value = None  # brokers leave it out as well (DynamicBrokerConfig.removeInvalidConfigs)
-    c.configs.set_unclean_by_default(None if value is None else is_true(value))
+    c.configs.topics.set_unclean_by_default(None if value is None else is_true(value))
 
 
 def _is_valid(value: str) -> bool:

@@ -7,7 +7,7 @@ from controllerd.controller import Controller
 from controllerd.errors import NotController
 from controllerd.services.deletions import schedule_deletions
 from controllerd.services.pauses import schedule_pause_check
-from controllerd.services.quarantined_states import schedule_quarantine_check
+from controllerd.services.quarantine import schedule_quarantine_check
 from controllerd.services.reassignments import expect_completion
 from controllerd.services.throttles import schedule_throttle_check
 from events import admin, cluster, elections, operator, reassignments, replicas, responses, topics
@@ -34,7 +34,7 @@ from handlers.brokers import (
     on_forget_broker,
     on_log_dir_event,
 )
-from handlers.checks import on_quarantine_check, on_token_expiry_check
+from handlers.checks import on_quarantine_check, on_self_audit, on_token_expiry_check
 from handlers.cluster_settings import on_broker_settings
 from handlers.config_changes import on_config_change
 from handlers.elections import (
@@ -61,7 +61,6 @@ from handlers.responses import (
     on_update_metadata_response,
 )
 from handlers.scram import on_alter_scram
-from handlers.self_audit import on_self_audit
 from handlers.throttles import on_throttle_check, on_throttle_reassignments
 from handlers.topic_creation import on_create_partitions, on_create_topics
 from handlers.topics import (
@@ -281,4 +280,4 @@ END_OF_EVENT: Final[tuple[Callable[[Controller], None], ...]] = (
     schedule_pause_check,
     schedule_throttle_check,
 )
-"""Run after every event, in this order, whatever became of it: work that is due later gets its timer."""
+"""Run after every event, in this order, even if it failed: work that is due later gets its timer."""

@@ -1,4 +1,4 @@
-"""Elections that somebody asked for: by znode, by request, by the timer, by a changed configuration."""
+"""Requested elections: by znode, by admin client, by the timer, by a changed configuration."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,10 +14,8 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.errors import BadZnode, NewerZnode
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import sliced
+from controllerd.ports.results import ElectionsRead
 from controllerd.record.records import AlarmRecord
-from controllerd.results import ElectionsRead
 from controllerd.services.pauses import drained_now, is_rebalance_paused
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.elections import (
@@ -54,7 +52,8 @@ async def on_replica_leader_election(
     """Elect preferred or, at the risk of losing records, any live replicas; the answer names every partition asked for.
 
     Unclean means that only to an admin client: with any other trigger it allows no more than the configuration does.
-    Without partitions an admin client means all; then those that need no election are left out of the answer (KIP-460).
+    Without partitions an admin client means all; then a partition that needs no election is left out of the answer
+    (KIP-460).
     """
     if event.trigger is ElectionTrigger.ZOOKEEPER:
         return await _elect_by_znode(c)
@@ -66,28 +65,28 @@ async def on_replica_leader_election(
 
 
 async def _elect_by_znode(c: Controller) -> Outcomes:
-    """Serve the znode until it is gone; while we elect somebody may write another request into it (KAFKA-6146)."""
+    """Serve the znode until it is gone: a client may write another request into it meanwhile (KAFKA-6146)."""
     outcomes: Outcomes = {}
     while (request := await _request(c)) is not None:
         outcomes = await _elect(request.partitions, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER, c)
         refused = {tp: error for tp, error in outcomes.items() if isinstance(error, KafkaError)}
         log.info("preferred election by znode", partitions=len(outcomes), refused=len(refused))
-        if await c.store.delete_preferred_election(request.version):
+        if await c.store.admin.delete_preferred_election(request.version):
             return outcomes
     return outcomes
 
 
 async def _request(c: Controller) -> ElectionsRead | None:
-    """What the znode asks for; one that nobody can understand is removed, lest it stand in the way of the next."""
+    """The request of the znode; a znode that cannot be parsed is removed, because it would block the next one."""
     try:
-        request = await c.store.read_preferred_election()
+        request = await c.store.admin.read_preferred_election()
     except NewerZnode as newer:
         quarantine(c, [newer])
         return None
     except BadZnode as bad:
         log.error("request for a preferred election cannot be read", reason=bad.reason)
         c.audit.record(AlarmRecord("request cannot be read and was removed", str(bad)))
-        await c.store.delete_preferred_election()
+        await c.store.admin.delete_preferred_election()
         request = None
     await take_out_of_quarantine(c, _PREFERRED_ELECTION)
     return request
@@ -100,21 +99,19 @@ async def _elect(
     outcomes: Outcomes = {}
     electable: list[TopicPartition] = []
     hidden = hidden_topics(c.context)
-    for part in sliced(list(wanted), SLICE):
-        for tp in part:
-            error = _refusal(tp, kind, hidden, c)
-            if error is KafkaError.NONE:
-                electable.append(tp)
-            else:
-                outcomes[tp] = error
-        await c.outbox.pace.breathe()
+    async for tp in c.outbox.slicer.each(wanted):
+        error = _refusal(tp, kind, hidden, c)
+        if error is KafkaError.NONE:
+            electable.append(tp)
+        else:
+            outcomes[tp] = error
     is_unclean = kind is ElectionType.UNCLEAN
     allowed = is_unclean and trigger is ElectionTrigger.ADMIN_CLIENT
     strategy = Offline(allow_unclean=allowed) if is_unclean else Preferred()
     elections = await c.partitions.handle(electable, PartitionState.ONLINE, strategy)
     for tp in electable:
         elected = elections.elected.get(tp)
-        outcomes[tp] = _nobody(kind) if elected is None else elected.leader
+        outcomes[tp] = _no_leader(kind) if elected is None else elected.leader
     return outcomes
 
 
@@ -125,7 +122,7 @@ def _refusal(tp: TopicPartition, kind: ElectionType, hidden: AbstractSet[str], c
     if tp.topic in hidden:
         return KafkaError.INVALID_TOPIC_EXCEPTION
     if record.leadership is None:
-        return _nobody(kind)  # it was never led: there is no ISR to elect from
+        return _no_leader(kind)  # it never had a leader: there is no ISR to elect from
     return KafkaError.NONE if _is_needed(record, kind, c) else KafkaError.ELECTION_NOT_NEEDED
 
 
@@ -136,7 +133,7 @@ def _is_needed(record: PartitionRecord, kind: ElectionType, c: Controller) -> bo
     return leader not in c.context.liveness.online(record)
 
 
-def _nobody(kind: ElectionType) -> KafkaError:
+def _no_leader(kind: ElectionType) -> KafkaError:
     is_preferred = kind is ElectionType.PREFERRED
     return KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
@@ -145,7 +142,7 @@ def _nobody(kind: ElectionType) -> KafkaError:
 
 
 async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, c: Controller) -> None:
-    """Look at the leader imbalance of every broker, and give leadership back to those that lack too much of it."""
+    """Give leadership back to every broker whose leader imbalance is too great."""
     if not c.policy.auto_leader_rebalance_enable:
         return  # without a next check: the next term starts its own, and so does the setting once it is on
     try:
@@ -158,14 +155,15 @@ async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, 
 
 
 async def _out_of_balance(c: Controller) -> list[TopicPartition]:
-    """What should be led by its preferred replica and can be, of the brokers with too great an imbalance.
+    """The partitions of brokers with too great an imbalance that their preferred replica should and can lead.
 
     Without reassignments that end as soon as their event is taken: their end elects, and one epoch is enough.
     """
     tally, hidden = Imbalance(), hidden_topics(c.context)
-    for part in sliced(list(c.context.records()), SLICE):
-        tally.add(record for record in part if record.tp.topic not in hidden)
-        await c.outbox.pace.breathe()
+    await c.outbox.slicer.for_each_slice(
+        list(c.context.records()),
+        lambda part: tally.add(record for record in part if record.tp.topic not in hidden),
+    )
     found: list[TopicPartition] = []
     drained = drained_now(c)
     for broker, records in tally.above(c.policy.leader_imbalance_per_broker_percentage):
@@ -175,7 +173,7 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
         able = [tp for tp in able if not c.reassigner.may_soon_complete(tp)]
         log.info("leader imbalance", broker=broker, led_by_others=len(records), electable=len(able))
         found += able
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
     return found
 
 
@@ -183,7 +181,7 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
 
 
 async def on_unclean_enabled(_event: UncleanLeaderElectionEnable, c: Controller) -> None:
-    """Unclean elections are allowed by default from now on: partitions that nobody leads may be led (KAFKA-6526)."""
+    """Elect leaders for leaderless partitions, as unclean elections are allowed by default now (KAFKA-6526)."""
     await c.partitions.trigger_online()
 
 

@@ -1,6 +1,31 @@
-"""What a new active controller does first: load everything, tell everybody, bring online what can be."""
+"""The take-over: a new active controller loads everything, sends it to every broker, and brings partitions online.
 
-from collections.abc import Mapping
+The order is that of ``KafkaController.onControllerFailover``, and each step depends on the ones before.
+
+1. **Watches before reads.** Each read arms its watch, and what changes after a read comes as an event behind this one
+   in the queue. Notifications (of ISRs, of log directories) from before the load are deleted unread: the load reads
+   the state that they announce.
+2. **The settings of topics and of the protocol version before the state machines**, because both decide elections and
+   the contents of requests.
+3. **Pauses, the throttle and deletions before the first request**, so that brokers are not sent a topic that is to be
+   deleted as one that is served, and no paused deletion begins.
+4. **An UpdateMetadata with the live brokers before any LeaderAndIsr.** A follower that does not know the broker of its
+   leader leaves the request undone and reports no error.
+5. **Replicas before partitions**, as in Kafka: online replicas get the leadership that was loaded, and dead replicas
+   leave their ISRs. Then the partition machine elects leaders where none is online.
+6. **Reassignments, then deletions.** A deletion waits for a reassignment that can still end, and a request by znode may
+   begin one.
+7. **Pending replica deletions last**: only then is it known which replicas are assigned and in sync, and the requests
+   queue behind everything that serves clients.
+
+Every write of these steps is under the fence of the new term (``role.py``): a controller that is replaced while it
+takes over stops at its next write. Nothing of an earlier term is in the context, because ``end_term`` emptied it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import structlog
 
@@ -8,10 +33,7 @@ from controllerd.controller import Controller
 from controllerd.core.model import LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.core.protocol_versions import FIRST_WITH_FEATURES, FIRST_WITH_FEATURES_2, FIRST_WITH_TOPIC_IDS
 from controllerd.core.soundness import leadership_flaw
-from controllerd.errors import BadZnode
-from controllerd.machines.beside import beside
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import sliced
+from controllerd.errors import BadZnode, ControllerMoved
 from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd
 from controllerd.services.delegation_tokens import look_for_tokens
 from controllerd.services.deletions import initialise_deletions
@@ -26,6 +48,7 @@ from controllerd.services.throttles import load_throttle
 from controllerd.services.topic_preparation import needs_correction, prepare_topics
 from controllerd.services.topics import take_topic
 from controllerd.services.usable_brokers import usable_brokers
+from controllerd.slicer import SLICE
 from handlers.config_changes import load_configs
 from handlers.elections import initialise_elections
 
@@ -33,12 +56,8 @@ log = structlog.get_logger(__name__)
 
 
 async def fail_over(c: Controller) -> None:
-    """Become the active controller, in the peer's order.
-
-    Watches first, so that nothing is missed; an empty UpdateMetadata to everybody before any LeaderAndIsr, because a
-    follower refuses in silence a leader whose broker it does not know.
-    """
-    await c.store.ensure_paths()
+    """Become the active controller, in the order that the module explains."""
+    await c.store.cluster.ensure_paths()
     await prepare_features(c)
     await load_configs(c)
     await _drop_notifications(c)
@@ -62,16 +81,16 @@ async def prepare_features(c: Controller) -> None:
     """Write ``/feature`` as the protocol version demands; leave it as it is while the version is unknown.
 
     An existing ``/feature`` shows that an earlier controller had the version for it. A version that was kept may
-    be older than that, and one that brokers say may be wrong: neither must turn ``/feature`` off.
+    be older than that, and a version that brokers name may be wrong: neither must turn ``/feature`` off.
     """
     try:
         if c.settings.needs_evidence:
-            found = await c.store.read_features()
+            found = await c.store.cluster.read_features()
             if found.enabled:
                 _note_evidence(FIRST_WITH_FEATURES_2 if found.format_version > 1 else FIRST_WITH_FEATURES, c)
         if c.settings.is_protocol_known:
             features = c.context.features
-            await c.store.ensure_feature_znode(
+            await c.store.cluster.ensure_feature_znode(
                 enabled=features.feature_versioning, format_version=features.feature_format
             )
     except BadZnode as bad:
@@ -86,11 +105,11 @@ def _note_evidence(version: str, c: Controller) -> None:
 
 
 async def _drop_notifications(c: Controller) -> None:
-    """Notifications of before the load say nothing that the load does not."""
-    log_dirs = await c.store.read_log_dir_notifications()
-    await c.store.delete_log_dir_notifications(log_dirs.names)
-    isrs = await c.store.read_isr_notifications()
-    await c.store.delete_isr_notifications(isrs.names)
+    """Delete the notifications from before the load, which reads the state that they announce."""
+    log_dirs = await c.store.notifications.read_log_dir_notifications()
+    await c.store.notifications.delete_log_dir_notifications(log_dirs.names)
+    isrs = await c.store.notifications.read_isr_notifications()
+    await c.store.notifications.delete_isr_notifications(isrs.names)
 
 
 async def load_context(c: Controller) -> None:
@@ -109,8 +128,8 @@ async def load_context(c: Controller) -> None:
 
 
 async def _load_topics(c: Controller) -> None:
-    names = await c.store.read_topic_names()
-    read = await c.store.read_topics(names)
+    names = await c.store.topics.read_topic_names()
+    read = await c.store.topics.read_topics(names)
     quarantine(c, read.broken)
     if c.settings.needs_evidence and any(image.topic_id is not None for image in read.topics.values()):
         _note_evidence(FIRST_WITH_TOPIC_IDS, c)
@@ -119,13 +138,13 @@ async def _load_topics(c: Controller) -> None:
     for name, image in read.topics.items():
         partitions += TopicPartition.all_of(name, image.assignments)
         are_ready = are_ready and not needs_correction(c, image)
-        await c.outbox.pace.breathe()
-    async with beside(c.store.read_states(partitions)) as reading:
+        await c.outbox.slicer.yield_to_loop()
+    async with beside(c.store.states.read_states(partitions)) as reading:
         if are_ready:
             await _take_topics(c, read.topics)
         states = await reading
     quarantine(c, states.broken.values())
-    if not are_ready:  # what becomes of them depends on who is initialised
+    if not are_ready:  # a correction depends on which partitions are initialised
         initialised = states.states.keys() | states.broken.keys()
         await _take_topics(c, await prepare_topics(c, read.topics, initialised))
     await _load_states(c, states.states)
@@ -134,21 +153,39 @@ async def _load_topics(c: Controller) -> None:
 async def _take_topics(c: Controller, images: Mapping[str, TopicImage]) -> None:
     for image in images.values():
         take_topic(c, image)
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
     await c.outbox.write_down_slowly()
 
 
 async def _load_states(c: Controller, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
     find = c.context.find
-    for part in sliced(list(states.items()), 3 * SLICE):
+
+    def take(part: Sequence[tuple[TopicPartition, LeaderAndIsr]]) -> None:
         loaded = [(record, state) for tp, state in part if (record := find(tp)) is not None]
         c.context.set_leaderships(loaded)
         for record, state in loaded:
-            if state.controller_epoch > c.context.epoch:  # the store has made sure that we are not deposed
+            if state.controller_epoch > c.context.epoch:  # the store has checked that no later controller leads
                 named = f"{record.tp}: controller epoch {state.controller_epoch}, ours is {c.context.epoch}"
                 c.audit.record(AlarmRecord("partition state names a later controller", named))
             flaw = leadership_flaw(state, record.assignment.replicas)
             if flaw is not None:
                 log.error("partition state is not sound", partition=str(record.tp), flaw=flaw.value)
                 c.audit.record(AlarmRecord("partition state is not sound", f"{record.tp}: {flaw.value}"))
-        await c.outbox.pace.breathe()
+
+    await c.outbox.slicer.for_each_slice(list(states.items()), take, 3 * SLICE)
+
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator["asyncio.Task[T]"]:
+    """Run ``work`` beside the block, which ends when both have ended.
+
+    When one of them fails the other is cancelled, and the failure is raised as it is; a deposition before any other.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group.create_task(work)
+    except BaseExceptionGroup as failed:
+        raise min(failed.exceptions, key=lambda failure: not isinstance(failure, ControllerMoved)) from None

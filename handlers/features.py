@@ -10,8 +10,8 @@ from controllerd.core import finalized
 from controllerd.core.finalized import WantedLevel
 from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import BadZnode
+from controllerd.ports.results import Conflict, FeaturesRead, WriteResult, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, FeaturesRead, WriteResult, Written
 from controllerd.services.brokers import compare_brokers
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.admin import UpdateFeatures
@@ -19,7 +19,7 @@ from events.admin import UpdateFeatures
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 20
-"""Races lost in a row until the client is told so; nobody else finalizes features while we lead."""
+"""Races lost in a row until the client gets an error; no other writer finalizes features while we lead."""
 
 
 async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[str, KafkaError] | KafkaError:
@@ -47,7 +47,7 @@ async def _finalize(event: UpdateFeatures, c: Controller) -> tuple[dict[str, Kaf
     errors: dict[str, KafkaError] = {}
     result: WriteResult = Conflict("not tried yet")
     for _ in range(ATTEMPTS):
-        found = await c.store.read_features()
+        found = await c.store.cluster.read_features()
         await take_out_of_quarantine(c, "/feature")
         errors, levels = _judge(event, found, c)
         result = await _write(event, found, levels, c)
@@ -57,7 +57,7 @@ async def _finalize(event: UpdateFeatures, c: Controller) -> tuple[dict[str, Kaf
 
 
 def _judge(event: UpdateFeatures, found: FeaturesRead, c: Controller) -> tuple[dict[str, KafkaError], dict[str, int]]:
-    """What becomes of each update, and the levels after those that are allowed."""
+    """The outcome of each update, and the levels after the permitted ones."""
     errors: dict[str, KafkaError] = {}
     levels = dict(found.levels)
     for name, update in event.updates.items():
@@ -75,7 +75,7 @@ def _judge(event: UpdateFeatures, found: FeaturesRead, c: Controller) -> tuple[d
 async def _write(event: UpdateFeatures, found: FeaturesRead, levels: Mapping[str, int], c: Controller) -> WriteResult:
     if event.validate_only or levels == found.levels:
         return Written(found.version)
-    result = await c.store.write_features(levels, found.version)
+    result = await c.store.cluster.write_features(levels, found.version)
     if isinstance(result, Written):
         log.info("features finalized", levels=dict(levels))
     return result

@@ -21,9 +21,9 @@ live, and this broker has to be named for its clients. So a broker leaves ISRs o
 
 A leader older than 3.0 returns to the committed ISR only by a newer partition epoch, so that for it
 each such refusal is a write. The write changes nothing but the partition epoch and the controller
-epoch, and is sent to nobody. The leader alone names partition epochs, and has this one from the
+epoch, and is sent to no broker. The leader alone names partition epochs, and has this one from the
 answer. A broker reads neither epoch of a partition from UpdateMetadata: ``MetadataCache`` answers with
-leader, leader epoch, ISR and replicas. Whoever leads or follows next gets both with LeaderAndIsr. The
+leader, leader epoch, ISR and replicas. The next leader and followers get both with LeaderAndIsr. The
 answer is held back (``api/calls.py``), which bounds the writes per leader.
 """
 
@@ -47,8 +47,8 @@ from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.releases import Release
+from controllerd.ports.results import Conflict, WriteResult, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, WriteResult, Written
 from controllerd.services.quarantine import quarantine
 from controllerd.services.reassignments import expect_completion
 from events.base import Event
@@ -59,16 +59,16 @@ log = structlog.get_logger(__name__)
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 Outcome = LeaderAndIsr | KafkaError
 _ASK_AGAIN: Final = KafkaError.UNKNOWN_SERVER_ERROR
-"""For what is in quarantine: of all answers the one after which a leader keeps its wish and asks again.
+"""The answer for a partition in quarantine: the only one after which a leader keeps its proposal and asks again.
 
-That we do not know the partition would be final, and a leader that heard so is helped by a newer leader epoch alone.
-Whoever leads when the znode is mended cannot know of it, if we do not lead any more.
+UNKNOWN_TOPIC_OR_PARTITION would be final: after it only a newer leader epoch helps the leader, and a later controller,
+which finds the znode repaired, would not know that it is needed.
 """
 
 
 async def on_isr_change_notification(_event: Event, c: Controller) -> None:
-    """Leaders changed ISRs in ZooKeeper themselves and left a note which: read them and tell everybody."""
-    notes = await c.store.read_isr_notifications()
+    """Read the ISRs that leaders changed in ZooKeeper themselves, and send them to all brokers."""
+    notes = await c.store.notifications.read_isr_notifications()
     for bad in notes.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
     known = [tp for tp in notes.partitions if tp in c.context]
@@ -76,11 +76,11 @@ async def on_isr_change_notification(_event: Event, c: Controller) -> None:
         await _refresh(known, c)
         await c.outbox.update_metadata(c.context.live_or_shutting_down, known)
         expect_completion(known, c)
-    await c.store.delete_isr_notifications(notes.names)
+    await c.store.notifications.delete_isr_notifications(notes.names)
 
 
 async def _refresh(partitions: list[TopicPartition], c: Controller) -> None:
-    read = await c.store.read_states(partitions)
+    read = await c.store.states.read_states(partitions)
     quarantine(c, read.broken.values())
     for tp, leadership in read.states.items():
         c.context.set_leadership(tp, leadership)
@@ -93,7 +93,7 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     proposed, unknown_ids = _resolve(event, c)
     outcomes, wanted = _judge_all(event, proposed, c)
     changes = {tp for tp, state in wanted.items() if _is_change(state, c.context.leadership(tp))}
-    results = await c.store.update_states(wanted, by_leaders=True) if wanted else {}
+    results = await c.store.states.update_states(wanted, by_leaders=True) if wanted else {}
     outcomes |= _fold(wanted, results, c)
     changed = [tp for tp, result in results.items() if tp in changes and isinstance(result, Written)]
     if changed:
@@ -147,12 +147,12 @@ def _is_waiting_for_isr_update(
 def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:
     """Whether the leader proposes a broker that has no replica, in a leader epoch that an earlier term wrote.
 
-    The earlier term had told the leader in that epoch of a replica that was being added. Then the reassignment was
+    The earlier term had sent the leader, in that epoch, a replica that was being added. Then the reassignment was
     cancelled, and the term ended after the topic znode was written and before the leader epoch rose. No reassignment
     is under way that would raise it now.
 
     A leader learns its assignment only with a newer leader epoch. This term may have written the state in the same
-    leader epoch (it granted an ISR, or wrote the state once more for a leader older than 3.0) without telling the
+    leader epoch (it granted an ISR, or wrote the state once more for a leader older than 3.0) without sending the
     leader its assignment. So the leader epoch is compared, and not the controller epoch of the state. A leader gets
     at most one election per partition and term in this way, because the leader epoch is a newer one afterwards.
     """
@@ -174,11 +174,12 @@ def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
 
 
 async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict[TopicPartition, Outcome]:
-    """Give leaders that must give up a newer leader epoch; returns the better answers for those that get none.
+    """Give leaders that must give up a newer leader epoch; returns better answers for leaders that get none.
 
-    Somebody else wrote the state: while we lead, or before, so that we loaded a version that the leader has never heard
-    of; or it was told of another assignment. On such an error it gives its change up and waits for a LeaderAndIsr of a
-    newer leader epoch (KAFKA-2729), which an election brings. Where nobody can be elected now, it is told to ask again.
+    Another writer changed the state, while we lead or before, so that we loaded a version that the leader does not
+    have; or the leader has another assignment. On such an error it gives its proposal up and waits for a LeaderAndIsr
+    of a newer leader epoch (KAFKA-2729), which an election brings. Where no leader can be elected now, the answer makes
+    it ask again.
 
     No leader is elected for a hidden topic. Its brokers have deleted replicas, or are about to. A broker that is sent a
     LeaderAndIsr after its StopReplica creates the replica again, and keeps it when the topic is gone: nothing deletes
@@ -192,7 +193,7 @@ async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict
 def _resolve(
     event: AlterPartitionReceived, c: Controller
 ) -> tuple[dict[TopicPartition, ProposedIsr], dict[str, tuple[int, ...]]]:
-    """Partitions by name, and those whose topic id nobody knows."""
+    """The proposals by partition, and the partitions with an unknown topic id."""
     proposed = dict(event.by_name)
     unknown: defaultdict[str, list[int]] = defaultdict(list)
     for (topic_id, partition), proposal in event.by_id.items():
@@ -205,7 +206,7 @@ def _resolve(
 
 
 def _error_of_unknown_ids(c: Controller) -> KafkaError:
-    """While there are topics that nobody could ever read, an unknown id may be of one of them."""
+    """The error for unknown ids: while there are topics that were never read, an id may be of one of them."""
     unread = (match[1] for path in c.context.quarantine if (match := _TOPIC.fullmatch(path)))
     return _ASK_AGAIN if any(topic not in c.context.topics for topic in unread) else KafkaError.UNKNOWN_TOPIC_ID
 

@@ -1,14 +1,9 @@
-"""Operators tell the controller to leave something alone for a while; it ends by itself, and survives a failover."""
+"""Operators pause work of the controller for a while; a pause ends by itself, and survives a failover."""
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.pauses import (
-    DELETIONS,
-    PAUSABLE,
-    PauseView,
-    is_pausable,
-)
+from controllerd.core.intents import DELETIONS, PAUSABLE, PauseView, is_pausable
 from controllerd.errors import CallRefused
 from controllerd.services.pauses import ZNODE, begin_pause, end_pauses, is_pause_over, load_pauses
 from events.operator import Pause, PauseCheck, Resume

@@ -5,13 +5,13 @@ from typing import Final
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
+from controllerd.ports.results import Conflict, ProducerIds, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, ProducerIds, Written
 from events.admin import AllocateProducerIds, ProducerIdBlock
 
 BLOCK_SIZE: Final = 1000
 ATTEMPTS: Final = 20
-"""Races lost in a row until the broker is told to ask again; nobody else allocates while we lead."""
+"""Races lost in a row until the broker has to ask again; no other controller allocates while we lead."""
 MAX_PRODUCER_ID: Final = 2**63 - 1
 
 
@@ -21,13 +21,13 @@ async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) ->
     if refusal is not KafkaError.NONE:
         return ProducerIdBlock(refusal)
     for _ in range(ATTEMPTS):
-        last = await c.store.read_producer_ids()
+        last = await c.store.producer_ids.read_producer_ids()
         start = last.block_end + 1
         if start > MAX_PRODUCER_ID - BLOCK_SIZE:
             c.audit.record(AlarmRecord("producer ids are exhausted", f"last block ends at {last.block_end}"))
             return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
         block = ProducerIds(BrokerId(event.broker), start, start + BLOCK_SIZE - 1, last.version)
-        result = await c.store.write_producer_ids(block)
+        result = await c.store.producer_ids.write_producer_ids(block)
         if isinstance(result, Written):
             return ProducerIdBlock(KafkaError.NONE, start, BLOCK_SIZE)
         if not isinstance(result, Conflict):

@@ -9,9 +9,8 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.core.reassignment import not_live, target_problem
-from controllerd.machines.passes import paced
-from controllerd.machines.reassignment.reassigner import Wish
-from controllerd.machines.refusals import refuse
+from controllerd.machines.reassignment.reassigner import RequestedReplicas
+from controllerd.machines.recorded import record_refusals
 from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.reassignments import conclude, expect_completion, serve_requests
 from events.reassignments import (
@@ -32,7 +31,7 @@ Refusal = tuple[KafkaError, str]
 
 
 async def on_zk_reassignment(_event: ZkPartitionReassignment, c: Controller) -> None:
-    """``/admin/reassign_partitions`` asks for something. What is under way already is left alone."""
+    """Carry out new requests of ``/admin/reassign_partitions``; a reassignment that is under way is left alone."""
     await serve_requests(c, again=False)
     await conclude(c)
 
@@ -45,23 +44,25 @@ async def on_api_reassignment(event: ApiPartitionReassignment, c: Controller) ->
 
     A request overrules the znode, whose entries for the same partitions end here.
     """
-    wanted: dict[TopicPartition, Wish] = {}
+    wanted: dict[TopicPartition, RequestedReplicas] = {}
     refused: dict[TopicPartition, Refusal] = {}
     live = c.context.live
-    async for tp, target in paced(event.targets.items(), c.outbox.pace):
+    async for tp, target in c.outbox.slicer.each(event.targets.items()):
         refusal = _refusal(tp, target, live, c)
         if refusal is None:
             wanted[tp] = target
         else:
             refused[tp] = refusal
-    refuse(c.audit, "reassignment by request", ((tp, reason) for tp, (_, reason) in refused.items()))
+    record_refusals(c.audit, "reassignment by request", ((tp, reason) for tp, (_, reason) in refused.items()))
     await c.reassigner.requests.overrule(wanted.keys())
     answers = await c.reassigner.run(wanted)
     await conclude(c)
     return {tp: refused[tp][0] if tp in refused else answers[tp] for tp in event.targets}
 
 
-def _refusal(tp: TopicPartition, target: Wish, live: AbstractSet[BrokerId], c: Controller) -> Refusal | None:
+def _refusal(
+    tp: TopicPartition, target: RequestedReplicas, live: AbstractSet[BrokerId], c: Controller
+) -> Refusal | None:
     current = c.context.assignment(tp)
     if target is None:
         return _refusal_to_cancel(tp, current, c)
@@ -78,7 +79,7 @@ def _refusal(tp: TopicPartition, target: Wish, live: AbstractSet[BrokerId], c: C
 
 
 def _refusal_to_cancel(tp: TopicPartition, current: ReplicaAssignment, c: Controller) -> Refusal | None:
-    """A topic whose deletion waits for a reassignment may be relieved of it; the peer refuses that, for ever."""
+    """A topic whose deletion waits for a reassignment may be relieved of it; Kafka refuses that for ever."""
     if not current.is_being_reassigned:
         return KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "nothing to cancel"
     if tp.topic in c.context.deletions.started:
@@ -89,7 +90,7 @@ def _refusal_to_cancel(tp: TopicPartition, current: ReplicaAssignment, c: Contro
 async def on_list_reassignments(
     event: ListPartitionReassignments, c: Controller
 ) -> Mapping[TopicPartition, ReplicaAssignment]:
-    """What is under way."""
+    """The reassignments that are under way."""
     wanted = c.context.being_reassigned
     if event.partitions is not None:
         wanted = wanted & event.partitions
@@ -102,18 +103,18 @@ async def on_list_reassignments(
 async def on_isr_of_reassignment(
     event: PartitionReassignmentIsrChange | ReassignmentsMayComplete, c: Controller
 ) -> None:
-    """New replicas may have caught up."""
+    """Complete reassignments whose new replicas may have caught up."""
     if isinstance(event, PartitionReassignmentIsrChange):
         expect_completion({event.tp}, c)  # others are on their way: they are read together
         return
-    await c.reassigner.complete_those_ready(event.partitions)
+    await c.reassigner.complete_ready(event.partitions)
     await conclude(c)
 
 
 async def on_reassignment_retry(_event: ReassignmentRetry, c: Controller) -> None:
-    """ZooKeeper refused to write something a while ago: try again, less and less often, until it does.
+    """Try writes again that ZooKeeper refused a while ago, less and less often, until they succeed.
 
-    Replicas that could not be taken out of their ISRs were not deleted either: brokers are told what they still owe.
+    Replicas that could not leave their ISRs were not deleted either: brokers are sent their pending deletions.
     """
     await c.reassigner.retry()
     await send_pending_deletions(sorted(c.context.live_or_shutting_down), c)

@@ -6,11 +6,10 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved
-from controllerd.machines.passes import paced
+from controllerd.services.brokers import on_replicas_become_offline
 from controllerd.services.deletions import LAST_RETRY_S
 from controllerd.services.pending_deletions import begin_anew, elect_after_deletion_waived
 from controllerd.services.registration import keep_registered
-from controllerd.services.replicas_offline import on_replicas_become_offline
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
 
@@ -41,12 +40,12 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
     c.context.set_offline_dirs(event.broker, after)
     newly = sorted(after - before)
     if newly:
-        log.warning("replicas on a failed log directory", broker=event.broker, partitions=len(newly))
+        log.warning("found replicas on a failed log directory", broker=event.broker, partitions=len(newly))
         await on_replicas_become_offline({event.broker: newly}, c)
 
 
 async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: Controller) -> None:
-    """Nothing to do but to notice errors."""
+    """Notice errors; an answer without one changes nothing."""
     if event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
         await on_top_level_error(event.broker, "UpdateMetadata", event.error, c)
 
@@ -61,17 +60,17 @@ async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
 
 
 async def on_top_level_error(broker: BrokerId, api: str, error: KafkaError, c: Controller) -> None:
-    """A broker that knows a higher controller epoch is the earliest sign that we were replaced.
+    """Handle an error of a whole request; a higher controller epoch is the earliest sign that we were replaced.
 
     :raises ControllerMoved: ``/controller`` is not ours any more.
     """
     log.warning("broker refused a control request", broker=broker, api=api, error=error.name)
-    if error is KafkaError.STALE_CONTROLLER_EPOCH and not await c.elector.is_ours():
+    if error is KafkaError.STALE_CONTROLLER_EPOCH and not await c.role.elector.is_ours():
         raise ControllerMoved(f"broker {broker} knows a higher controller epoch than {c.context.epoch}")
 
 
 async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceived, c: Controller) -> None:
-    """A broker deleted replicas, or failed to. What an earlier registration of it did does not count."""
+    """A broker deleted replicas, or failed to. The answer of an earlier registration of it does not count."""
     if event.controller_epoch != c.context.epoch:
         return
     if event.error is not KafkaError.NONE:
@@ -83,7 +82,7 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
     c.context.pending_deletions.end_waiver(event.broker, [*deleted, *failed])
     await elect_after_deletion_waived(event.broker, [*deleted, *failed], c)
     if not failed.keys().isdisjoint(c.context.pending_deletions.of(event.broker)):
-        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # nobody waits for it
+        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # no topic deletion waits for it
     await c.deletions.refuse(event.broker, failed)
     await c.deletions.complete(event.broker, deleted)
 
@@ -91,9 +90,9 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
 async def _outcomes(
     event: TopicDeletionStopReplicaResponseReceived, c: Controller
 ) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError]]:
-    """Which replicas the broker deleted, and why it did not delete others; not those that it was told again since."""
+    """The replicas that the broker deleted, and why it did not delete others; only answers to the newest requests."""
     deleted, failed = list[TopicPartition](), dict[TopicPartition, KafkaError]()
-    async for tp, error in paced(event.partition_errors.items(), c.outbox.pace):
+    async for tp, error in c.outbox.slicer.each(event.partition_errors.items()):
         if not c.context.pending_deletions.take_answer(event.broker, tp):
             continue
         reason = event.error if error is KafkaError.NONE else error

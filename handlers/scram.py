@@ -9,26 +9,25 @@ from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, altered_config, scram_refusal
 from controllerd.errors import BadZnode
-from controllerd.machines.passes import paced
+from controllerd.ports.results import ConfigRead, Conflict, WriteResult, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import ConfigRead, Conflict, WriteResult, Written
 from events.admin import AlterScram
 
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""Times that the configuration of a user is found changed, until the client is told to ask again."""
+"""Times that the configuration of a user is found changed, until the client has to ask again."""
 _AGAIN: Final = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "Somebody else changed it meanwhile.")
-"""Stands for a user until the next attempt; nobody is answered with it."""
+"""Marks a user until the next attempt; no client gets it as an answer."""
 
 
 async def on_alter_scram(event: AlterScram, c: Controller) -> Mapping[str, Refusal | None]:
-    """Change credentials, those of each user by one compared write that tells brokers; of many users in few requests.
+    """Change credentials, by one compared write for each user that notifies brokers; many users in few requests.
 
     :raises NotController: this instance is not the active controller.
     """
     outcomes: dict[str, Refusal | None] = {}
-    async for user, change in paced(event.changes.items(), c.outbox.pace):
+    async for user, change in c.outbox.slicer.each(event.changes.items()):
         outcomes[user] = scram_refusal(user, change)
     pending = {user: event.changes[user] for user, refusal in outcomes.items() if refusal is None}
     for _ in range(ATTEMPTS):
@@ -44,13 +43,13 @@ async def on_alter_scram(event: AlterScram, c: Controller) -> Mapping[str, Refus
 
 
 async def _alter(pending: Mapping[str, ScramChange], c: Controller) -> dict[str, Refusal | None]:
-    """Read, judge and write once; what somebody else changed meanwhile is to be done again."""
+    """Read, judge and write once; a user that another client changed meanwhile is to be done again."""
     if not pending:
         return {}
     outcomes: dict[str, Refusal | None] = {}
-    read = await c.store.read_user_configs(pending)
+    read = await c.store.configs.read_user_configs(pending)
     wanted: dict[str, ConfigRead] = {}
-    async for user, change in paced(pending.items(), c.outbox.pace):
+    async for user, change in c.outbox.slicer.each(pending.items()):
         found = read[user]
         if isinstance(found, BadZnode):
             outcomes[user] = _failed(user, found.reason, c)
@@ -60,7 +59,7 @@ async def _alter(pending: Mapping[str, ScramChange], c: Controller) -> dict[str,
             outcomes[user] = config
         else:
             wanted[user] = found._replace(config=config)
-    for user, result in (await c.store.write_user_configs(wanted)).items():
+    for user, result in (await c.store.configs.write_user_configs(wanted)).items():
         outcomes[user] = _outcome(user, result, c)
     return outcomes
 

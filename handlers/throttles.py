@@ -1,7 +1,7 @@
-"""Reassignments copy no faster than an operator wants, and nothing of it stays when they have ended.
+"""The throttle of reassignments: set by an operator, removed without a trace when they have ended.
 
-What is set, and what was there before, is in ZooKeeper before any broker is told: whoever leads at the end takes away
-what is still ours, and nothing else.
+Its values, and the values that they replace, are in ZooKeeper before any broker gets them. So the controller that leads
+at the end removes the values that are still ours, and nothing else.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,20 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.intents import ThrottleView
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
-from controllerd.core.throttles import Bounds, Configs, Throttle, entity_names, lifted, plan_bounds, wanted_bounds
+from controllerd.core.throttles import (
+    Bounds,
+    Configs,
+    Throttle,
+    ThrottleView,
+    entity_names,
+    lifted,
+    plan_bounds,
+    wanted_bounds,
+)
 from controllerd.errors import BadZnode, CallRefused
-from controllerd.machines.passes import paced
+from controllerd.ports.results import ConfigRead, Conflict, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import ConfigRead, Conflict, Written
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from controllerd.services.throttles import GRACE_S, ZNODE, expect_reassignments, is_throttle_over
 from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
@@ -37,21 +44,21 @@ Move = tuple[TopicPartition, ReplicaAssignment, tuple[BrokerId, ...]]
 async def on_throttle_reassignments(event: ThrottleReassignments, c: Controller) -> ThrottleReply:
     """Set the rate on the brokers and name the replicas on the topics, as ``kafka-reassign-partitions`` does.
 
-    :raises CallRefused: a throttle of somebody else is there, or a configuration cannot be understood or written.
+    :raises CallRefused: another client's throttle is there, or a configuration cannot be parsed or written.
     """
     if event.rate <= 0:
         raise CallRefused(f"a rate of {event.rate} bytes per second: it must be positive")
     wanted = await _wanted(event, c)
     for _ in range(ATTEMPTS):
         if await _set(event, wanted, c):
-            log.info("reassignments throttled", rate=event.rate, by=event.by, entities=len(wanted))
+            log.info("set throttle of reassignments", rate=event.rate, by=event.by, entities=len(wanted))
             return ThrottleReply(*entity_names(wanted))
     raise CallRefused("somebody else keeps changing the configurations of these brokers or topics: ask again")
 
 
 async def _wanted(event: ThrottleReassignments, c: Controller) -> Configs:
     moves: list[Move] = []
-    async for tp, target in paced(event.targets.items(), c.outbox.pace):
+    async for tp, target in c.outbox.slicer.each(event.targets.items()):
         if tp not in c.context:
             raise CallRefused(f"partition {tp} does not exist")
         moves.append((tp, c.context.assignment(tp), target))
@@ -59,9 +66,9 @@ async def _wanted(event: ThrottleReassignments, c: Controller) -> Configs:
 
 
 async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> bool:
-    """Remember, then write; false if somebody else was quicker, and it must be planned anew."""
+    """Remember, then write; false if another client was quicker, and it must be planned anew."""
     ours = await _remembered(c)
-    read = _understood(await c.store.read_configs(wanted))
+    read = _understood(await c.store.configs.read_configs(wanted))
     found = {entity: each.config for entity, each in read.items()}
     bounds = ours.bounds if ours is not None else {}
     plan = plan_bounds(wanted, found, bounds, override=event.override)
@@ -74,7 +81,7 @@ async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> 
         ThrottleView(event.rate, event.by, c.clock.now_ms(), before | event.targets.keys()), plan.bounds
     )
     try:
-        await c.store.write_throttle(throttle)
+        await c.store.operators.write_throttle(throttle)
     except BadZnode as bad:
         raise CallRefused(f"the throttle cannot be remembered, so it is not set: {bad}") from bad
     coming = {tp for tp, target in event.targets.items() if c.context.assignment(tp).target != target}
@@ -85,7 +92,7 @@ async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> 
 
 async def _remembered(c: Controller) -> Throttle | None:
     try:
-        found = await c.store.read_throttle()
+        found = await c.store.operators.read_throttle()
     except BadZnode as bad:
         raise CallRefused(f"{bad}: repair or delete that znode, and ask again") from bad
     await take_out_of_quarantine(c, ZNODE)
@@ -102,7 +109,7 @@ def _understood(read: Mapping[str, ConfigRead | BadZnode]) -> dict[str, ConfigRe
 
 
 async def _written(configs: Mapping[str, ConfigRead], c: Controller) -> bool:
-    results = await c.store.write_configs(configs)
+    results = await c.store.configs.write_configs(configs)
     for entity, result in results.items():
         if not isinstance(result, Written | Conflict):
             raise CallRefused(f"the configuration of {entity} was not written: {result.reason}")
@@ -124,14 +131,14 @@ async def on_throttle_check(_event: ThrottleCheck, c: Controller) -> None:
 
 
 async def _lift(c: Controller) -> None:
-    """Restore or delete what is still ours; what could not be done is remembered, and tried again."""
+    """Restore or delete the values that are still ours; a value that could not be is kept, and tried again."""
     intents = c.context.intents
     intents.lift_not_before = c.clock.monotonic() + RETRY_S
     try:
-        remembered = await c.store.read_throttle()
+        remembered = await c.store.operators.read_throttle()
         if remembered is not None:
             left = await _restore(remembered.bounds, c)
-            await c.store.write_throttle(remembered._replace(bounds=left) if left else None)
+            await c.store.operators.write_throttle(remembered._replace(bounds=left) if left else None)
             if left:
                 return
     except BadZnode as bad:
@@ -145,7 +152,7 @@ async def _restore(bounds: Bounds, c: Controller) -> Bounds:
     """Take these values away; returns what could not be."""
     left = dict(bounds)
     for _ in range(ATTEMPTS):
-        read = await c.store.read_configs(left)
+        read = await c.store.configs.read_configs(left)
         fresh: dict[str, ConfigRead] = {}
         for entity, found in read.items():
             if isinstance(found, BadZnode):
@@ -153,10 +160,10 @@ async def _restore(bounds: Bounds, c: Controller) -> Bounds:
                 continue
             config = lifted(found.config, left[entity])
             if config == found.config:
-                del left[entity]  # somebody else took it away, or the topic is gone
+                del left[entity]  # another client removed it, or the topic is gone
             else:
                 fresh[entity] = found._replace(config=config)
-        results = await c.store.write_configs(fresh)
+        results = await c.store.configs.write_configs(fresh)
         for entity, result in results.items():
             if isinstance(result, Written):
                 del left[entity]

@@ -1,6 +1,6 @@
 """Admin clients create topics, and add partitions to them: judged against ZooKeeper, written, started in one event.
 
-Whoever asked may want to wait until the new partitions are led; that is not the event's business.
+A client may wait until the new partitions have leaders; its connection does that, not the event.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -14,14 +14,14 @@ from controllerd.core.cluster_settings import PARTITIONS, REPLICATION_FACTOR
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, MutationQuota
-from controllerd.core.partition_growth import GrowthWish, PlannedGrowth, plan_growth
+from controllerd.core.partition_growth import GrowthRequest, PlannedGrowth, plan_growth
 from controllerd.core.placement import MAX_AT_ONCE, TOO_MANY_AT_ONCE
-from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.releases import Release
-from controllerd.core.topic_creation import CreationPicture, PlannedTopic, plan_topic
+from controllerd.core.soundness import is_in_quarantine
+from controllerd.core.topic_creation import CreationFacts, PlannedTopic, plan_topic
 from controllerd.core.topic_names import TakenNames, name_problem
+from controllerd.ports.results import Conflict, NewTopicZnodes, TopicsRead, WriteResult, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteResult, Written
 from controllerd.services.quotas import THROTTLED, quota_of
 from controllerd.services.topic_preparation import keep_id
 from controllerd.services.topics import reread_topics
@@ -30,7 +30,7 @@ from events.admin import CreatePartitions, CreateTopics, MutationReply, TopicOut
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""Times that a topic is found changed before partitions can be added to it, until the client is told to ask again."""
+"""Times that a topic is found changed before partitions can be added to it, until the client has to ask again."""
 _FORMAT_WITH_ID: Final = 3
 _FORMAT_WITHOUT_ID: Final = 2
 
@@ -53,28 +53,28 @@ async def on_create_topics(event: CreateTopics, c: Controller) -> MutationReply:
 
 
 async def _plan_topics(event: CreateTopics, quota: MutationQuota, c: Controller) -> dict[str, PlannedTopic | Refusal]:
-    """What becomes of each topic, in the order of the request: earlier ones have the quota and the name."""
-    picture, placed = await _picture(c), 0
+    """The plan for each topic, in the order of the request: earlier topics take the quota and the name."""
+    facts, placed = await _facts(c), 0
     planned: dict[str, PlannedTopic | Refusal] = {}
     for wanted in event.topics:
-        plan = plan_topic(wanted, picture, c.draw) if placed < MAX_AT_ONCE else TOO_MANY_AT_ONCE
+        plan = plan_topic(wanted, facts, c.runtime.draw) if placed < MAX_AT_ONCE else TOO_MANY_AT_ONCE
         if isinstance(plan, PlannedTopic):
             placed += plan.partitions
             if not event.validate_only and not quota.take(plan.partitions, c.clock.monotonic()):
                 plan = THROTTLED
             else:
-                picture.taken.add(wanted.name)
+                facts.taken.add(wanted.name)
         planned[wanted.name] = plan
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
     return planned
 
 
-async def _picture(c: Controller) -> CreationPicture:
-    """What new topics are judged by: ZooKeeper's own names, so that topics in quarantine count as well."""
-    return CreationPicture(
-        taken=TakenNames(await c.store.read_topic_names()),
+async def _facts(c: Controller) -> CreationFacts:
+    """The facts that new topics are judged by: ZooKeeper's own names, so that topics in quarantine count as well."""
+    return CreationFacts(
+        taken=TakenNames(await c.store.topics.read_topic_names()),
         racks=_racks(c),
-        deleting=await c.store.read_topic_deletions(),
+        deleting=await c.store.admin.read_topic_deletions(),
         default_partitions=_default(PARTITIONS, c.policy.num_partitions, c),
         default_replication_factor=_default(REPLICATION_FACTOR, c.policy.default_replication_factor, c),
         tiered_storage=c.policy.tiered_storage,
@@ -102,8 +102,8 @@ async def _create(allowed: Mapping[str, PlannedTopic], c: Controller) -> dict[st
     new: dict[str, NewTopicZnodes] = {}
     for name, plan in allowed.items():
         new[name] = NewTopicZnodes(_image(plan, c), plan.configs)
-        await c.outbox.pace.breathe()
-    results = await c.store.create_topics(new)
+        await c.outbox.slicer.yield_to_loop()
+    results = await c.store.topics.create_topics(new)
     for name, result in results.items():
         if not isinstance(result, Written | Conflict):
             _alarm(c, "topic was not created", name, result.reason)
@@ -115,7 +115,7 @@ def _image(plan: PlannedTopic, c: Controller) -> TopicImage:
     return TopicImage(
         name=plan.name,
         assignments=_assigned(plan.assignment),
-        topic_id=c.new_topic_id() if with_id else None,
+        topic_id=c.runtime.new_topic_id() if with_id else None,
         znode_version=0,
         format_version=_FORMAT_WITH_ID if with_id else _FORMAT_WITHOUT_ID,
     )
@@ -149,12 +149,12 @@ async def on_create_partitions(event: CreatePartitions, c: Controller) -> Mutati
     :raises NotController: this instance is not the active controller.
     """
     growth = _Growth(event, quota_of(event.by, Mutation.CREATE_PARTITIONS, c), c)
-    outcomes = dict.fromkeys((wish.topic for wish in event.topics), _CONTENDED)  # keeps the order of the request
+    outcomes = dict.fromkeys((request.topic for request in event.topics), _CONTENDED)  # keeps the order of the request
     pending = event.topics
     for _ in range(ATTEMPTS):
         done = await growth.attempt(pending)
         outcomes |= done
-        pending = tuple(wish for wish in pending if wish.topic not in done)
+        pending = tuple(request for request in pending if request.topic not in done)
         if not pending:
             break
     grown = [] if event.validate_only else [topic for topic, done in outcomes.items() if done.refusal is None]
@@ -165,7 +165,7 @@ async def on_create_partitions(event: CreatePartitions, c: Controller) -> Mutati
 
 
 class _Growth:
-    """One request for more partitions. A topic that somebody else changes meanwhile is judged anew and charged once."""
+    """One request for more partitions. A topic that another writer changes is judged anew and charged once."""
 
     def __init__(self, event: CreatePartitions, quota: MutationQuota, c: Controller) -> None:
         self.quota = quota
@@ -173,11 +173,13 @@ class _Growth:
         self._charged: set[str] = set()
         self._c = c
 
-    async def attempt(self, wishes: Collection[GrowthWish]) -> dict[str, TopicOutcome]:
-        """Judge and write once; the topics that are not in the answer were changed by somebody else."""
-        legal = [wish.topic for wish in wishes if name_problem(wish.topic) is None]  # no other is below that folder
-        read = await self._c.store.read_topics(legal)
-        plans = await self._plan_each(wishes, read, broken={*legal} - read.topics.keys() - read.missing)
+    async def attempt(self, requests: Collection[GrowthRequest]) -> dict[str, TopicOutcome]:
+        """Judge and write once; the topics that are not in the answer were changed by another writer."""
+        legal = [
+            request.topic for request in requests if name_problem(request.topic) is None
+        ]  # no other is below that folder
+        read = await self._c.store.topics.read_topics(legal)
+        plans = await self._plan_each(requests, read, broken={*legal} - read.topics.keys() - read.missing)
         outcomes = {topic: TopicOutcome(plan) for topic, plan in plans.items() if isinstance(plan, Refusal)}
         allowed = {topic: plan for topic, plan in plans.items() if isinstance(plan, PlannedGrowth)}
         if self._validate_only:
@@ -185,8 +187,8 @@ class _Growth:
         images: dict[str, TopicImage] = {}
         for topic, plan in allowed.items():
             images[topic] = self._image(read.topics[topic], plan)
-            await self._c.outbox.pace.breathe()
-        results = await self._c.store.write_topics(images, growing=images.keys()) if images else {}
+            await self._c.outbox.slicer.yield_to_loop()
+        results = await self._c.store.topics.write_topics(images, growing=images.keys()) if images else {}
         for topic, result in results.items():
             if isinstance(result, Written):
                 outcomes[topic] = _grown(allowed[topic])
@@ -196,29 +198,29 @@ class _Growth:
         return outcomes
 
     async def _plan_each(
-        self, wishes: Iterable[GrowthWish], read: TopicsRead, broken: Container[str]
+        self, requests: Iterable[GrowthRequest], read: TopicsRead, broken: Container[str]
     ) -> dict[str, PlannedGrowth | Refusal]:
         plans: dict[str, PlannedGrowth | Refusal] = {}
         placed = 0
-        for wish in wishes:
+        for request in requests:
             plan: PlannedGrowth | Refusal = TOO_MANY_AT_ONCE
-            if wish.topic in broken:
-                text = f"The znode of the topic '{wish.topic}' cannot be understood."
+            if request.topic in broken:
+                text = f"The znode of the topic '{request.topic}' cannot be understood."
                 plan = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, text)
-            elif is_in_quarantine(self._c.context, wish.topic):
-                plan = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"The topic '{wish.topic}' is in quarantine.")
+            elif is_in_quarantine(self._c.context, request.topic):
+                plan = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"The topic '{request.topic}' is in quarantine.")
             elif placed < MAX_AT_ONCE:
-                plan = self._plan(wish, read.topics.get(wish.topic))
+                plan = self._plan(request, read.topics.get(request.topic))
             placed += len(plan.added) if isinstance(plan, PlannedGrowth) else 0
-            plans[wish.topic] = plan
-            await self._c.outbox.pace.breathe()
+            plans[request.topic] = plan
+            await self._c.outbox.slicer.yield_to_loop()
         return plans
 
-    def _plan(self, wish: GrowthWish, image: TopicImage | None) -> PlannedGrowth | Refusal:
-        topic, c = wish.topic, self._c
+    def _plan(self, request: GrowthRequest, image: TopicImage | None) -> PlannedGrowth | Refusal:
+        topic, c = request.topic, self._c
         current = image.assignments if image is not None else {}
         queued = topic in c.context.queued_for_deletion
-        plan = plan_growth(wish, current, _racks(c), queued_for_deletion=queued)
+        plan = plan_growth(request, current, _racks(c), queued_for_deletion=queued)
         if isinstance(plan, Refusal) or self._validate_only or topic in self._charged:
             return plan
         if not self.quota.take(len(plan.added), c.clock.monotonic()):
@@ -238,7 +240,7 @@ def _grown(plan: PlannedGrowth) -> TopicOutcome:
 
 
 def _racks(c: Controller) -> dict[BrokerId, str | None]:
-    """Every registered broker with its rack; those in controlled shutdown too, as in the peer."""
+    """Every registered broker with its rack, including brokers in controlled shutdown, as in Kafka."""
     return {broker.id: broker.rack for broker in c.context.brokers.values()}
 
 

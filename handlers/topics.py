@@ -11,8 +11,8 @@ from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.mutation_quota import Mutation, MutationQuota
+from controllerd.ports.results import WriteResult, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import WriteResult, Written
 from controllerd.services.deletions import serve_deletion_requests
 from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.quotas import THROTTLED, quota_of
@@ -35,16 +35,16 @@ async def on_partition_modifications(event: PartitionModifications, c: Controlle
 
 
 async def on_topic_deletion(_event: TopicDeletion, c: Controller) -> None:
-    """Somebody asked for deletions: queue them, then see what each waits for.
+    """Queue the requested deletions, then see what each waits for.
 
-    The peer looks first for what makes a topic wait, and forgets it again because the topic is not queued yet. A queued
-    deletion goes on when deletions are turned off later, because brokers may have deleted replicas.
+    Kafka's controller first computes why a topic waits, and drops the result because the topic is not queued yet. A
+    queued deletion goes on when deletions are turned off later, because brokers may have deleted replicas.
     """
     await serve_deletion_requests(c)
 
 
 async def on_deletion_retry(_event: TopicDeletionRetry, c: Controller) -> None:
-    """Brokers or ZooKeeper refused to delete something a while ago: ask them again, less and less often."""
+    """Try deletions again that brokers or ZooKeeper refused a while ago, less and less often."""
     await send_pending_deletions(sorted(c.context.live_or_shutting_down), c)
     await c.deletions.resume_for(set(c.context.deletions.refused))
 
@@ -52,7 +52,7 @@ async def on_deletion_retry(_event: TopicDeletionRetry, c: Controller) -> None:
 async def on_delete_topics(event: DeleteTopics, c: Controller) -> MutationReply:
     """Ask for the deletion of topics as tools do by markers, and begin with it.
 
-    A topic whose deletion was asked for already is charged to the quota all the same, as in the peer.
+    A topic whose deletion was asked for already is charged to the quota all the same, as in Kafka.
 
     :raises NotController: this instance is not the active controller.
     """
@@ -60,7 +60,7 @@ async def on_delete_topics(event: DeleteTopics, c: Controller) -> MutationReply:
     refusals = {topic: _refusal_to_delete(topic, quota, c) for topic in event.topics}
     allowed = [topic for topic, refusal in refusals.items() if refusal is None]
     ids = {topic: c.context.topic_id(topic) for topic in allowed}
-    results = await c.store.create_deletion_markers(allowed) if allowed else {}
+    results = await c.store.admin.create_deletion_markers(allowed) if allowed else {}
     refusals |= {topic: _refusal_of_marker(topic, result, c) for topic, result in results.items()}
     marked = sum(isinstance(result, Written) for result in results.values())
     if marked:

@@ -12,16 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 from controllerd.record.invariants import SUMMARY
 from replay.facts.engine import Engine, IngestResult, Inputs, OnProgress, ReplayError, Row, Rows, silent
 from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
-from replay.report.checks import all_invariants, told_by
-from replay.report.files import write_report
-from replay.report.meta import Meta, severity_rank
-from replay.report.rows import number
+from replay.report.metadata import ReportMetadata, all_invariants, checkable_at, severity_rank
 from replay.report.summary import HARMLESS, verdict
+from replay.report.values import number
 
 EngineName = Literal["auto", "local", "spark"]
 _REMOTE: Final = ("hdfs:", "s3a:", "s3:", "gs:", "abfss:", "wasbs:", "viewfs:")
@@ -29,11 +27,11 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class Options(NamedTuple):
-    """What to replay, and how."""
+    """The options of a replay."""
 
     inputs: Inputs
     out: str
-    """Where facts, tables and the report go."""
+    """Folder for facts, tables and the report."""
     engine: EngineName = "auto"
     master: str | None = None
     """Spark's master; None: what its configuration says."""
@@ -43,7 +41,7 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a replay found, and where it is written."""
+    """The result of a replay, and the files of its report."""
 
     sentence: str
     level: str
@@ -51,16 +49,16 @@ class Outcome:
     engine: str
     ingested: IngestResult | None
     violations: int
-    """Those that count."""
+    """Number of violations from the severity ``fail_on`` on."""
     harm: int
-    """Findings that say that the log is not all there."""
+    """Number of findings that the log is incomplete."""
     files: tuple[Path, ...]
 
 
 def run(options: Options, progress: OnProgress = silent) -> Outcome:
     """Ingest what is new, compute every table, write the report.
 
-    :raises ReplayError: it cannot go on; says why and what to do
+    :raises ReplayError: the replay cannot continue; says why and what to do
     """
     name = choose(options.engine, options.inputs.paths)
     with closing(open_engine(name, options.master)) as engine:
@@ -69,21 +67,21 @@ def run(options: Options, progress: OnProgress = silent) -> Outcome:
 
 
 def ingest(options: Options, progress: OnProgress = silent) -> IngestResult:
-    """Turn what is new into facts, and no more. :raises ReplayError: it cannot go on"""
+    """Turn what is new into facts, and no more. :raises ReplayError: the replay cannot continue"""
     name = choose(options.engine, options.inputs.paths)
     with closing(open_engine(name, options.master)) as engine:
         return engine.ingest(options.inputs, options.out, progress)
 
 
 def report(options: Options, progress: OnProgress = silent) -> Outcome:
-    """Write the report of what was ingested before. :raises ReplayError: it cannot go on"""
+    """Write the report of what was ingested before. :raises ReplayError: the replay cannot continue"""
     name = choose(options.engine, [options.out])
     with closing(open_engine(name, options.master)) as engine:
         return conclude(engine, name, options, None, progress)
 
 
 def choose(wanted: EngineName, paths: Sequence[str]) -> Literal["local", "spark"]:
-    """The engine: Spark where the logs are not on this host, or when told so; otherwise the plain one.
+    """Choose the engine: Spark for logs on other hosts, or if wanted; otherwise the plain one.
 
     The plain engine works in bounded memory on both cores of a laptop, so size alone is no reason to start a JVM.
 
@@ -122,15 +120,15 @@ def open_engine(name: Literal["local", "spark"], master: str | None = None) -> E
 def conclude(
     engine: Engine, name: str, options: Options, ingested: IngestResult | None, progress: OnProgress
 ) -> Outcome:
-    """Compute every table and write the report, with an engine that is open. :raises ReplayError: it cannot go on"""
+    """Compute every table and write the report with an open engine. :raises ReplayError: it cannot continue"""
     folder = _folder(options.out)
     tables = engine.tables(options.out, progress=progress)
     meta = _meta(tables, name, options, folder)
     files = _write(tables, meta, folder)
-    judged = verdict(tables, meta)
+    result = verdict(tables, meta)
     return Outcome(
-        judged.sentence,
-        judged.level,
+        result.sentence,
+        result.level,
         name,
         ingested,
         _counting(tables.get("violations", ()), options.fail_on),
@@ -139,11 +137,11 @@ def conclude(
     )
 
 
-def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Path) -> Meta:
+def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Path) -> ReportMetadata:
     sources, ingested = tables["sources"], options.inputs.paths or _ingested(folder)
     levels = [str(row["level"]) for row in sources if row["source"] == "audit" and row["level"] is not None]
     has_audit = any(row["source"] == "audit" for row in sources)
-    return Meta(
+    return ReportMetadata(
         generated_ms=time.time_ns() // 1_000_000,
         version=version("controllerd"),
         engine=engine,
@@ -153,7 +151,7 @@ def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Pat
         last_ms=max(_numbers(sources, "last_ms"), default=None),
         open_with=ingested if has_audit else (),
         limits=(*_untold(levels), *_limits(tables)),
-        invariants=told_by(levels) if has_audit else (),
+        invariants=checkable_at(levels) if has_audit else (),
         left_out={name: rows.left_out for name, rows in tables.items() if rows.left_out},
     )
 
@@ -171,8 +169,9 @@ def _ingested(out: Path) -> tuple[str, ...]:
         return tuple(sorted({str(path.parent) for path in ledger.segments}))
 
 
-def _write(tables: Mapping[str, Sequence[Row]], meta: Meta, folder: Path) -> list[Path]:
-    from replay.report.parquet import write_parquet  # of the extra: `choose` must be able to say that it is missing
+def _write(tables: Mapping[str, Sequence[Row]], meta: ReportMetadata, folder: Path) -> list[Path]:
+    # Of the extra: `choose` must be able to say that it is missing.
+    from replay.report.writer import write_parquet, write_report
 
     try:
         write_parquet(tables, folder / "tables")
@@ -180,7 +179,7 @@ def _write(tables: Mapping[str, Sequence[Row]], meta: Meta, folder: Path) -> lis
     except OSError as problem:
         why = problem.strerror or problem
         raise ReplayError(
-            f"cannot write the report into {folder}: {why}; mend that, then `controllerctl replay report {folder}`"
+            f"cannot write the report into {folder}: {why}; fix that, then run `controllerctl replay report {folder}`"
         ) from None
 
 
@@ -195,12 +194,12 @@ def _counting(violations: Sequence[Row], fail_on: str) -> int:
 
 def _untold(levels: Sequence[str]) -> Iterator[str]:
     if SUMMARY in levels:
-        untold = len(all_invariants()) - len(told_by([SUMMARY]))
-        yield f"{untold} invariants cannot be told from logs of level summary, in {levels.count(SUMMARY)} boots here."
+        untold = len(all_invariants()) - len(checkable_at([SUMMARY]))
+        yield f"{untold} invariants cannot be checked in logs of level summary, in {levels.count(SUMMARY)} boots here."
 
 
 def _limits(tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
     bounds = sum(row["start_bound"] is not None or row["end_bound"] is not None for row in tables.get("windows", ()))
     if not bounds:
         return ()
-    return (f"{counted(bounds, 'window')} with an end that is only a bound: the logs do not tell the exact moment.",)
+    return (f"{counted(bounds, 'window')} with an end that is only a bound: the logs do not have the exact time.",)

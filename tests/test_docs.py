@@ -2,27 +2,27 @@
 
 import ast
 import asyncio
-import importlib.util
 import re
 import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+import configuration
 from cli.exit_codes import MEANINGS
 from controllerd.config.load import load_config
 from controllerd.daemon import run
 from controllerd.record.kinds import KINDS
 from controllerd.record.records import BrokersRecord, EventBegin, EventEnd, PartitionStateRecord, RefusedRecord
+from markers import rewritten
 from tests.audit.samples import write_log
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -34,31 +34,22 @@ ALARMS = {"AlarmRecord", "suspect"}
 
 
 @pytest.fixture(scope="module")
-def configuration() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("configuration", DOCS / "configuration.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
 def operations() -> str:
     return (DOCS / "operations.md").read_text("utf-8")
 
 
-def test_the_configuration_reference_is_up_to_date(configuration: ModuleType) -> None:
+def test_the_configuration_reference_is_up_to_date() -> None:
     page = configuration.PAGE.read_text("utf-8")
-    assert page == configuration.rewritten(page), "run: python docs/configuration.py"
+    assert page == rewritten(page, configuration.BEGIN, configuration.generated()), "run: make docs"
 
 
-def test_a_page_without_markers_is_refused(configuration: ModuleType) -> None:
+@pytest.mark.parametrize("page", ["no markers", "<!-- generated:x -->", "<!-- /generated --> <!-- generated:x -->"])
+def test_a_page_without_both_markers_in_their_order_is_refused(page: str) -> None:
     with pytest.raises(ValueError, match="no <!-- generated"):
-        configuration.rewritten("no markers")
+        rewritten(page, "<!-- generated:x -->", "text")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/operations.md"])
+@pytest.mark.parametrize("page", ["docs/quickstart.md", "docs/operations.md"])
 def test_every_complete_example_of_a_configuration_is_accepted(page: str, tmp_path: Path) -> None:
     examples = re.findall(r"^```toml\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     whole = [example for example in examples if "zookeeper" in tomllib.loads(example)]
@@ -97,6 +88,13 @@ def test_every_alarm_is_explained(operations: str) -> None:
     found = sorted(alarms())
     assert len(found) > len(ALARMS)
     assert [alarm for alarm in found if f"`{alarm}" not in operations] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    links = {file for _, file, _ in local_links(DOCS / "README.md")}
+    pages = {page.name for page in DOCS.glob("*.md")} - {"README.md"}
+
+    assert {"adr/README.md", "man/", "../CONTRIBUTING.md"} | pages <= links
 
 
 def test_every_decision_is_in_the_index() -> None:

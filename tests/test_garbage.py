@@ -22,7 +22,7 @@ def test_the_collector_rests_during_an_event_and_no_longer() -> None:
 
     garbage.pause()
     rests = not gc.isenabled()
-    garbage.resume(keeps_picture=True)
+    garbage.resume(keeps_image=True)
 
     assert (rests, gc.isenabled()) == (True, True)
 
@@ -32,9 +32,9 @@ def test_a_picture_that_has_grown_is_left_out_of_collections_and_looked_at_again
 
     garbage.pause()
     picture = [[number] for number in range(2 * MANY)]
-    garbage.resume(keeps_picture=True)
+    garbage.resume(keeps_image=True)
     while_it_stands = gc.get_freeze_count() - frozen
-    garbage.resume(keeps_picture=False)
+    garbage.resume(keeps_image=False)
 
     assert while_it_stands >= len(picture)
     assert gc.get_freeze_count() == 0
@@ -44,6 +44,6 @@ def test_a_small_event_freezes_nothing() -> None:
     garbage, frozen = Garbage(), gc.get_freeze_count()
 
     garbage.pause()
-    garbage.resume(keeps_picture=True)
+    garbage.resume(keeps_image=True)
 
     assert gc.get_freeze_count() == frozen

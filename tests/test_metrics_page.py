@@ -1,14 +1,14 @@
 """The page about metrics, the dashboard and the alert rules speak of metrics that there are, and of all of ours."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from cli.app import main as controllerctl
+from markers import rewritten
+from metric_reference import BEGIN, PAGE, families, generated
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, DASHBOARDS = ROOT / "docs", ROOT / "dashboards"
@@ -17,34 +17,24 @@ COMMAND = re.compile(r"controllerctl ([a-z]+)(?: ([A-Z/-]+))?")
 RUNBOOK = re.compile(r"docs/([a-z]+\.md)#([a-z-]+)")
 
 
-@pytest.fixture(scope="module")
-def page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("metrics_page", DOCS / "metric_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_the_list_is_up_to_date() -> None:
+    text = PAGE.read_text("utf-8")
+    assert text == rewritten(text, BEGIN, generated()), "run: make docs"
 
 
-def test_the_list_is_up_to_date(page: ModuleType) -> None:
-    text = page.PAGE.read_text("utf-8")
-    assert text == page.rewritten(text), "run: python docs/metric_reference.py"
-
-
-def served(page: ModuleType) -> set[str]:
+def served() -> set[str]:
     """Every name of a series."""
-    names = {metric.name for metric in page.families()}
+    names = {metric.name for metric in families()}
     suffixes = ("", "_total", "_bucket", "_count", "_sum")
     return {name + suffix for name in names for suffix in suffixes}
 
 
 @pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])
-def test_only_metrics_that_there_are_are_asked_for(page: ModuleType, file: str) -> None:
+def test_only_metrics_that_there_are_are_asked_for(file: str) -> None:
     asked = set(NAME.findall((DASHBOARDS / file).read_text("utf-8")))
 
     assert len(asked) > 10
-    assert asked - served(page) == set()
+    assert asked - served() == set()
 
 
 @pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])

@@ -14,11 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from cli.app import application
-from cli.arguments import global_flags_first
+from cli.columns import BROKERS, DELETIONS, PARTITIONS, QUEUE, REASSIGNMENTS, REQUESTS
 from cli.doctor.cluster import check_all
-from cli.listing import Listing
-from cli.lists.cluster import BROKERS, PARTITIONS
-from cli.lists.work import DELETIONS, QUEUE, REASSIGNMENTS, REQUESTS
+from cli.flags import global_flags_first
+from cli.lists import ListDefinition
 from controllerd.__main__ import app as controllerd_app
 from controllerd.config.load import load_config
 from tests.cli.running import controllerctl
@@ -35,7 +34,7 @@ BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 SAID = re.compile(r"`(controllerctl\s[^`]+)`")
 SHOWN = re.compile(r"^\$ controllerctl get (\w+)[^\n]*\n([A-Z].*)$", re.MULTILINE)
 CHECKED = re.compile(r"^(?:ok|warning|critical|unknown) +([\w-]+) ", re.MULTILINE)
-LISTS: dict[str, Listing[Any]] = {
+LISTS: dict[str, ListDefinition[Any]] = {
     "partitions": PARTITIONS,
     "brokers": BROKERS,
     "deletions": DELETIONS,

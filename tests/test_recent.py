@@ -2,7 +2,6 @@ import asyncio
 
 from controllerd.recent import Recent
 from controllerd.record.records import AlarmRecord, EventBegin, EventEnd, PartitionStateRecord, TermRecord
-from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import StillClock
 
 
@@ -11,20 +10,11 @@ def alarm(text: str) -> AlarmRecord:
 
 
 def recent(*, max_rows: int = 100, max_entries: int = 100) -> Recent:
-    return Recent(RecordingAudit(), StillClock(), max_rows=max_rows, max_entries=max_entries)
+    return Recent(StillClock(), max_rows=max_rows, max_entries=max_entries)
 
 
 def transitions(rows: int) -> PartitionStateRecord:
     return PartitionStateRecord(["t"] * rows, list(range(rows)), ["NewPartition"] * rows, ["OnlinePartition"] * rows)
-
-
-async def test_everything_is_passed_on_to_the_log_behind_it() -> None:
-    audit = RecordingAudit()
-    tap = Recent(audit, StillClock())
-    tap.record(alarm("a"), alarm("b"))
-    await tap.accepted()
-    assert audit.records == [alarm("a"), alarm("b")]
-    assert audit.accepted_at == [2]
 
 
 def test_entries_know_the_event_in_whose_course_they_were_recorded() -> None:

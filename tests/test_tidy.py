@@ -2,9 +2,11 @@
 
 import ast
 import configparser
+import io
 import os
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -37,6 +39,37 @@ REGISTRY: Final = re.compile(
     r"pypi\.(?:org|python\.org)|pythonhosted\.org|repo\d?\.maven|maven\.apache\.org/maven2|anaconda\.org|conda\.io"
     r"|artifactory|jfrog|nexus\.|PIP_INDEX_URL|--(?:extra-)?index-url|--find-links|--trusted-host",
     re.IGNORECASE,
+)
+
+# The packages that speak as the glossary demands; the list grows until it holds them all.
+PLAIN: Final = (
+    "controllerd/core/",
+    "controllerd/loop.py",
+    "controllerd/machines/",
+    "controllerd/services/",
+    "controllerd/slicer.py",
+    "channel_manager/",
+    "events/",
+    "handlers/",
+)
+RETIRED_NAMES: Final = frozenset(
+    {
+        *("breathe", "buried", "bury", "debt", "debts", "everybody", "forgive", "forgiven", "heard", "heir", "heirs"),
+        *("invaded", "nobody", "owed", "owes", "pace", "paced", "picture", "pictures", "rehearsal", "somebody"),
+        *("stranger", "strangers", "those", "told", "unheard", "whoever", "wish", "wishes"),
+    }
+)
+PARTS_OF_A_NAME: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+RETIRED_PHRASES: Final = re.compile(
+    r"\b(?:everybody|nobody|somebody|whoever|debts?|owed|owes|heirs?|strangers?|buried|bury|breathes?|told|lest"
+    r"|wish(?:es)?|hears? of|heard of|hear from|heard from|in work|of late|for want of|the term is over"
+    r"|pictures? of the cluster|(?:our|the) picture)\b",
+    re.IGNORECASE,
+)
+# ``Those that ...`` or ``What ...`` leaves the reader to guess the subject.
+BARE_PRONOUN: Final = re.compile(
+    r"(?:Those|Whoever|Whatever|Whichever|What|Who|That|They|It|Nobody|Somebody|Everybody)\b"
+    r"|(?:This|These) (?:is|are|was|were|has|have|may|must|can|does|do)\b"
 )
 
 
@@ -224,3 +257,62 @@ def test_every_pure_module_is_held_by_the_law(name: str) -> None:
     held = LAW["importlinter:contract:pure"]["source_modules"].split()
 
     assert name in held or name not in SHIPPED
+
+
+# -- language ----------------------------------------------------------------------------------------------------------
+
+
+def prose_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of a module by line; a docstring as one text, so that a phrase may be wrapped."""
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, " ".join(node.value.value.split())
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def names_in(path: Path) -> Iterator[tuple[int, str]]:
+    """Every name of a module by line."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+
+
+def plain_modules() -> list[Path]:
+    """The modules of the packages that speak plainly already."""
+    return [path for path in SHIPPED.values() if relative(path).startswith(PLAIN)]
+
+
+def test_no_name_is_a_retired_word() -> None:
+    retired = [
+        f"{relative(path)}:{line}: {name}"
+        for path in plain_modules()
+        for line, name in names_in(path)
+        if RETIRED_NAMES.intersection(part.lower() for part in PARTS_OF_A_NAME.findall(name))
+    ]
+
+    assert retired == []
+
+
+def test_no_sentence_has_a_retired_phrase() -> None:
+    retired = [
+        f"{relative(path)}:{line}: {found[0]}"
+        for path in plain_modules()
+        for line, text in prose_of(path)
+        if (found := RETIRED_PHRASES.search(text))
+    ]
+
+    assert retired == []
+
+
+def test_no_docstring_begins_with_a_bare_pronoun() -> None:
+    bare = [
+        f"{relative(path)}:{line}: {text[:60]}"
+        for path in plain_modules()
+        for line, text in prose_of(path)
+        if BARE_PRONOUN.match(text)
+    ]
+
+    assert bare == []

@@ -10,11 +10,11 @@ from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.scram import ScramChange, ScramCredential
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.topic_creation import TopicRequest
 from controllerd.record.records import EventBegin, EventEnd, Record, RequestRecord, ZkWriteRecord
 from events import admin, cluster, elections, operator, reassignments, responses, topics
 from events.base import Event
@@ -103,7 +103,7 @@ async def _role() -> list[Record]:
     await world.call(cluster.Resign("a tour"))
     await world.call(cluster.Takeover("a tour"))
     await world.call(cluster.Resign("the tour goes on"))
-    world.clock.now += world.c.stand_by_s
+    world.clock.now += world.c.local.stand_by_s
     await _put(world, cluster.RegisterBrokerAndReelect(), cluster.Expire(1), cluster.Reelect())
     await _put(world, cluster.ShutdownEventThread())
     return list(world.audit.records)
@@ -142,8 +142,8 @@ async def _topics() -> list[Record]:
     """A topic that a client creates, enlarges and deletes, and credentials that it sets."""
     world = await _small()
     by = admin.Requester("User:alice", "alice", "tour", 7, "127.0.0.1")
-    await world.call(admin.CreateTopics(by, (TopicWish("payments", 2, 2),)))
-    await world.call(admin.CreatePartitions(by, (GrowthWish("payments", 3),)))
+    await world.call(admin.CreateTopics(by, (TopicRequest("payments", 2, 2),)))
+    await world.call(admin.CreatePartitions(by, (GrowthRequest("payments", 3),)))
     await world.call(admin.DeleteTopics(by, ("payments",)))
     password = ScramCredential(1, 4096, b"salt", b"salted password")
     await world.call(admin.AlterScram(by, {"alice": ScramChange(upsertions=(password,))}))

@@ -23,7 +23,7 @@ _PARTITION: Final = struct.Struct(">ii")
 _TWO_BYTE_VARINT: Final = 0x80
 _RECOVERY: Final = {int(state): state for state in LeaderRecoveryState}
 _REFUSED: Final = LeaderAndIsr(BrokerId(0), 0, (), 0, 0)
-"""What stands beside the error of a refused partition."""
+"""The other fields beside the error of a refused partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class AlterPartitionQuery:
 
 
 Outcome = LeaderAndIsr | KafkaError
-"""What a partition gets: the state that holds now, or why it was refused."""
+"""The answer for a partition: the current state, or the error."""
 
 
 class UnknownRecoveryState(MalformedMessage):
@@ -67,7 +67,7 @@ def _read_partition(cursor: Cursor, version: int) -> tuple[int, ProposedIsr]:
 
 
 def _read_plain_partition(cursor: Cursor) -> tuple[int, ProposedIsr] | None:
-    """A partition of version 3 in one step, as every broker writes it; None if it looks otherwise."""
+    """A partition of version 3 in one step, as every broker writes it; None for another form."""
     start = cursor.offset
     if not 0 < (count := cursor.take(_PARTITION.size + 1)[-1]) < _TWO_BYTE_VARINT:
         cursor.offset = start

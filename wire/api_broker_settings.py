@@ -41,7 +41,7 @@ def decode_settings(body: bytes) -> Mapping[str, BrokerSetting]:
         if result.error_code == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             raise NotAuthorized("a broker does not let us read its settings")
         if result.error_code != KafkaError.NONE:
-            raise MalformedMessage(f"a broker does not tell its settings: {result.error_code!r}")
+            raise MalformedMessage(f"a broker refused its settings: {result.error_code!r}")
         return {row.name: _setting(row) for row in present(result.configs)}
     raise MalformedMessage("a broker says nothing of its settings")
 

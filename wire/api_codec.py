@@ -22,7 +22,7 @@ _LONGEST_TEXT: Final = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One frame, without its length, and the start of its header; the rest is decoded only by whoever needs it."""
+    """One frame, without its length, and the start of its header; the rest is decoded when it is needed."""
 
     head: RequestHeader
     frame: bytes
@@ -97,3 +97,16 @@ def _cut(text: str | None) -> str | None:
 
 def _same(value: object) -> object:
     return value
+
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def milliseconds(duration: timedelta) -> int:
+    """A duration of a request in whole milliseconds; clients may send negative ones."""
+    return duration // _MILLISECOND
+
+
+def throttle(throttle_ms: int) -> i32Timedelta:
+    """The throttle time of a response. :raises TypeError: it does not fit into 32 bits."""
+    return i32Timedelta.parse(throttle_ms * _MILLISECOND)

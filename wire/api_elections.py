@@ -26,7 +26,7 @@ class ElectLeadersQuery:
 
 
 class RowResult(NamedTuple):
-    """What became of one partition. Clients have a sentence of their own for each error: None leaves it to them."""
+    """The outcome of one partition. With None clients print their own sentence for the error."""
 
     partition: int
     error: KafkaError

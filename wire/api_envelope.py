@@ -67,7 +67,7 @@ def encode_envelope_error(head: RequestHeader, error: KafkaError) -> bytes:
 
 
 def says_not_controller(head: RequestHeader, response: bytes) -> bool:
-    """Whether a response refuses anything because another instance is the controller."""
+    """Return whether a response refuses anything because another instance is the controller."""
     _, entity = decode_response(head.api_key, head.version, response)
     return _has_error(entity, KafkaError.NOT_CONTROLLER)
 

@@ -30,7 +30,7 @@ class UpdateFeaturesQuery:
 
 
 class FeatureResult(NamedTuple):
-    """What became of one feature."""
+    """The outcome of one feature."""
 
     name: str
     error: KafkaError

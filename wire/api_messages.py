@@ -21,7 +21,10 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def decode_api_versions(request: Request) -> bool:
-    """Whether the client's software name and version are acceptable (KIP-511). :raises MalformedMessage: bad bytes."""
+    """Return whether the client's software name and version are acceptable (KIP-511).
+
+    :raises MalformedMessage: bad bytes.
+    """
     entity = entity_of(request)
     if request.head.version < 3:
         return True
@@ -140,7 +143,10 @@ class ConfigResource(NamedTuple):
 
 
 def decode_config_resources(request: Request) -> list[ConfigResource]:
-    """What DescribeConfigs, AlterConfigs or IncrementalAlterConfigs is about. :raises MalformedMessage: bad bytes."""
+    """Return the resources of DescribeConfigs, AlterConfigs or IncrementalAlterConfigs.
+
+    :raises MalformedMessage: bad bytes.
+    """
     return [ConfigResource(item.resource_type, item.resource_name) for item in present(entity_of(request).resources)]
 
 
@@ -160,7 +166,7 @@ def encode_config_results(head: RequestHeader, resources: Iterable[ConfigResourc
 
 
 def decode_api_ranges(head: RequestHeader, frame: bytes) -> Mapping[int, VersionRange]:
-    """What a broker speaks, from its answer to our ApiVersions request. :raises MalformedMessage: bad bytes."""
+    """Return the API versions of a broker, from its ApiVersions answer. :raises MalformedMessage: bad bytes."""
     correlation_id, entity = decode_response(head.api_key, head.version, frame)
     if correlation_id != head.correlation_id:
         raise MalformedMessage(f"correlation id {correlation_id}, not {head.correlation_id}")

@@ -1,4 +1,4 @@
-"""Metadata, written by hand in pieces: an answer may hold every partition of the cluster, and the loop must go on.
+"""Metadata, encoded by hand in pieces: an answer may hold all partitions, and must not block the event loop.
 
 The layout of all versions 0 to 12 is here once; the tests hold it against kio's schemas, version by version.
 """
@@ -16,7 +16,7 @@ from wire.framing import RequestHeader, decode_request_header, encode_response_h
 from wire.primitives import FORMATS, topic_id_bytes, topic_id_text
 
 NO_OPERATIONS: Final = -(2**31)
-"""Authorized operations that nobody asked for."""
+"""The value for authorized operations that were not requested."""
 
 _NULL_MEANS_ALL: Final = 1
 _THROTTLE: Final = 3
@@ -30,7 +30,7 @@ _NULL_NAME: Final = 12
 _PADDED_NULL: Final = bytes(4)
 
 
-class WantedTopic(NamedTuple):
+class MetadataRequestTopic(NamedTuple):
     """One topic of a request: by name, or (from version 12 on) by base64url id."""
 
     name: str | None
@@ -41,7 +41,7 @@ class WantedTopic(NamedTuple):
 class MetadataQuery:
     """A Metadata request; ``topics`` is None for all of them."""
 
-    topics: Sequence[WantedTopic] | None
+    topics: Sequence[MetadataRequestTopic] | None
     allow_auto_creation: bool
     wants_topic_operations: bool
     wants_cluster_operations: bool
@@ -96,7 +96,7 @@ def decode_metadata(request: Request) -> MetadataQuery:
     topics = entity.topics
     if version < _NULL_MEANS_ALL and not topics:
         topics = None
-    wanted = None if topics is None else [WantedTopic(topic.name, _topic_id(topic)) for topic in topics]
+    wanted = None if topics is None else [MetadataRequestTopic(topic.name, _topic_id(topic)) for topic in topics]
     return MetadataQuery(
         wanted,
         bool(getattr(entity, "allow_auto_topic_creation", True)),

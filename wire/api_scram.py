@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from controllerd.core.kafka_error import KafkaError
-from wire.api_codec import Request, entity_of, respond
+from wire.api_codec import Request, entity_of, respond, throttle
 from wire.api_messages import present
-from wire.api_times import throttle
 from wire.framing import RequestHeader
 
 _ENDED_AGAIN: Final = b"\0"
@@ -44,7 +43,7 @@ class AlterScramQuery:
 
 
 class ScramResult(NamedTuple):
-    """What became of all the changes to one user: they succeed or fail together."""
+    """The outcome of all changes to one user: they succeed or fail together."""
 
     user: str
     error: KafkaError

@@ -8,9 +8,8 @@ from uuid import UUID
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.topic_defaults import ConfigSource
-from wire.api_codec import Request, entity_of, respond
+from wire.api_codec import Request, entity_of, milliseconds, respond, throttle
 from wire.api_messages import present
-from wire.api_times import milliseconds, throttle
 from wire.framing import RequestHeader
 from wire.primitives import topic_id_bytes, topic_id_text
 
@@ -25,7 +24,7 @@ class WantedAssignment(NamedTuple):
     replicas: tuple[BrokerId, ...]
 
 
-class WantedTopic(NamedTuple):
+class CreatableTopic(NamedTuple):
     """One topic to create as it came, repeated partitions and configurations too; a count of -1 leaves it to us."""
 
     name: str
@@ -39,7 +38,7 @@ class WantedTopic(NamedTuple):
 class CreateTopicsQuery:
     """The request as it came, repeated topics too."""
 
-    topics: list[WantedTopic]
+    topics: list[CreatableTopic]
     timeout_ms: int
     validate_only: bool
 
@@ -55,7 +54,7 @@ class TopicConfig(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """What became of one topic.
+    """The outcome of one topic.
 
     Counts and configurations leave from version 5 on, the id from version 7 on. Counts of -1 or a ``config_error`` say
     that the asker may not know them. Java's admin client reads the configurations without asking whether they are null:
@@ -88,7 +87,7 @@ class DeleteTopicsQuery:
 
 
 class DeletedTopic(NamedTuple):
-    """What became of one topic. Only version 6 and up may leave the name out and carry the id, 5 and up the message."""
+    """The outcome of one topic. Only version 6 and up may leave the name out and carry the id, 5 and up the message."""
 
     name: str | None
     topic_id: str | None
@@ -103,17 +102,17 @@ def decode_create_topics(request: Request) -> CreateTopicsQuery:
     return CreateTopicsQuery(topics, milliseconds(entity.timeout), bool(getattr(entity, "validate_only", False)))
 
 
-def _wanted_topic(row: Any) -> WantedTopic:
+def _wanted_topic(row: Any) -> CreatableTopic:
     assignments = tuple(
         WantedAssignment(each.partition_index, tuple(map(BrokerId, present(each.broker_ids))))
         for each in present(row.assignments)
     )
     configs = tuple((each.name, each.value) for each in present(row.configs))
-    return WantedTopic(row.name, row.num_partitions, row.replication_factor, assignments, configs)
+    return CreatableTopic(row.name, row.num_partitions, row.replication_factor, assignments, configs)
 
 
 def encode_create_topics(head: RequestHeader, topics: Iterable[CreatedTopic], throttle_ms: int = 0) -> bytes:
-    """The response: what became of each topic."""
+    """The response: the outcome of each topic."""
     return respond(head, {"throttle_time": throttle(throttle_ms), "topics": [_created(topic) for topic in topics]})
 
 
@@ -169,3 +168,50 @@ def _uuid(topic_id: str | None) -> UUID | None:
 
 def _id_text(topic_id: UUID | None) -> str | None:
     return None if topic_id is None else topic_id_text(topic_id.bytes)
+
+
+class CreatePartitionsTopic(NamedTuple):
+    """One topic to expand: ``total`` counts the old partitions too.
+
+    ``assignments`` are the replicas of each new partition in order, None to leave them to us.
+    """
+
+    name: str
+    total: int
+    assignments: tuple[tuple[BrokerId, ...], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsQuery:
+    """The request as it came, repeated topics too."""
+
+    topics: list[CreatePartitionsTopic]
+    timeout_ms: int
+    validate_only: bool
+
+
+class ExpandedTopic(NamedTuple):
+    """The outcome of one topic."""
+
+    name: str
+    error: KafkaError
+    message: str | None = None
+
+
+def decode_create_partitions(request: Request) -> CreatePartitionsQuery:
+    """Read a request. :raises MalformedMessage: bad bytes."""
+    entity = entity_of(request)
+    topics = [CreatePartitionsTopic(row.name, row.count, _assignments(row)) for row in present(entity.topics)]
+    return CreatePartitionsQuery(topics, milliseconds(entity.timeout), bool(entity.validate_only))
+
+
+def _assignments(row: Any) -> tuple[tuple[BrokerId, ...], ...] | None:
+    if row.assignments is None:
+        return None
+    return tuple(tuple(map(BrokerId, present(each.broker_ids))) for each in row.assignments)
+
+
+def encode_create_partitions(head: RequestHeader, topics: Iterable[ExpandedTopic], throttle_ms: int = 0) -> bytes:
+    """The response: the outcome of each topic."""
+    rows = [{"name": name, "error_code": error, "error_message": message} for name, error, message in topics]
+    return respond(head, {"throttle_time": throttle(throttle_ms), "results": rows})

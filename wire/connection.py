@@ -1,6 +1,6 @@
 """A client's connection to one broker: ask, wait for the answer, one question at a time.
 
-Whatever goes wrong - time, network, bytes - closes the connection, because nobody knows any more which answer would
+Whatever goes wrong - time, network, bytes - closes the connection, because it is no longer known which answer would
 come next. The caller opens a new one.
 """
 
@@ -69,17 +69,17 @@ class KafkaConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether another request may be tried: false as well when the peer closed an idle connection meanwhile."""
+        """Return whether another request may be tried; false also if the peer closed an idle connection."""
         return self._open and not self._link.ended()
 
     async def request(self, api_key: int, version: int, *body: bytes, correlation_id: int | None = None) -> bytes:
         """Send a request whose body comes in parts, each when the one before has left; gives the body of the answer.
 
-        ``correlation_id`` is for those who repeat a request unchanged; else the connection counts.
+        ``correlation_id`` is given to repeat a request unchanged; by default the connection counts.
 
         :raises TimeoutError: no answer in time. :raises OSError: the connection broke. :raises WireError: the peer
             closed it, or its answer is no answer to this. Either way the connection is closed then, and also when the
-            caller is cancelled: an answer that is still under way must not meet the next request.
+            caller is cancelled: an answer that is still in progress must not meet the next request.
         """
         if not self._open:
             raise PeerClosed("the connection was closed before")
@@ -112,7 +112,7 @@ class KafkaConnection:
         return frame[offset:]
 
     async def api_versions(self) -> Mapping[int, VersionRange]:
-        """What the peer speaks: version 3, or version 0 for peers that do not know it (KIP-511).
+        """Return the API versions of the peer, by version 3, or version 0 for peers that do not know it (KIP-511).
 
         :raises WireError: the peer refuses; otherwise as ``request``.
         """

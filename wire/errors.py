@@ -1,4 +1,4 @@
-"""What can go wrong between two ends of a Kafka connection, told apart because each has its own answer."""
+"""The failures of a Kafka connection, distinguished because each has its own reaction."""
 
 from controllerd.errors import ControllerdError
 
@@ -8,7 +8,7 @@ class WireError(ControllerdError):
 
 
 class NegativeFrame(WireError):
-    """The peer announced a frame of negative size: what it speaks is not the Kafka protocol."""
+    """The peer announced a frame of negative size: it does not speak the Kafka protocol."""
 
 
 class FrameTooLarge(WireError):

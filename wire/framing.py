@@ -14,7 +14,7 @@ _REQUEST_START: Final = struct.Struct(">hhi")
 
 
 class ExactReader(Protocol):
-    """What frames are read from; ``asyncio.StreamReader`` is one."""
+    """A source of frames, such as ``asyncio.StreamReader``."""
 
     async def readexactly(self, n: int, /) -> bytes:
         """Exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before."""

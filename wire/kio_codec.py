@@ -13,7 +13,6 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.protocol import Payload, RequestPayload, ResponsePayload
 
-from wire.classic import check_lengths
 from wire.errors import MalformedMessage, UnknownApi
 from wire.framing import (
     RequestHeader,
@@ -22,6 +21,7 @@ from wire.framing import (
     encode_request_header,
     encode_response_header,
 )
+from wire.length_checks import check_lengths
 from wire.unknown_tags import without_unknown_tags
 
 E = TypeVar("E", bound=Payload)
@@ -71,7 +71,7 @@ def decode_entity(kind: type[E], body: bytes, offset: int = 0, *, may_follow: by
     """
     try:
         return _decode(kind, body, offset, may_follow)
-    except KeyError:  # kio looks up a tag that it does not know
+    except KeyError:  # kio does not know the tag
         return _decode(kind, without_unknown_tags(kind, body, offset), 0, may_follow)
 
 

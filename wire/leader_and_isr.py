@@ -8,11 +8,9 @@ from typing import Final
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest
-from wire.blocks import ROWS_PER_STEP, Blocks
+from wire.control_bodies import ROWS_PER_STEP, Blocks, ByTopic, Templates, error_of, read_named_errors
 from wire.errors import MalformedMessage
-from wire.partition_errors import error_of, read_named_errors
 from wire.primitives import FORMATS, INT32, ZERO_ID, Cursor, Format, IdLists, topic_id_bytes
-from wire.states import ByTopic, Templates
 from wire.versions import ApiKey, is_flexible
 
 _HEADS: Final = {
@@ -25,7 +23,7 @@ _FIRST_GROUPED: Final = 2
 _FIRST_WITH_REASSIGNMENT: Final = 3
 _FIRST_WITH_TOPIC_IDS: Final = 5
 _ROW_SIZE: Final = 7
-"""Of an answer: partition, error code, and the empty tags of a flexible version."""
+"""A row of an answer: partition, error code, and the empty tags of a flexible version."""
 _ZEROS_IN_ROW: Final = (4, 5, 6)
 UNKNOWN_TYPE: Final = 0
 """A ZooKeeper-mode controller does not say whether a request is full or incremental."""
@@ -36,7 +34,7 @@ def _form(version: int) -> Format:
 
 
 def _tail(version: int, is_new: bool, recovery_state: int) -> bytes:
-    """What follows the replica lists of a partition state."""
+    """Return the bytes after the replica lists of a partition state."""
     fields = (bytes((is_new,)) if version >= 1 else b"") + (bytes((recovery_state,)) if version >= 6 else b"")
     return fields + _form(version).tags
 

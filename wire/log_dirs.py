@@ -16,7 +16,7 @@ VERSION: Final = 1
 _AT_ONCE: Final = 1_000
 _PARTITION: Final = Struct(">iqq?")
 _THROTTLE_TIME: Final = 4
-"""Bytes of the answer that nobody needs."""
+"""Bytes of the answer that are not used."""
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
@@ -42,7 +42,7 @@ class Portion(NamedTuple):
 
 
 def decode_log_dirs(body: bytes) -> Iterator[Portion]:
-    """What a broker has, in portions, so that whoever takes them may let others work in between.
+    """Yield the replicas of a broker in portions, so that the caller can yield to the event loop in between.
 
     A replica that moves to another directory is told of as it is where it was.
 

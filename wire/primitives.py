@@ -18,7 +18,7 @@ INT64: Final = struct.Struct(">q")
 ZERO_ID: Final = bytes(16)
 _VARINT_MAX_SHIFT: Final = 28
 _MOST_TAGS: Final = 1_000
-"""Tagged fields of one structure: Kafka defines a handful, and a megabyte of empty ones keeps everybody waiting."""
+"""Tagged fields of one structure: Kafka defines a handful, and a megabyte of empty ones would block the event loop."""
 _REMEMBERED_IDS: Final = 32_768
 """Topic ids whose bytes are kept: every request to every broker repeats them."""
 
@@ -57,7 +57,7 @@ class IdLists(dict[tuple[int, ...], bytes]):
 
 
 class Format:
-    """How strings, array lengths and the ends of structures look: classic, or flexible (KIP-482)."""
+    """The encoding of strings, array lengths and ends of structures: classic, or flexible (KIP-482)."""
 
     __slots__ = ("flexible", "tags")
 
@@ -107,11 +107,11 @@ class Cursor:
 
     @property
     def tags(self) -> bytes:
-        """What a structure without tagged fields ends with."""
+        """Return the end of a structure without tagged fields."""
         return FORMATS[self._flexible].tags
 
     def since(self, offset: int) -> bytes:
-        """What was read since this offset."""
+        """Return the bytes that were read since this offset."""
         return self._data[offset : self.offset]
 
     def peek(self, size: int) -> bytes:
@@ -186,6 +186,6 @@ class Cursor:
             self.take(self.uvarint())
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that nothing follows. :raises MalformedMessage: bytes are left."""
         if self.offset != len(self._data):
             raise MalformedMessage(f"{len(self._data) - self.offset} bytes too many")

@@ -8,11 +8,9 @@ from typing import Final
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.core.requests import ControlResponse, StopReplicaPartition, StopReplicaRequest
-from controllerd.pace import sliced
-from wire.blocks import ROWS_PER_STEP, Blocks
-from wire.partition_errors import error_of, read_named_errors
+from controllerd.slicer import sliced
+from wire.control_bodies import ROWS_PER_STEP, Blocks, ByTopic, error_of, read_named_errors
 from wire.primitives import FORMATS, INT32, Cursor, Format
-from wire.states import ByTopic
 from wire.versions import ApiKey, is_flexible
 
 FLAG_PER_PARTITION: Final = 3

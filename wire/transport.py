@@ -1,4 +1,4 @@
-"""How bytes reach a peer: the one seam behind which TLS and SASL belong, and where a simulation puts its network."""
+"""Transports: how bytes reach a peer. TLS and SASL are transports, and a simulation has one of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Link(Protocol):
         ...
 
     def ended(self) -> bool:
-        """Whether the peer has closed its side already, and nothing is left to read, or the connection broke."""
+        """Return whether the peer has closed its side already, and nothing is left to read, or the connection broke."""
         ...
 
     def abort(self) -> None:
@@ -41,14 +41,14 @@ class Transport(Protocol):
         ...
 
 
-class Peer(NamedTuple):
-    """Who opened a connection to us: where from, and the name that was proved; None if the transport proves nothing."""
+class TransportPeer(NamedTuple):
+    """The peer of an accepted connection: its address, and its authenticated name; None without authentication."""
 
     address: str
     identity: str | None = None
 
 
-Accept = Callable[[Link, Peer], None]
+Accept = Callable[[Link, TransportPeer], None]
 
 
 class Acceptor(Protocol):
@@ -84,7 +84,9 @@ class StreamLink:
         await self._writer.drain()
 
     def ended(self) -> bool:
-        """Whether the peer has closed its side already, or the connection broke: a reset is no end of the stream."""
+        """Return whether the peer has closed its side already, or the connection broke: a reset is no end of the
+        stream.
+        """
         return self._reader.at_eof() or self._writer.is_closing()
 
     def abort(self) -> None:
@@ -92,7 +94,7 @@ class StreamLink:
         self._writer.transport.abort()
 
     async def wait_closed(self) -> None:
-        """Wait until the socket is closed; why it broke, if it did, was told to whoever used it."""
+        """Wait until the socket is closed; a failure was raised to the task that used it."""
         await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
 
 
@@ -111,7 +113,7 @@ class PlaintextAcceptor:
         """Bind a TCP socket."""
 
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            accept(StreamLink(reader, writer), Peer(_address(writer)))
+            accept(StreamLink(reader, writer), TransportPeer(_address(writer)))
 
         return await asyncio.start_server(connected, host, port, start_serving=False)
 

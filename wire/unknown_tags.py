@@ -1,6 +1,6 @@
 """Takes tagged fields that a schema does not know out of a message, because a newer peer may send them (KIP-482).
 
-They may be added to a message without another version, and whoever does not know one has to pass over it; kio stops at
+They may be added to a message without another version, and a reader that does not know one has to skip it; kio stops at
 it instead. Walked are messages of flexible versions alone: no others have tagged fields.
 """
 
@@ -68,7 +68,7 @@ def _value(field: "Field[Any]", kind: Any, cursor: Cursor) -> bytes:
 
 
 def _nullable(field: "Field[Any]", kind: Any, cursor: Cursor) -> bytes:
-    """Only structures say by a byte of their own whether they are there (KIP-893)."""
+    """Return whether a value has a byte that says whether it is present; only structures have (KIP-893)."""
     (inner,) = (each for each in get_args(kind) if each is not NoneType)
     if not is_dataclass(inner):
         return _value(field, inner, cursor)

@@ -13,10 +13,8 @@ from weakref import WeakKeyDictionary
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
 from controllerd.core.requests import ControlResponse, UpdateMetadataBody, UpdateMetadataRequest
-from wire.blocks import ROWS_PER_STEP, Blocks
-from wire.partition_errors import error_of
+from wire.control_bodies import ROWS_PER_STEP, Blocks, ByTopic, Templates, error_of
 from wire.primitives import FORMATS, INT16, INT32, Cursor, Format, IdLists, topic_id_bytes
-from wire.states import ByTopic, Templates
 from wire.versions import ApiKey, is_flexible
 
 _HEADS: Final = {0: struct.Struct(">ii"), 5: struct.Struct(">iiq"), 8: struct.Struct(">i?iq")}
@@ -47,7 +45,7 @@ def _head(request: UpdateMetadataRequest, version: int) -> bytes:
 
 
 def shared(body: UpdateMetadataBody, version: int) -> Blocks:
-    """What is the same for every broker: one and the same for all who ask with this object and version."""
+    """Return the blocks that are equal for all brokers; one object and version always gets the same blocks."""
     versions = _encoded.setdefault(body, {})
     if version not in versions:
         versions[version] = Blocks(_pieces(replace(body), version))  # of a twin: what is kept must not keep its key
@@ -55,7 +53,7 @@ def shared(body: UpdateMetadataBody, version: int) -> Blocks:
 
 
 def has_topic_ids(body: UpdateMetadataBody) -> bool:
-    """Whether versions with topic ids may be used: any topic of the body has its id, or it names no topic.
+    """Return whether versions with topic ids may be used: any topic of the body has its id, or it names no topic.
 
     One topic with an id among others without is enough. Below version 7 the grouped forms carry a
     zero id for every topic, and a broker forgets the id of a topic with a zero id; from version 7

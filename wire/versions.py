@@ -112,7 +112,10 @@ TOPIC_IDS_FROM: Final[Mapping[ApiKey, int]] = MappingProxyType({ApiKey.LEADER_AN
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether this version uses compact types and tagged fields. An unknown API is taken for flexible (all new are)."""
+    """Return whether this version uses compact types and tagged fields.
+
+    An unknown API is taken for flexible (all new are).
+    """
     return version >= FLEXIBLE_FROM.get(api_key, 0)
 
 
@@ -143,9 +146,9 @@ def choose_control(api_key: ApiKey, peer: Mapping[int, VersionRange], *, topic_i
     """The version of a control request for this peer.
 
     Without ``topic_ids`` (a topic of LeaderAndIsr has no id, or no topic of UpdateMetadata has one: see
-    ``hot.has_topic_ids``) the versions that carry them are avoided: a zero id makes a broker forget the id that it
-    knows, and answers for several topics without id cannot be told apart. The cluster's protocol version makes no
-    difference here.
+    ``control_requests.has_topic_ids``) the versions that carry them are avoided: a zero id makes a broker forget
+    the id that it knows, and answers for several topics without id cannot be told apart. The cluster's protocol
+    version makes no difference here.
 
     :raises UnsupportedByPeer: no version is shared.
     """

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,13 +16,13 @@ from bench.audit.cost import LEVELS, Cost, measure, ratio
 from bench.audit.steps import StepFigures, rest
 from bench.layout import TOPIC_PARTITIONS
 from bench.prepare import BenchError, default_cache
-from controllerd.dev.errors import DevError
+from controllerd.dev.processes import DevError
 from controllerd.logs import configure_logging
 
 ALLOWED: Final = 1.10
 """The processor time of a broker failure at level normal, relative to no log at all."""
 LONGEST_MS: Final = 20.0
-"""What a step of a snapshot within a term may take, and so hold an event up."""
+"""The time that a step of a snapshot within a term may take, which is the time that it delays an event."""
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -48,8 +49,9 @@ def table(costs: Sequence[Cost], levels: Sequence[str]) -> list[str]:
     for level in levels:
         of_level = [cost for cost in costs if cost.level == level]
         if of_level:
-            cpu, told = ratio.median(one.cpu_s for one in of_level), ratio.median(one.told_s for one in of_level)
-            lines.append(f"| {level} | {cpu:.3f} | {ratio.of(costs, level, levels[0]):.3f} | {told:.2f} |")
+            cpu = statistics.median(cost.cpu_s for cost in of_level)
+            told = statistics.median(cost.told_s for cost in of_level)
+            lines.append(f"| {level} | {cpu:.3f} | {ratio(costs, level, levels[0]):.3f} | {told:.2f} |")
     return lines
 
 
@@ -84,7 +86,7 @@ def main(given: Sequence[str] | None = None) -> int:
         result = {
             "partitions": size,
             "costs": [asdict(cost) for cost in costs],
-            "ratios": {level: ratio.of(costs, level, levels[0]) for level in levels},
+            "ratios": {level: ratio(costs, level, levels[0]) for level in levels},
             "at_rest": [asdict(one) for one in figures],
             "load_average": load,
         }
@@ -99,7 +101,7 @@ def _verdict(costs: Sequence[Cost], figures: StepFigures, levels: Sequence[str])
         for one in figures
         if one.longest_step_ms > LONGEST_MS
     ]
-    if {"off", "normal"} <= set(levels) and (cost := ratio.of(costs, "normal", "off")) > ALLOWED:
+    if {"off", "normal"} <= set(levels) and (cost := ratio(costs, "normal", "off")) > ALLOWED:
         problems.append(f"the log costs {cost - 1:.0%} at normal, more than {ALLOWED - 1:.0%}")
     for problem in problems:
         print(problem, file=sys.stderr)

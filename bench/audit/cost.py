@@ -1,5 +1,9 @@
-"""The processor time of a broker failure with the audit log at several levels, in interleaved runs."""
+"""The processor time of a broker failure with the audit log at several levels.
 
+Runs are interleaved, and medians taken of neighbours: a disturbance of the machine affects neighbours alike.
+"""
+
+import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from bench.analyse import analyse
-from bench.audit import ratio
 from bench.run import Plan, perform
 
 LEVELS: Final = ("off", "summary", "normal", "full")
 _NO_DIGEST: Final = {"CONTROLLERD__AUDIT__DIGEST_INTERVAL_S": "86400"}
 """A digest comes at any time, perhaps within a failure; it is measured by itself."""
-
-__all__ = ["LEVELS", "Cost", "measure", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,10 @@ async def _run(partitions: int, level: str, cache: Path) -> Cost:
     death = next(result for result in analyse(watched) if result.workload == "W1")
     load, failure = watched.windows
     return Cost(level, failure.after.cpu_s - failure.before.cpu_s, death.headline, load.after.cpu_s - load.before.cpu_s)
+
+
+def ratio(costs: Sequence[Cost], level: str, base: str) -> float:
+    """The median over pairs of neighbours of how much more one level takes than the other; 1.0 if they are equal."""
+    ours = [cost.cpu_s for cost in costs if cost.level == level]
+    theirs = [cost.cpu_s for cost in costs if cost.level == base]
+    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))

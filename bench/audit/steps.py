@@ -24,8 +24,8 @@ from controllerd.core.model import (
     ReplicaState,
     TopicImage,
 )
-from controllerd.pace import favour_the_loop
 from controllerd.record.records import DigestRecord, Record, SnapshotEnd
+from controllerd.slicer import prioritise_event_loop
 from controllerd.snapshot import ClusterSnapshot, publish
 
 _PROBE_S = 0.001
@@ -48,7 +48,7 @@ class Rested:
 StepFigures = list[Rested]
 
 
-class _Told:
+class _WatchedWriter:
     """An audit log that notices when a snapshot or digest is complete."""
 
     def __init__(self, writer: AuditWriter) -> None:
@@ -92,13 +92,13 @@ async def rest(partitions: int, folder: Path) -> StepFigures:
     context, snapshot = loaded(partitions), ClusterSnapshot(_NODE)
     publish(context, snapshot)
     gc.freeze()  # as after the load
-    favour_the_loop()
+    prioritise_event_loop()
     writer = AuditWriter(AuditSettings(folder), _NODE, SystemClock())
     await writer.start("bench")
-    told = _Told(writer)
+    watched = _WatchedWriter(writer)
     figures = [
-        await _measure("first digest", DigestRecord, context, snapshot, told, snapshot_s=1e9, digest_s=0.0),
-        await _measure("snapshot", SnapshotEnd, context, snapshot, told, snapshot_s=0.0, digest_s=1e9),
+        await _measure("first digest", DigestRecord, context, snapshot, watched, snapshot_s=1e9, digest_s=0.0),
+        await _measure("snapshot", SnapshotEnd, context, snapshot, watched, snapshot_s=0.0, digest_s=1e9),
     ]
     await writer.close()
     return figures
@@ -109,19 +109,19 @@ async def _measure(
     end: type[Record],
     context: ControllerContext,
     snapshot: ClusterSnapshot,
-    told: _Told,
+    watched: _WatchedWriter,
     *,
     snapshot_s: float,
     digest_s: float,
 ) -> Rested:
-    told.wanted, steps = end, _Steps()
-    told.complete.clear()
+    watched.wanted, steps = end, _Steps()
+    watched.complete.clear()
     checkpoints = Checkpoints(
-        context, snapshot, told, time.monotonic, snapshot_interval_s=snapshot_s, digest_interval_s=digest_s
+        context, snapshot, watched, time.monotonic, snapshot_interval_s=snapshot_s, digest_interval_s=digest_s
     )
     began = time.perf_counter()
     async with _running(checkpoints.run(steps.between)), _running(steps.probe()):
-        await told.complete.wait()
+        await watched.complete.wait()
     return Rested(what, time.perf_counter() - began, steps.count, steps.longest_s * 1000, steps.latest_s * 1000)
 
 

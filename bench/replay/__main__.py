@@ -143,7 +143,7 @@ def _cells(one: Figure) -> list[str]:
 
 
 def missed(figures: Sequence[Figure]) -> list[str]:
-    """What is slower than it may be, as sentences."""
+    """Sentences about the stages that are slower than allowed."""
     return [
         f"{one.engine} {one.stage} of {one.records:,} records as {one.form}: {one.rate:,.0f}/s, wanted {target:,}/s"
         for one in figures

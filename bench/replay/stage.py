@@ -11,9 +11,9 @@ from replay.facts.engine import Engine, Inputs
 from replay.facts.tables import BY_NAME
 from replay.ingest.ledger import Ledger
 from replay.local.engine import LocalEngine
-from replay.local.judge import JUDGED, PARTITIONS, VIOLATIONS
+from replay.local.log_tables import LOG_TABLES, PARTITIONS, VIOLATIONS
 
-_QUERIED: Final = [name for name in BY_NAME if name not in JUDGED]
+_QUERIED: Final = [name for name in BY_NAME if name not in LOG_TABLES]
 
 
 def _engine(name: str) -> Engine:
@@ -58,7 +58,7 @@ _FACTS: Final = "Parquet"
 
 
 def reads(stage: str, engine: str) -> str:
-    """What a stage reads: the log as it was written, or the Parquet that ingest made of it.
+    """The input of a stage: the log as it was written, or the Parquet that ingest made of it.
 
     Spark folds what was ingested; the plain engine folds segments, and both judge them, because order is in them.
     """

@@ -1,4 +1,4 @@
-"""What a healthy controller would write down: terms of two instances in turn, brokers that die and return, ISRs.
+"""The audit log of a healthy controller: terms of two instances in turn, brokers that die and return, ISRs.
 
 It is made up and true: it folds, and breaks no invariant.
 """
@@ -83,7 +83,7 @@ class Cluster:
 
 
 class Change(NamedTuple):
-    """What a partition is to become."""
+    """The next state of a partition."""
 
     partition: Partition
     leader: int

@@ -1,29 +1,28 @@
-"""``controllerctl doctor``: one command for whoever has never seen this cluster; says what is wrong and what helps."""
+"""``controllerctl doctor``: what is wrong with an unknown cluster, and what to do next."""
 
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.listing import Column, print_columns
-from cli.output import print_value
-from cli.settings import OutputFormat, Settings, settings_of
-from cli.units import dash
+from cli.lists import TableColumn, print_columns
+from cli.output import dash, print_value
+from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from cli.doctor.facts import Facts
     from controllerd.status.schema.why import Finding, FindingList
 
 _ORDER: Final = {"critical": 0, "warning": 1, "unknown": 2, "ok": 3}
-_COLUMNS: Final[tuple[Column["Finding"], ...]] = (
-    Column("VERDICT", lambda item: item.severity),
-    Column("CHECK", lambda item: item.check),
-    Column("FOUND", lambda item: item.detail),
+_COLUMNS: Final[tuple[TableColumn["Finding"], ...]] = (
+    TableColumn("VERDICT", lambda item: item.severity),
+    TableColumn("CHECK", lambda item: item.check),
+    TableColumn("FOUND", lambda item: item.detail),
 )
 
 
 def doctor(context: typer.Context) -> None:
-    """Check the cluster and the daemon: what is wrong, and what to do next. Ends with 1 if anything is wrong.
+    """Check the cluster and the daemon: what is wrong, and what to do next. Exits with status 1 if anything is wrong.
 
     Works with a daemon, with --zk HOSTS alone, and best with both.
 
@@ -41,20 +40,20 @@ def doctor(context: typer.Context) -> None:
 
 
 def document(facts: "Facts", findings: "list[Finding]") -> "FindingList":
-    """The findings in the envelope of every list."""
+    """Return the findings as a list of the schema."""
     from controllerd.clock import iso
     from controllerd.status.schema.common import Meta
     from controllerd.status.schema.why import FindingList
 
-    epoch = facts.survey.picture.controller_epoch if facts.survey is not None else 0
+    epoch = facts.survey.image.controller_epoch if facts.survey is not None else 0
     cluster_id = facts.view.cluster_id if facts.view is not None else ""
     return FindingList(
         meta=Meta(cluster_id=cluster_id, controller_epoch=epoch, seq=0, generated_at=iso(facts.now_ms)), items=findings
     )
 
 
-def show(settings: Settings, found: "FindingList") -> None:
-    """Print them: the worst first, each with what helps."""
+def show(settings: CliSettings, found: "FindingList") -> None:
+    """Print the findings, the worst first, with their hints."""
     if settings.output is OutputFormat.JSONL:
         for finding in found.items:
             print_value(settings, finding)
@@ -69,7 +68,7 @@ def show(settings: Settings, found: "FindingList") -> None:
         _print_hints(settings, found.items)
 
 
-def _print_hints(settings: Settings, findings: "list[Finding]") -> None:
+def _print_hints(settings: CliSettings, findings: "list[Finding]") -> None:
     wrong = [finding for finding in findings if finding.severity in {"warning", "critical"}]
     typer.echo()
     if not wrong:

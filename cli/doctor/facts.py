@@ -1,8 +1,13 @@
-"""What the checks look at: facts from ZooKeeper, from the daemon, and from the network. Any of them may be missing."""
+"""The facts that the checks need, from ZooKeeper, the daemon and the network, and the findings of checks.
+
+Any of the facts may be missing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controllerd.status.schema.why import Finding
 
 if TYPE_CHECKING:
     from controllerd.status.schema.cluster import PartitionItem
@@ -12,12 +17,12 @@ if TYPE_CHECKING:
 
 
 ZOOKEEPER_IS_AWAY: Final = (
-    "see that the ensemble runs and can be reached from here; without it leaders serve on and nothing is elected: "
+    "check that the ensemble runs and can be reached from here; without it leaders keep serving, none is elected: "
     "do not restart brokers, they would not come up"
 )
 
 
-class Knock(NamedTuple):
+class ListenerProbe(NamedTuple):
     """An attempt to connect to a listener."""
 
     owner: str
@@ -25,52 +30,83 @@ class Knock(NamedTuple):
     listener: str
     address: str
     error: str | None
-    """Why it failed; None when somebody answered."""
+    """The reason of the failure; None if the connection was accepted."""
 
 
-class Sight(NamedTuple):
-    """Whom a broker takes for the controller."""
+class SeenController(NamedTuple):
+    """The controller that a broker knows."""
 
     broker: int
     controller: int | None
-    """-1: nobody. None: it did not say."""
+    """-1: the broker knows none. None: it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """The cluster as somebody sees it who holds all of it together: a daemon, or ZooKeeper read through its views."""
+class ClusterView:
+    """The cluster as a daemon sees it, or as ZooKeeper shows it through the views of a daemon."""
 
     status: "Status"
     cluster_id: str
     offline: "Sequence[PartitionItem]"
-    """The first of them."""
+    """The first partitions without a leader."""
     offline_total: int
     under_min_isr: "Sequence[PartitionItem]"
-    """The first of those whose ISR is smaller than min.insync.replicas."""
+    """The first partitions whose ISR is smaller than min.insync.replicas."""
     under_min_isr_total: int | None
-    """None: the minimum is not known to whoever was asked."""
+    """None: the instance does not know the minimum."""
     gone: Sequence[int] = ()
     """Brokers that hold replicas and are not registered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that was gathered; what could not be has a reason beside it."""
+    """All facts; a missing one has its reason beside it."""
 
     now_ms: int
     survey: "Survey | None" = None
     no_survey: str = ""
-    view: View | None = None
+    view: ClusterView | None = None
     is_daemon: bool = False
     """Whether the view is a daemon's."""
     no_daemon: str = ""
     is_daemon_expected: bool = True
-    """Whether somebody said where a daemon is, so that its absence is a trouble."""
+    """Whether the address of a daemon was given, so that its absence is a problem."""
     health: "Health | None" = None
-    knocks: Sequence[Knock] = field(default_factory=tuple)
-    sights: Sequence[Sight] = field(default_factory=tuple)
+    probes: Sequence[ListenerProbe] = field(default_factory=tuple)
+    seen_controllers: Sequence[SeenController] = field(default_factory=tuple)
 
     @property
     def knows_cluster(self) -> bool:
-        """Whether the view has partitions in it: a standby's has none."""
+        """Return whether the view has partitions: a standby knows none."""
         return self.view is not None and (not self.is_daemon or self.view.status.role in {"active", "observer"})
+
+
+SHOWN: Final = 5
+"""Names that a sentence lists at most."""
+
+
+def ok(check: str, detail: str) -> Finding:
+    """Return a finding: nothing is wrong."""
+    return Finding(check=check, severity="ok", detail=detail)
+
+
+def warning(check: str, detail: str, hint: str) -> Finding:
+    """Return a finding: something needs attention."""
+    return Finding(check=check, severity="warning", detail=detail, hint=hint)
+
+
+def critical(check: str, detail: str, hint: str) -> Finding:
+    """Return a finding: something is broken."""
+    return Finding(check=check, severity="critical", detail=detail, hint=hint)
+
+
+def unknown(check: str, detail: str, hint: str) -> Finding:
+    """Return a finding: the check could not be made."""
+    return Finding(check=check, severity="unknown", detail=detail, hint=hint)
+
+
+def listed(names: Sequence[str], total: int | None = None) -> str:
+    """Return the first names, and the number of further ones."""
+    number = len(names) if total is None else total
+    more = f" and {number - SHOWN} more" if number > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,25 +1,95 @@
-"""Gathering: everything that the checks look at, each part on its own, because any of them may be out of reach."""
+"""Gathering the facts for the checks, each source on its own, because any of them may be unreachable."""
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from cli.doctor.facts import ZOOKEEPER_IS_AWAY, Facts, View
-from cli.doctor.network import knock, look
+from cli.connect import client_of
+from cli.doctor.facts import ZOOKEEPER_IS_AWAY, ClusterView, Facts, ListenerProbe, SeenController
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note
+from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from cli.client import Client
-    from cli.settings import Settings
+    from cli.settings import CliSettings
     from controllerd.status.schema.cluster import PartitionList
+    from controllerd.status.schema.status import BrokerStatus, ListenerStatus
     from controllerd.zk.survey import Survey
+
+
+PROBE_TIMEOUT_S: Final = 2.0
+_AT_ONCE: Final = 50
+T = TypeVar("T")
+
+
+def probe_listeners(brokers: "Sequence[BrokerStatus]") -> list[ListenerProbe]:
+    """Connect to every listener of every broker, many at a time."""
+    wanted = [(f"broker {one.id}", listener) for one in brokers for listener in one.listeners]
+    if wanted:
+        note(f"connecting to {counted(len(wanted), 'listener')}")
+    return asyncio.run(_all(_probe(owner, listener) for owner, listener in wanted))
+
+
+def see_controllers(brokers: "Sequence[BrokerStatus]") -> list[SeenController]:
+    """Ask every broker that has a listener without TLS and SASL who the controller is, many at a time."""
+    wanted = [(one.id, plain) for one in brokers if (plain := _plain(one)) is not None]
+    if wanted:
+        note(f"asking {counted(len(wanted), 'broker')} who the controller is")
+    return asyncio.run(_all(_see_controller(broker, listener) for broker, listener in wanted))
+
+
+def _plain(broker: "BrokerStatus") -> "ListenerStatus | None":
+    return next((each for each in broker.listeners if each.security_protocol == "PLAINTEXT"), None)
+
+
+async def _all(tasks: Iterable[Awaitable[T]]) -> list[T]:
+    window = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(task: Awaitable[T]) -> T:
+        async with window:
+            return await task
+
+    return await asyncio.gather(*map(one, tasks))
+
+
+async def _probe(owner: str, listener: "ListenerStatus") -> ListenerProbe:
+    return ListenerProbe(owner, listener.name, f"{listener.host}:{listener.port}", await _why_not(listener))
+
+
+async def _why_not(listener: "ListenerStatus") -> str | None:
+    """Return the reason for which a connection fails; None if it is accepted."""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(listener.host, listener.port)
+    except TimeoutError:
+        return f"no answer within {PROBE_TIMEOUT_S:g} s"
+    except OSError as error:
+        return error.strerror or str(error)
+    writer.close()
+    return None
+
+
+async def _see_controller(broker: int, listener: "ListenerStatus") -> SeenController:
+    """Ask a broker for the controller. A failure is no finding here: another check probes the listeners."""
+    from wire.errors import WireError
+    from wire.metadata import fetch_metadata
+
+    try:
+        found = await fetch_metadata(
+            listener.host, listener.port, (), client_id="controllerctl-doctor", timeout_s=PROBE_TIMEOUT_S
+        )
+    except (OSError, WireError):
+        return SeenController(broker, None)
+    return SeenController(broker, found.controller_id)
+
 
 _FIRST: Final = 5
 
 
-def gather(settings: "Settings") -> Facts:
-    """Ask the daemon unless only ZooKeeper is named, and ZooKeeper if it is known where it is.
+def gather(settings: "CliSettings") -> Facts:
+    """Ask the daemon unless only ZooKeeper is named, and read ZooKeeper if its address is known.
 
     :raises CliError: neither answers, or the daemon refuses us.
     """
@@ -41,15 +111,15 @@ def gather(settings: "Settings") -> Facts:
         no_daemon=str(trouble or ""),
         is_daemon_expected=wants_daemon,
         health=_client(settings).health() if is_daemon else None,
-        knocks=knock(view.status.brokers) if view is not None else (),
-        sights=look(view.status.brokers) if view is not None else (),
+        probes=probe_listeners(view.status.brokers) if view is not None else (),
+        seen_controllers=see_controllers(view.status.brokers) if view is not None else (),
     )
 
 
-def _survey(settings: "Settings", hosts: str | None) -> "tuple[Survey | None, str]":
+def _survey(settings: "CliSettings", hosts: str | None) -> "tuple[Survey | None, str]":
     if hosts is None:
-        return None, "nobody said where it is"
-    from cli.direct import opened
+        return None, "its address is not known"
+    from cli.zookeeper import opened
     from controllerd.errors import StoreUnavailable
     from controllerd.zk.survey import take_survey
 
@@ -66,8 +136,8 @@ def _survey(settings: "Settings", hosts: str | None) -> "tuple[Survey | None, st
         raise CliError(ExitCode.USAGE, f"--zk must be like zk1:2181,zk2:2181/chroot, not {hosts!r}: {error}") from None
 
 
-def _daemon_view(settings: "Settings") -> tuple[View | None, CliError | None]:
-    """The daemon's view, or why there is none: it is away, or slow. :raises CliError: it refuses us."""
+def _daemon_view(settings: "CliSettings") -> tuple[ClusterView | None, CliError | None]:
+    """Return the view of the daemon, or the error if it is down or slow. :raises CliError: the daemon refuses."""
     note(f"asking the daemon at {settings.api}")
     try:
         return take_view(_client(settings)), None
@@ -77,28 +147,28 @@ def _daemon_view(settings: "Settings") -> tuple[View | None, CliError | None]:
         return None, error
 
 
-def _client(settings: "Settings") -> "Client":
-    """The daemon, though ZooKeeper may be named, too."""
+def _client(settings: "CliSettings") -> "Client":
+    """Return a client of the daemon, though ZooKeeper may be named, too."""
     from dataclasses import replace
 
-    return replace(settings, zk=None).client()
+    return client_of(replace(settings, zk=None))
 
 
-def _zookeeper_view(settings: "Settings", hosts: str) -> View:
+def _zookeeper_view(settings: "CliSettings", hosts: str) -> ClusterView:
     from dataclasses import replace
 
-    return take_view(replace(settings, zk=hosts).client())
+    return take_view(client_of(replace(settings, zk=hosts)))
 
 
-def take_view(client: "Client") -> View:
-    """What this daemon, or what stands in for it, knows. :raises CliError: it does not say."""
+def take_view(client: "Client") -> ClusterView:
+    """Read the view of a daemon, or of the reader of ZooKeeper. :raises CliError: there is no answer."""
     from controllerd.status.schema.cluster import BrokerList, PartitionList
 
     status = client.status().content
     brokers = client.get("/v1/brokers", BrokerList).content.items
     offline = client.get("/v1/partitions", PartitionList, {"offline": True, "limit": _FIRST}).content
     thin = _under_min_isr(client)
-    return View(
+    return ClusterView(
         status=status.status,
         cluster_id=status.meta.cluster_id,
         offline=offline.items,
@@ -110,7 +180,7 @@ def take_view(client: "Client") -> View:
 
 
 def _under_min_isr(client: "Client") -> "PartitionList | None":
-    """The first of them; None where the daemon does not know what the minimum is. :raises CliError: no answer."""
+    """Read the first partitions below the minimum; None if the daemon does not know it. :raises CliError: no answer."""
     from controllerd.status.schema.cluster import PartitionList
 
     try:

@@ -1,4 +1,4 @@
-"""What operators ask of the controller: elections, reassignments, features. Each becomes a call in the event queue."""
+"""Admin requests to the controller: elections, reassignments, features. Each becomes a call in the event queue."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,11 +6,10 @@ from typing import Final
 
 import structlog
 
-from controllerd.api.admin_texts import NO_TEXT, election_text, feature_text, reassignment_text, top_level_text
-from controllerd.api.apart import apart, read, rows_in
-from controllerd.api.asking import Asker
-from controllerd.api.awaiting import Awaiter
+from controllerd.api.admin_messages import NO_TEXT, election_text, feature_text, reassignment_text, top_level_text
+from controllerd.api.event_calls import EffectWaiter, EventCaller
 from controllerd.api.hang_up import HangUp, Reason
+from controllerd.api.large_messages import apart, read, rows_in
 from controllerd.core.context import NO_ASSIGNMENT
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
@@ -48,10 +47,10 @@ class AdminCalls:
     Every method raises MalformedMessage for bytes that are no such request, and HangUp when there is no answer in time.
     """
 
-    def __init__(self, asker: Asker, snapshot: ClusterSnapshot, awaiter: Awaiter | None = None) -> None:
+    def __init__(self, asker: EventCaller, snapshot: ClusterSnapshot, awaiter: EffectWaiter | None = None) -> None:
         self._asker = asker
         self._snapshot = snapshot
-        self._awaiter = awaiter or Awaiter(snapshot)
+        self._awaiter = awaiter or EffectWaiter(snapshot)
 
     # -- ElectLeaders --------------------------------------------------------------------------------------------------
 
@@ -73,8 +72,8 @@ class AdminCalls:
         return await apart(len(results), _election_answer, request.head, results, event.election_type)
 
     async def _no_election(self, request: Request, query: ElectLeadersQuery, error: KafkaError) -> bytes:
-        """The same error for everything. A standby says it per partition, as brokers do; to whoever asked for all
-        partitions it must say it at the top, or its answer would look like "nothing was to do".
+        """Return one error for everything. A standby sends it per partition, as brokers do. To a request about all
+        partitions it sends it at the top, since an empty answer would mean that nothing was to do.
 
         :raises HangUp: the version has no top, and no partition is known here.
         """
@@ -125,7 +124,7 @@ class AdminCalls:
         return texts
 
     async def list_reassignments(self, request: Request, denied: KafkaError | None) -> bytes:
-        """Answer ListPartitionReassignments (key 46) with those of the wanted partitions that are under way."""
+        """Answer ListPartitionReassignments (key 46) with the requested reassignments that are in progress."""
         wanted = await read(decode_list_reassignments, request)
         event = ListPartitionReassignments(None if wanted is None else frozenset(wanted))
         reply = await self._asker.ask(event, denied)
@@ -204,7 +203,7 @@ def _listing(head: RequestHeader, reply: Mapping[TopicPartition, ReplicaAssignme
 def _targets(
     wanted: Sequence[WantedReplicas],
 ) -> tuple[dict[TopicPartition, tuple[BrokerId, ...] | None], list[TopicPartition]]:
-    """What to do with each partition, and the partitions for which two different things were wanted."""
+    """Return the target of each partition, and the partitions with two different targets."""
     targets = dict(wanted)
     if len(targets) == len(wanted):
         return targets, []

@@ -1,4 +1,4 @@
-"""What brokers are configured for: who creates a topic is told all of its configs, and most are the brokers' own."""
+"""The settings of brokers: an answer to CreateTopics has all configs of a topic, most of them from the brokers."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _LOG = structlog.get_logger(__name__)
 Settings = Mapping[str, BrokerSetting]
 
 
-class BrokerSettings:
+class LiveBrokerSettings:
     """Asks one live broker each time, because an operator may change its settings at any time."""
 
     def __init__(
@@ -41,18 +41,18 @@ class BrokerSettings:
         self._answered: BrokerId | None = None
 
     async def of_any(self, listener: str) -> Settings:
-        """What a live broker says of itself over this listener; empty if none says it in time."""
+        """Return the settings of a live broker, asked over this listener; empty if none answers in time."""
         try:
             async with asyncio.timeout(self._patience_s):
                 for broker in self._in_turn():
                     if (settings := await self._asked(broker, listener)) is not None:
                         return settings
         except TimeoutError:
-            _LOG.info("no broker told its settings in time", patience_s=self._patience_s)
+            _LOG.info("no broker answered with its settings in time", patience_s=self._patience_s)
         return {}
 
     def _in_turn(self) -> Iterator[Broker]:
-        """First the broker that answered the last time."""
+        """Return the brokers, the one that answered last time first."""
         yield from sorted(self._snapshot.brokers.values(), key=lambda broker: broker.id != self._answered)
 
     async def _asked(self, broker: Broker, listener: str) -> Settings | None:
@@ -72,7 +72,7 @@ class BrokerSettings:
             settings = decode_settings(answer)
             effective_configs({}, settings)
         except (OSError, WireError, ValueError) as error:  # ValueError: a number that is none
-            _LOG.info("broker did not tell its settings", broker=broker.id, error=repr(error))
+            _LOG.info("settings of broker not received", broker=broker.id, error=repr(error))
             return None
         self._answered = broker.id
         return settings

@@ -1,4 +1,4 @@
-"""What each live broker speaks, asked once per broker epoch: the base of our own ApiVersions and of the relay."""
+"""The API versions of each live broker, asked once per broker epoch, for our ApiVersions and for the relay."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _Life: TypeAlias = tuple[BrokerId, int]
 
 
 def plaintext_endpoint(broker: Broker, listener: str) -> Endpoint | None:
-    """Where a client of this listener is relayed to: the same listener, or FindCoordinator would name another one's."""
+    """Return the endpoint to relay clients of this listener to: the same listener, so that FindCoordinator names it."""
     endpoint = broker.endpoint(listener)
     is_plain = endpoint is not None and endpoint.security_protocol is SecurityProtocol.PLAINTEXT
     return endpoint if is_plain else None
@@ -54,10 +54,13 @@ class BrokerVersions:
         self._retry_at: dict[_Life, float] = {}
         self._asking: dict[_Life, asyncio.Task[None]] = {}
         self._hanging: set[_Life] = set()
-        """Those that used up somebody's patience: nobody waits for them again while another broker is known."""
+        """Brokers that did not answer in time: no caller waits for them again while another broker is known."""
 
     async def known(self, listener: str) -> Known:
-        """What the live brokers speak; waits a little for those not asked yet, never for one that hangs."""
+        """Return the versions of the live brokers.
+
+        Waits a little for brokers not asked yet, never for one that hangs.
+        """
         self._forget_dead()
         asked = {(each.id, each.epoch): self._question(each, listener) for each in self._snapshot.brokers.values()}
         passed_over = self._hanging if self._known else set()
@@ -83,7 +86,7 @@ class BrokerVersions:
         self._hanging &= lives
 
     def _question(self, broker: Broker, listener: str) -> asyncio.Task[None] | None:
-        """The question under way to this broker, begun if it is due."""
+        """Return the request in progress to this broker, begun if it is due."""
         life = (broker.id, broker.epoch)
         endpoint = plaintext_endpoint(broker, listener)
         if life in self._known or endpoint is None:
@@ -100,13 +103,13 @@ class BrokerVersions:
                 self._known[life] = await ask_versions(endpoint, self._transport)
         except (OSError, WireError, TimeoutError) as error:
             self._retry_at[life] = asyncio.get_running_loop().time() + self._retry_s
-            _LOG.info("broker did not say what it speaks", broker=life[0], broker_epoch=life[1], error=repr(error))
+            _LOG.info("API versions of broker not received", broker=life[0], broker_epoch=life[1], error=repr(error))
         finally:
             self._asking.pop(life, None)
 
 
 async def ask_versions(endpoint: Endpoint, transport: Transport) -> Mapping[int, VersionRange]:
-    """Ask a broker what it speaks. :raises OSError, WireError: it does not say."""
+    """Ask a broker for its API versions. :raises OSError, WireError: there is no answer."""
     link = await transport.open(endpoint.host, endpoint.port)
     try:
         link.write(encode_frame(encode_request_header(_QUESTION)))

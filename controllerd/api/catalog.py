@@ -33,7 +33,10 @@ NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
         ApiKey.ALLOCATE_PRODUCER_IDS: VersionRange(0, 0),
     }
 )
-"""What we answer ourselves, at least in part. Missing AllocateProducerIds would jam brokers until restart (G-3)."""
+"""The APIs that we answer ourselves, at least in part.
+
+Missing AllocateProducerIds would jam brokers until restart (G-3).
+"""
 
 ADMIN: Final = frozenset(
     {
@@ -99,12 +102,12 @@ _NOT_RELAYABLE: Final = frozenset(NATIVE) | NEVER_RELAYED | UNWANTED
 
 
 def is_relayable(api_key: int) -> bool:
-    """Whether a broker answers this API in our stead, whatever the request says."""
+    """Return whether every request of this API is relayed to a broker."""
     return api_key in KNOWN and api_key not in _NOT_RELAYABLE
 
 
 def advertised(shared: Mapping[int, VersionRange]) -> dict[int, VersionRange]:
-    """Return what ApiVersions lists: native APIs, and the relayed APIs that all brokers serve."""
+    """Return the APIs that ApiVersions lists: native APIs, and the relayed APIs that all brokers serve."""
     ranges: dict[int, VersionRange] = dict(NATIVE)
     for api_key, versions in shared.items():
         if is_relayable(api_key):

@@ -1,4 +1,4 @@
-"""One request, one answer: served here, relayed to a broker, refused in its own version, or hung up on."""
+"""Dispatch of requests: each is served here, relayed to a broker, refused in its own version, or hung up on."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from controllerd.api.admin_calls import AdminCalls
-from controllerd.api.apart import SMALL, apart, read, rows_in
+from controllerd.api.broker_calls import BrokerCalls
 from controllerd.api.broker_versions import BrokerVersions
-from controllerd.api.calls import BrokerCalls
 from controllerd.api.catalog import ADMIN, KNOWN, MUTATIONS, NATIVE, advertised, is_relayable
 from controllerd.api.envelopes import Envelopes
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.picture import CLUSTER_OPERATIONS, Picture, unknown_names
+from controllerd.api.large_messages import SMALL, apart, read, rows_in
+from controllerd.api.metadata_view import CLUSTER_OPERATIONS, MetadataView, unknown_names
 from controllerd.api.producer_ids import OwnProducerIds
 from controllerd.api.scram_calls import ScramCalls
-from controllerd.api.security import Authorizer, Operation
-from controllerd.api.session import Answered, Session, requester
+from controllerd.api.sessions import AclOperation, Answered, Authorizer, Session, requester
 from controllerd.api.shared_versions import SharedVersions
 from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.kafka_error import KafkaError
-from controllerd.pace import sliced
+from controllerd.slicer import sliced
 from controllerd.snapshot import ClusterSnapshot
 from wire.api_codec import Request
 from wire.api_messages import (
@@ -39,8 +38,8 @@ from wire.api_messages import (
 from wire.api_metadata import (
     NO_OPERATIONS,
     MetadataQuery,
+    MetadataRequestTopic,
     TopicRow,
-    WantedTopic,
     decode_metadata,
     encode_metadata,
 )
@@ -107,7 +106,7 @@ class Dispatcher:
         return Answered([await call(ApiKey(key), request, session)])
 
     async def _mutation(self, key: ApiKey, request: Request, session: Session) -> Answered:
-        """What is a right on each topic, and limited by quotas."""
+        """Answer requests that need a permission for each topic and count against quotas."""
         match key:
             case ApiKey.CREATE_TOPICS:
                 return await self._calls.topics.create_topics(request, session)
@@ -117,9 +116,9 @@ class Dispatcher:
                 return await self._calls.topics.create_partitions(request, session)
 
     async def _admin_call(self, key: ApiKey, request: Request, session: Session) -> bytes:
-        """What an operator asks of the controller; in Kafka all of it is a right on the cluster."""
+        """Answer requests of operators; each needs a permission on the cluster."""
         reads = key == ApiKey.LIST_PARTITION_REASSIGNMENTS
-        denied = self._denied(session, Operation.DESCRIBE if reads else Operation.ALTER)
+        denied = self._denied(session, AclOperation.DESCRIBE if reads else AclOperation.ALTER)
         match key:
             case ApiKey.ELECT_LEADERS:
                 return await self._calls.admin.elect_leaders(request, requester(request, session), denied)
@@ -133,7 +132,7 @@ class Dispatcher:
                 return await self._calls.admin.update_features(request, requester(request, session), denied)
 
     async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
-        denied = self._denied(session, Operation.CLUSTER_ACTION)
+        denied = self._denied(session, AclOperation.CLUSTER_ACTION)
         match key:
             case ApiKey.ALTER_PARTITION:
                 return await self._calls.brokers.alter_partition(request, denied)
@@ -146,20 +145,20 @@ class Dispatcher:
             case ApiKey.DESCRIBE_CLUSTER:
                 return await self._describe_cluster(request, session)
             case ApiKey.DESCRIBE_CONFIGS:
-                return await self._configs(request, session, Operation.DESCRIBE_CONFIGS)
+                return await self._configs(request, session, AclOperation.DESCRIBE_CONFIGS)
             case ApiKey.ALTER_CONFIGS | ApiKey.INCREMENTAL_ALTER_CONFIGS:
-                return await self._configs(request, session, Operation.ALTER_CONFIGS)
+                return await self._configs(request, session, AclOperation.ALTER_CONFIGS)
             case _:
                 return await apart(rows_in(request), answer_nothing, request)
 
     # -- permission and the relay --------------------------------------------------------------------------------------
 
-    def _denied(self, session: Session, operation: Operation) -> KafkaError | None:
+    def _denied(self, session: Session, operation: AclOperation) -> KafkaError | None:
         allowed = self._authorizer.allows(session.principal, operation)
         return None if allowed else KafkaError.CLUSTER_AUTHORIZATION_FAILED
 
     async def _relay(self, request: Request, session: Session) -> bytes:
-        if self._denied(session, Operation.RELAY):
+        if self._denied(session, AclOperation.RELAY):
             raise HangUp(Reason.NOT_AUTHORIZED, f"{session.principal} may not be relayed")
         return await session.relay.forward(request)
 
@@ -172,11 +171,11 @@ class Dispatcher:
         if not await read(decode_api_versions, request):
             return encode_api_versions(request.head, KafkaError.INVALID_REQUEST, {})
         known = await self._versions.known(session.own.listener)
-        can_relay = self._denied(session, Operation.RELAY) is None
+        can_relay = self._denied(session, AclOperation.RELAY) is None
         shared = self._shared.of(known.values())
         return encode_api_versions(request.head, KafkaError.NONE, advertised(shared if can_relay else {}))
 
-    # -- the picture of the cluster ------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------------
 
     async def _metadata(self, request: Request, session: Session) -> list[bytes]:
         query = await read(decode_metadata, request)
@@ -192,20 +191,20 @@ class Dispatcher:
         return await self._own_metadata(request, query, session)
 
     async def _own_metadata(self, request: Request, query: MetadataQuery, session: Session) -> list[bytes]:
-        if self._denied(session, Operation.DESCRIBE):
+        if self._denied(session, AclOperation.DESCRIBE):
             raise HangUp(Reason.NOT_AUTHORIZED, f"{session.principal} may not read metadata")
-        picture = Picture(self._snapshot, session.own, request.head.version)
-        rows = await _topic_rows(picture, query)
+        view = MetadataView(self._snapshot, session.own, request.head.version)
+        rows = await _topic_rows(view, query)
         pieces = []
-        for piece in encode_metadata(request.head, picture.head(query), rows):
+        for piece in encode_metadata(request.head, view.head(query), rows):
             pieces.append(piece)
-            # The topic list and each topic are immutable records, so the picture stays one picture meanwhile.
+            # The topic list and each topic are immutable records, so the view is consistent throughout.
             await asyncio.sleep(0)
         return pieces
 
     async def _describe_cluster(self, request: Request, session: Session) -> bytes:
         query = await read(decode_describe_cluster, request)
-        if (denied := self._denied(session, Operation.DESCRIBE)) is not None:
+        if (denied := self._denied(session, AclOperation.DESCRIBE)) is not None:
             return encode_describe_cluster_error(request.head, denied, "not authorized")
         if query.endpoint_type == _CONTROLLERS:
             return encode_describe_cluster_error(
@@ -217,7 +216,7 @@ class Dispatcher:
             )
         if not self._snapshot.is_active:
             return await self._relay(request, session)
-        nodes = Picture(self._snapshot, session.own, 0).nodes()
+        nodes = MetadataView(self._snapshot, session.own, 0).nodes()
         operations = CLUSTER_OPERATIONS if query.wants_operations else NO_OPERATIONS
         return encode_describe_cluster(
             request.head, self._snapshot.cluster_id, self._snapshot.node_id, nodes, operations
@@ -229,7 +228,7 @@ class Dispatcher:
         query = await read(decode_init_producer_id, request)
         if query.transactional_id is not None:
             return await self._relay(request, session)
-        if (denied := self._denied(session, Operation.IDEMPOTENT_WRITE)) is not None:
+        if (denied := self._denied(session, AclOperation.IDEMPOTENT_WRITE)) is not None:
             return encode_init_producer_id(request.head, denied)
         if (query.producer_id == -1) != (query.producer_epoch == -1):
             return encode_init_producer_id(request.head, KafkaError.INVALID_REQUEST)
@@ -240,7 +239,7 @@ class Dispatcher:
             return await self._relay(request, session)
         return encode_init_producer_id(request.head, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
-    async def _configs(self, request: Request, session: Session, operation: Operation) -> bytes:
+    async def _configs(self, request: Request, session: Session, operation: AclOperation) -> bytes:
         resources = await read(decode_config_resources, request)
         if not all(self._is_own(resource) for resource in resources):
             return await self._relay(request, session)
@@ -252,17 +251,17 @@ class Dispatcher:
         return resource.kind in (_BROKER, _BROKER_LOGGER) and resource.name == str(self._snapshot.node_id)
 
 
-async def _topic_rows(picture: Picture, query: MetadataQuery) -> list[TopicRow]:
+async def _topic_rows(view: MetadataView, query: MetadataQuery) -> list[TopicRow]:
     """The topics of an answer; a client may name very many, known or not."""
     if query.topics is None or len(query.topics) <= SMALL:
-        return picture.topics(query.topics)
+        return view.topics(query.topics)
     wanted = await apart(len(query.topics), _distinct, query.topics)
     rows: list[TopicRow] = []
     for part in sliced(wanted, SMALL):
-        rows += picture.topics(part)
+        rows += view.topics(part)
         await asyncio.sleep(0)
     return rows
 
 
-def _distinct(topics: Sequence[WantedTopic]) -> list[WantedTopic]:
+def _distinct(topics: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
     return list(dict.fromkeys(topics))

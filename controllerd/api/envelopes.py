@@ -11,7 +11,7 @@ forward the requests that a controller of ZooKeeper mode serves
   versions anew;
 - any other code, which the client gets as UNKNOWN_SERVER_ERROR.
 
-After a closed connection they send the same envelope again until their time-out, and the requests
+After a closed connection they send the same envelope again until their timeout, and the requests
 behind it wait, among them those for producer ids.
 """
 
@@ -21,11 +21,10 @@ from typing import Final
 
 import structlog
 
-from controllerd.api.apart import apart, rows_in
 from controllerd.api.catalog import FORWARDED, NATIVE
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.security import Authorizer, Operation, Principal
-from controllerd.api.session import Answered, Session
+from controllerd.api.large_messages import apart, rows_in
+from controllerd.api.sessions import AclOperation, Answered, Authorizer, Principal, Session
 from controllerd.core.kafka_error import KafkaError
 from controllerd.snapshot import ClusterSnapshot
 from wire.api_codec import Request
@@ -82,7 +81,7 @@ class Envelopes:
         return encode_envelope(request.head, response)
 
     def _refused(self, session: Session) -> KafkaError | None:
-        if not self._authorizer.allows(session.principal, Operation.CLUSTER_ACTION):
+        if not self._authorizer.allows(session.principal, AclOperation.CLUSTER_ACTION):
             return KafkaError.CLUSTER_AUTHORIZATION_FAILED
         return None if self._snapshot.is_active else KafkaError.NOT_CONTROLLER
 

@@ -13,7 +13,7 @@ from events.queue import EventQueue
 
 _UNKNOWN_EPOCH: Final = -1
 _LOW: Final = 100
-"""So many ids are left of a block of 1,000 when the next one is asked for: clients rarely wait."""
+"""Ids left of a block of 1,000 when the next one is requested, so that clients rarely wait."""
 _LOG = structlog.get_logger(__name__)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from controllerd.api.broker_versions import BrokerVersions, plaintext_endpoint
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.limits import Limits
+from controllerd.api.server_settings import ServerLimits
 from controllerd.core.model import Broker, Endpoint
 from controllerd.snapshot import ClusterSnapshot
 from wire.api_codec import Request
@@ -27,7 +27,7 @@ class Target:
 
     @classmethod
     async def open(cls, broker: Broker, endpoint: Endpoint, transport: Transport, timeout_s: float) -> "Target":
-        """Connect. :raises OSError: nobody listens. :raises TimeoutError: nobody answers."""
+        """Connect. :raises OSError: the connection is refused. :raises TimeoutError: there is no answer."""
         async with asyncio.timeout(timeout_s):
             return cls(broker, await transport.open(endpoint.host, endpoint.port))
 
@@ -62,7 +62,7 @@ class Relay:
         listener: str,
         snapshot: ClusterSnapshot,
         versions: BrokerVersions,
-        limits: Limits,
+        limits: ServerLimits,
         turn: int,
         transport: Transport = PLAINTEXT,
     ) -> None:
@@ -78,7 +78,7 @@ class Relay:
     async def forward(self, request: Request) -> bytes:
         """A broker's answer to this request.
 
-        :raises HangUp: nobody can be asked, or the target was lost while it worked: nobody knows what it did then.
+        :raises HangUp: there is no target, or the target was lost and the outcome is not known.
         """
         target = await self._current(request)
         try:
@@ -129,7 +129,7 @@ class Relay:
         try:
             return await Target.open(broker, endpoint, self._transport, self._limits.connect_s)
         except (OSError, TimeoutError):
-            # A registration precedes the socket by a second or two (wire.md G-19): somebody else is asked meanwhile.
+            # A registration precedes the socket by a second or two (wire.md G-19): another broker is asked until then.
             return None
 
     @staticmethod

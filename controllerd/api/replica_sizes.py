@@ -1,7 +1,7 @@
-"""Asks brokers how large replicas are, only while something moves or goes, or somebody makes a plan.
+"""Asks brokers for the sizes of replicas, while replicas move or are deleted, or for a plan.
 
-Off the path of events: one question per broker and round, each for a bounded time. A broker that does not tell is
-visible in the view, and harms nobody.
+This happens outside of the event task: one request per broker and round, each for a bounded time. A broker that does
+not answer is visible in the view, and delays no other.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import structlog
 from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.replica_sizes import NO_SIZES, SizeBook, SizesView
-from controllerd.pace import Pace
+from controllerd.slicer import Slicer
 from controllerd.snapshot import ClusterSnapshot
 from wire.connection import KafkaConnection
 from wire.errors import WireError
@@ -58,7 +58,7 @@ class ReplicaSizes:
         self._limit = asyncio.Semaphore(_AT_ONCE)
 
     def view(self) -> SizesView:
-        """What is known of the replicas that are under way."""
+        """Return the known sizes of the replicas that move or are deleted."""
         return self._view
 
     async def run(self) -> None:
@@ -76,13 +76,13 @@ class ReplicaSizes:
         self._view = self._book.view() if wanted else NO_SIZES
 
     async def measure(self, partitions: Iterable[TopicPartition]) -> SizesView:
-        """For a plan: all replicas of these partitions, now; within about ``ask_s`` per eight brokers."""
+        """Ask for all replicas of these partitions, for a plan; within about ``ask_s`` per eight brokers."""
         book = SizeBook()
         await self._ask_all(await self._on_brokers(partitions), book)
         return book.view()
 
     async def _under_way(self) -> Wanted:
-        """What moves, and what is being deleted. A standby asks for nothing."""
+        """Return the replicas that move or are being deleted; none on a standby."""
         if not self._snapshot.is_active:
             return {}
         partitions = list(self._snapshot.progress.reassignments())
@@ -93,15 +93,15 @@ class ReplicaSizes:
 
     async def _on_brokers(self, partitions: Iterable[TopicPartition]) -> Wanted:
         found: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
-        pace = Pace()
+        slicer = Slicer()
         for tp in partitions:
             view = self._snapshot.partition(tp)
             for broker in view.assignment.replicas if view is not None else ():
                 if broker in self._snapshot.brokers and len(found[broker]) < MOST:
                     found[broker].add(tp)
-            if pace.is_due:
-                await pace.breathe()
-        return {broker: frozenset(those) for broker, those in found.items()}
+            if slicer.is_due:
+                await slicer.yield_to_loop()
+        return {broker: frozenset(partitions) for broker, partitions in found.items()}
 
     async def _ask_all(self, wanted: Wanted, book: SizeBook) -> None:
         brokers = self._snapshot.brokers
@@ -127,18 +127,16 @@ class ReplicaSizes:
                     connection.abort()
             await self._take(broker.id, answer, book)
         except (OSError, WireError) as error:
-            _LOG.info("broker did not tell how large its replicas are", broker=broker.id, error=repr(error))
-            book.fail(
-                broker.id, f"it did not tell in {self._ask_s:g} s" if isinstance(error, TimeoutError) else str(error)
-            )
+            _LOG.info("replica sizes not received", broker=broker.id, error=repr(error))
+            book.fail(broker.id, f"no answer in {self._ask_s:g} s" if isinstance(error, TimeoutError) else str(error))
 
     async def _take(self, broker: BrokerId, answer: bytes, book: SizeBook) -> None:
-        pace, now, failed = Pace(), self._now(), list[str]()
+        slicer, now, failed = Slicer(), self._now(), list[str]()
         for portion in decode_log_dirs(answer):
             book.take(broker, portion.rows, now)
             if portion.failed is not None:
                 failed.append(portion.failed)
-            await pace.breathe()
+            await slicer.yield_to_loop()
         if failed:
             book.fail(broker, "; ".join(failed))
 

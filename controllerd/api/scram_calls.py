@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from controllerd.api.apart import apart, rows_in
-from controllerd.api.asking import Asker
-from controllerd.api.session import Session, requester
+from controllerd.api.event_calls import EventCaller
+from controllerd.api.large_messages import apart, rows_in
+from controllerd.api.sessions import Session, requester
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential
 from events.admin import AlterScram
@@ -20,7 +20,7 @@ _UNANSWERED: Final = Refusal(KafkaError.UNKNOWN_SERVER_ERROR)
 class ScramCalls:
     """AlterUserScramCredentials (KIP-554). Reading credentials needs no controller, so that brokers answer it."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: EventCaller) -> None:
         self._asker = asker
 
     async def alter_scram(self, request: Request, session: Session, denied: KafkaError | None) -> bytes:
@@ -38,7 +38,7 @@ class ScramCalls:
 
 
 def _changes(request: Request) -> Mapping[str, ScramChange]:
-    """By user, those first that lose something, as in the answers of brokers."""
+    """Return the changes by user; users that lose a credential come first, as in the answers of brokers."""
     query = decode_alter_scram(request)
     gone: defaultdict[str, list[int]] = defaultdict(list)
     for deletion in query.deletions:

@@ -1,4 +1,4 @@
-"""Sockets, frames and limits: one client connection after the other is served, and none can disturb the rest."""
+"""The Kafka-protocol server: sockets, frames and limits; no client connection can disturb the others."""
 
 import asyncio
 import time
@@ -9,32 +9,28 @@ from typing import Final
 import structlog
 
 from controllerd.api.admin_calls import AdminCalls
-from controllerd.api.asking import Asker
-from controllerd.api.awaiting import Awaiter
+from controllerd.api.broker_calls import BrokerCalls
 from controllerd.api.broker_versions import BrokerVersions
-from controllerd.api.calls import BrokerCalls
 from controllerd.api.dispatch import Calls, Dispatcher
 from controllerd.api.envelopes import Envelopes
-from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.limits import Limits
-from controllerd.api.listener import Listener
+from controllerd.api.event_calls import EffectWaiter, EventCaller
+from controllerd.api.hang_up import HangUp, Reason, ServerCounters, ServerStats
 from controllerd.api.producer_ids import OwnProducerIds
 from controllerd.api.relay import Relay
 from controllerd.api.scram_calls import ScramCalls
-from controllerd.api.security import AllowAll, Authorizer, principal_of
-from controllerd.api.session import Session
+from controllerd.api.server_settings import ServerLimits, ServerListener
+from controllerd.api.sessions import AllowAll, Authorizer, Session, principal_of
 from controllerd.api.shared_versions import SharedVersions
-from controllerd.api.stats import Ledger, ServerStats
 from controllerd.api.topic_calls import TopicCalls
 from controllerd.core.model import Endpoint
 from controllerd.core.settings_book import SettingsBook, fixed_settings
-from controllerd.ports import AuditLog
+from controllerd.ports.audit import AuditLog
 from controllerd.snapshot import ClusterSnapshot
 from events.queue import EventQueue
 from wire.api_codec import Request
 from wire.errors import WireError
 from wire.framing import encode_frame, peek_request, read_frame
-from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Acceptor, Link, Peer, Transport
+from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Acceptor, Link, Transport, TransportPeer
 
 _SIZE_BYTES: Final = 4
 _LOG = structlog.get_logger(__name__)
@@ -45,13 +41,13 @@ class KafkaServer:
 
     def __init__(
         self,
-        listeners: Sequence[Listener],
+        listeners: Sequence[ServerListener],
         queue: EventQueue,
         snapshot: ClusterSnapshot,
         node_id: int,
         *,
         audit: AuditLog,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         authorizer: Authorizer | None = None,
         settings: SettingsBook | None = None,
         now: Callable[[], float] = time.monotonic,
@@ -71,11 +67,11 @@ class KafkaServer:
         self._acceptor = acceptor
         self._transport = transport
         self._snapshot = snapshot
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s, transport=transport)
         self._shared = shared or SharedVersions()
         self._ids = OwnProducerIds(queue, node_id)
-        asker, awaiter = Asker(queue, snapshot, self._limits.call_s), Awaiter(snapshot, self._limits)
+        asker, awaiter = EventCaller(queue, snapshot, self._limits.call_s), EffectWaiter(snapshot, self._limits)
         rights = authorizer or AllowAll()
         topics = TopicCalls(asker, snapshot, awaiter, rights, settings or fixed_settings(), now, transport)
         calls = Calls(
@@ -86,17 +82,17 @@ class KafkaServer:
             Envelopes(snapshot, rights, between_brokers),
         )
         self._dispatcher = Dispatcher(snapshot, calls, self._ids, self._versions, self._shared, rights)
-        self._ledger = Ledger(audit)
+        self._ledger = ServerCounters(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []
         self._connections: set[asyncio.Task[None]] = set()
-        self._idle: dict[Link, Peer] = {}
-        """Who sends nothing, the longest idle first."""
+        self._idle: dict[Link, TransportPeer] = {}
+        """Connections whose clients send nothing, the longest idle first."""
         self._turns = count()
 
     @property
     def advertised(self) -> tuple[Endpoint, ...]:
-        """What others connect to, one per listener in their order; known once started."""
+        """Return the advertised endpoint of each listener, in their order; known once started."""
         return tuple(self._endpoints)
 
     @property
@@ -139,7 +135,7 @@ class KafkaServer:
             await server.wait_closed()
         self._servers.clear()
 
-    async def _bind(self, listener: Listener) -> None:
+    async def _bind(self, listener: ServerListener) -> None:
         # Served only once the real port is known: the first client could already ask for our endpoint.
         server = await self._acceptor.listen(
             listener.host, listener.port, lambda link, peer: self._accept(own, link, peer)
@@ -150,7 +146,7 @@ class KafkaServer:
         self._endpoints.append(own)
         await server.start_serving()
 
-    def _accept(self, own: Endpoint, link: Link, peer: Peer) -> None:
+    def _accept(self, own: Endpoint, link: Link, peer: TransportPeer) -> None:
         self._ledger.accepted += 1
         if len(self._connections) >= self._limits.max_connections and not self._make_room():
             self._hang_up_for_room(link, peer)
@@ -162,7 +158,8 @@ class KafkaServer:
     def _make_room(self) -> bool:
         """Give up the connection that was idle for the longest time, if any is.
 
-        Clients are free to keep theirs for minutes; brokers that must tell their controller of an ISR are not to wait.
+        Clients may keep connections for minutes; brokers that must send an ISR change to their controller must not
+        wait.
         """
         for link, peer in self._idle.items():
             del self._idle[link]
@@ -170,11 +167,11 @@ class KafkaServer:
             return True
         return False
 
-    def _hang_up_for_room(self, link: Link, peer: Peer) -> None:
+    def _hang_up_for_room(self, link: Link, peer: TransportPeer) -> None:
         self._ledger.hung_up(HangUp(Reason.TOO_MANY, f"{len(self._connections)} open"), peer.address)
         link.abort()
 
-    def _ended(self, task: asyncio.Task[None], link: Link, peer: Peer) -> None:
+    def _ended(self, task: asyncio.Task[None], link: Link, peer: TransportPeer) -> None:
         """A connection is over. A defect ended only this one, and in silence: a guessed answer could end a broker."""
         self._connections.discard(task)
         link.abort()  # for a task that was cancelled before it ran; closed already for any other
@@ -182,7 +179,7 @@ class KafkaServer:
             _LOG.error("client connection failed", peer=peer.address, exc_info=error)
             self._ledger.hung_up(HangUp(Reason.DEFECT, repr(error)), peer.address)
 
-    async def _serve(self, own: Endpoint, link: Link, peer: Peer) -> None:
+    async def _serve(self, own: Endpoint, link: Link, peer: TransportPeer) -> None:
         turn = next(self._turns)
         relay = Relay(own.listener, self._snapshot, self._versions, self._limits, turn, self._transport)
         session = Session(peer.address, principal_of(peer.identity), own, relay)
@@ -196,7 +193,7 @@ class KafkaServer:
             _LOG.debug("client connection lost", peer=peer.address, error=repr(error))
         finally:
             relay.close()
-            link.abort()  # what the client has not read by now would keep the socket, so it is dropped with it
+            link.abort()  # unread bytes would keep the socket open, so they are dropped
             await link.wait_closed()
 
     async def _converse(self, session: Session, reader: "_PacedReader", link: Link) -> None:
@@ -223,7 +220,7 @@ class KafkaServer:
 class _PacedReader:
     """Frames from a client that may be idle between two of them, but not inside one."""
 
-    def __init__(self, link: Link, peer: Peer, limits: Limits, idle: dict[Link, Peer]) -> None:
+    def __init__(self, link: Link, peer: TransportPeer, limits: ServerLimits, idle: dict[Link, TransportPeer]) -> None:
         """``idle`` holds the link while its client sends nothing."""
         self._link = link
         self._peer = peer

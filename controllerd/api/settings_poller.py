@@ -51,15 +51,15 @@ Life = tuple[BrokerId, int]
 Emit = Callable[[BrokerSettingsReceived], None]
 
 
-def _answer_of(broker: Broker, told: Mapping[str, BrokerSetting]) -> Answer:
+def _answer_of(broker: Broker, settings: Mapping[str, BrokerSetting]) -> Answer:
     """Return the settings of a broker. :raises ValueError: a value cannot be parsed."""
     hidden = {
         name: setting.hidden or BY_NAME[name].default
-        for name, setting in told.items()
+        for name, setting in settings.items()
         if setting.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG and name in BY_NAME
     }
-    own = frozenset(name for name, setting in told.items() if setting.source is ConfigSource.DYNAMIC_BROKER_CONFIG)
-    values = understood({name: setting.value for name, setting in told.items()})
+    own = frozenset(name for name, setting in settings.items() if setting.source is ConfigSource.DYNAMIC_BROKER_CONFIG)
+    values = understood({name: setting.value for name, setting in settings.items()})
     return Answer(broker.epoch, values, hidden, own)
 
 
@@ -99,15 +99,15 @@ class SettingsPoller:
         self._transport = transport
         self._limit = asyncio.Semaphore(_AT_ONCE)
         self._due: dict[Life, float] = {}
-        """When each broker is asked next."""
+        """The time of the next request to each broker."""
         self._failures: dict[Life, int] = {}
         self._nudged = asyncio.Event()
         self._asking: dict[Life, asyncio.Task[Answer | None]] = {}
-        """The questions under way, one to each broker at most."""
+        """The questions in progress, one to each broker at most."""
         self._asked_too_early: set[Life] = set()
-        """Lives with a question under way that may be older than a change in ZooKeeper."""
+        """Lives with a question in progress that may be older than a change in ZooKeeper."""
         self._unread = 0
-        """How many times in a row ZooKeeper could not be read."""
+        """Number of consecutive failures to read ZooKeeper."""
         self.has_heard_all: Final = asyncio.Event()
         """Set once every broker that is registered has answered."""
         self._soon: list[float] = []
@@ -160,7 +160,7 @@ class SettingsPoller:
         return min([_LOOK_S, *(at - now for at in self._soon), *(at - now for at in self._due.values())])
 
     def _unreadable(self, error: Exception) -> float:
-        """Look again soon, and then less and less often, while ZooKeeper does not say who is registered."""
+        """Retry soon, and then less and less often, while the registered brokers cannot be read."""
         if not self._unread:
             _LOG.info("could not read registered brokers", reason=str(error))
         self._unread += 1
@@ -214,7 +214,7 @@ class SettingsPoller:
 
     def _pause_after_answer_s(self, life: Life) -> float:
         """The event of a first answer may get lost, because a new session empties the queue: ask once more soon."""
-        return _LOOK_S if self._book.unheard(dict([life])) else _EVERY_S
+        return _LOOK_S if self._book.unanswered(dict([life])) else _EVERY_S
 
     def _forget_others(self, registered: Mapping[BrokerId, int]) -> None:
         self._asked_too_early &= registered.items()

@@ -2,8 +2,8 @@
 
 A client fails for good when the ApiVersions answer of every node that it reaches lacks an API that
 it needs: a transactional producer of Java ends with UnsupportedVersionException, where a cluster
-that is down only gives it a time-out, after which it may try again. While no broker is live this
-node alone answers, so it must go on to list the APIs that it relays. A request that cannot be
+that is down only gives it a timeout, after which it may try again. While no broker is live this
+node alone answers, so it must continue to list the APIs that it relays. A request that cannot be
 relayed at that time ends with a closed connection, after which clients try again.
 
 The list has the versions that all live brokers served last, kept with the cluster's id in the data

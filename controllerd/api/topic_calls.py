@@ -1,6 +1,6 @@
 """Creating, deleting and expanding topics: what needs no event, the event, and the wait until clients can see it.
 
-Rows that are refused here never reach the queue: an event holds topics that whoever asks has the right to change.
+Rows that are refused here never reach the queue: an event holds only topics that the requester may change.
 """
 
 import asyncio
@@ -9,38 +9,34 @@ from typing import Final
 
 import structlog
 
-from controllerd.api.apart import SMALL, apart, rows_in
-from controllerd.api.asking import Asker
-from controllerd.api.awaiting import Awaiter
-from controllerd.api.broker_settings import BrokerSettings, Settings
-from controllerd.api.security import Authorizer, Operation
-from controllerd.api.session import Answered, Session, requester
+from controllerd.api.broker_settings import LiveBrokerSettings, Settings
+from controllerd.api.event_calls import EffectWaiter, EventCaller
+from controllerd.api.large_messages import SMALL, apart, rows_in
+from controllerd.api.sessions import AclOperation, Answered, Authorizer, Session, requester
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.partition_growth import GrowthWish, refused_repeats
+from controllerd.core.partition_growth import GrowthRequest, refused_repeats
 from controllerd.core.settings_book import SettingsBook
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.topic_creation import TopicRequest
 from controllerd.core.topic_defaults import effective_configs, given_configs
 from controllerd.core.topic_names import refused_names
 from controllerd.snapshot import ClusterSnapshot
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, MutationReply, TopicOutcome
 from events.base import Call
 from wire.api_codec import Request
-from wire.api_partitions import (
-    CreatePartitionsQuery,
-    ExpandedTopic,
-    decode_create_partitions,
-    encode_create_partitions,
-)
 from wire.api_topics import (
+    CreatableTopic,
     CreatedTopic,
+    CreatePartitionsQuery,
     CreateTopicsQuery,
     DeletedTopic,
     DeleteTopicsQuery,
+    ExpandedTopic,
     TopicConfig,
     WantedDeletion,
-    WantedTopic,
+    decode_create_partitions,
     decode_create_topics,
     decode_delete_topics,
+    encode_create_partitions,
     encode_create_topics,
     encode_delete_topics,
 )
@@ -70,16 +66,16 @@ class TopicCalls:
 
     def __init__(
         self,
-        asker: Asker,
+        asker: EventCaller,
         snapshot: ClusterSnapshot,
-        awaiter: Awaiter,
+        awaiter: EffectWaiter,
         authorizer: Authorizer,
         settings: SettingsBook,
         now: Callable[[], float],
         transport: Transport = PLAINTEXT,
     ) -> None:
         """``now`` is the clock, in seconds, by which the controller counts quotas."""
-        self._settings = BrokerSettings(snapshot, transport=transport)
+        self._settings = LiveBrokerSettings(snapshot, transport=transport)
         self._asker = asker
         self._snapshot = snapshot
         self._awaiter = awaiter
@@ -96,7 +92,7 @@ class TopicCalls:
         event = CreateTopics(requester(request, session), wishes, query.validate_only)
         reply = await self._ask(event, [wish.name for wish in wishes], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
-        secret = await self._denied(session, Operation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
+        secret = await self._denied(session, AclOperation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
         settings = await self._settings_for(outcomes, secret, request, session)
         throttle_ms = reply.throttle.left_ms(self._now())
         rows = (_created(topic.name, outcomes[topic.name], secret, settings) for topic in query.topics)
@@ -110,7 +106,7 @@ class TopicCalls:
         until = self._awaiter.deadline(query.timeout_ms)
         names = [topic.name for topic in query.topics]
         refused = await self._refused_expansions(names, session)
-        wishes = tuple(GrowthWish(*topic) for topic in query.topics if topic.name not in refused)
+        wishes = tuple(GrowthRequest(*topic) for topic in query.topics if topic.name not in refused)
         event = CreatePartitions(requester(request, session), wishes, query.validate_only)
         reply = await self._ask(event, [wish.topic for wish in wishes], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
@@ -120,7 +116,7 @@ class TopicCalls:
         return Answered([answer], throttle_ms)
 
     async def delete_topics(self, request: Request, session: Session) -> Answered:
-        """Answer DeleteTopics (key 20) once clients are told of none of the topics any more, or the time is up."""
+        """Answer DeleteTopics (key 20) once no client sees any of the topics, or after the timeout."""
         query = await apart(rows_in(request), decode_delete_topics, request)
         until = self._awaiter.deadline(query.timeout_ms)
         rows = await self._deletions(query, session, request.head.version)
@@ -135,9 +131,9 @@ class TopicCalls:
     async def _settings_for(
         self, outcomes: _Outcomes, secret: Collection[str], request: Request, session: Session
     ) -> Settings:
-        """The brokers' settings, if anybody is to be told what holds for a new topic."""
-        told = request.head.version >= _FIRST_WITH_CONFIGS and _succeeded(outcomes).keys() - secret
-        return await self._settings.of_any(session.own.listener) if told else {}
+        """Return the brokers' settings, if the answer has the configs of a new topic."""
+        are_needed = request.head.version >= _FIRST_WITH_CONFIGS and _succeeded(outcomes).keys() - secret
+        return await self._settings.of_any(session.own.listener) if are_needed else {}
 
     # -- what is refused without an event ------------------------------------------------------------------------------
 
@@ -146,31 +142,31 @@ class TopicCalls:
         if not self._snapshot.is_active:
             return dict.fromkeys(names, _STANDBY_CREATES_NOTHING)
         refused = refused_names(names)
-        if not self._authorizer.allows(session.principal, Operation.CREATE):
-            denied = await self._denied(session, Operation.CREATE, names)
+        if not self._authorizer.allows(session.principal, AclOperation.CREATE):
+            denied = await self._denied(session, AclOperation.CREATE, names)
             refused = dict.fromkeys(denied, _NOT_CREATED) | refused
         return refused
 
     async def _refused_expansions(self, names: Sequence[str], session: Session) -> dict[str, Refusal]:
         if not self._snapshot.is_active:
             return dict.fromkeys(names, _STANDBY)
-        denied = await self._denied(session, Operation.ALTER_TOPIC, names)
+        denied = await self._denied(session, AclOperation.ALTER_TOPIC, names)
         return dict.fromkeys(denied, _NOT_EXPANDED) | refused_repeats(names)
 
     async def _deletions(self, query: DeleteTopicsQuery, session: Session, version: int) -> list[DeletedTopic]:
-        """A row for each of the request; those without error are to be deleted."""
+        """Return a row for each topic of the request; topics without an error are to be deleted."""
         error = self._undeletable(query.topics, version)
         if error is not None:
             return [DeletedTopic(row.name, row.topic_id, error) for row in query.topics]
         resolved = [self._resolved(row) for row in query.topics]
         names = {row.name for row in resolved if row.name is not None}
-        untouchable = await self._denied(session, Operation.DELETE_TOPIC, names)
+        untouchable = await self._denied(session, AclOperation.DELETE_TOPIC, names)
         named_by_id = {row.name for row in resolved if row.name is not None and row.topic_id is not None}
-        invisible = await self._denied(session, Operation.DESCRIBE_TOPIC, named_by_id)
+        invisible = await self._denied(session, AclOperation.DESCRIBE_TOPIC, named_by_id)
         return [_permitted(row, untouchable, invisible) for row in resolved]
 
     def _undeletable(self, rows: Iterable[WantedDeletion], version: int) -> KafkaError | None:
-        """Why none of the topics is deleted."""
+        """Return the error for which no topic is deleted."""
         if not self._snapshot.is_active:
             return KafkaError.NOT_CONTROLLER
         if not self._cluster.policy.delete_topic_enable:
@@ -187,7 +183,7 @@ class TopicCalls:
         name = self._snapshot.names_by_id.get(row.topic_id)
         return DeletedTopic(name, row.topic_id, KafkaError.UNKNOWN_TOPIC_ID if name is None else KafkaError.NONE)
 
-    async def _denied(self, session: Session, operation: Operation, topics: Collection[str]) -> set[str]:
+    async def _denied(self, session: Session, operation: AclOperation, topics: Collection[str]) -> set[str]:
         """The topics to which this principal may not do this."""
         denied = set()
         for number, topic in enumerate(topics, 1):
@@ -200,7 +196,10 @@ class TopicCalls:
     # -- the event, and the wait after it ------------------------------------------------------------------------------
 
     async def _ask(self, event: Call[MutationReply], asked: Collection[str], refused: _Refusals) -> MutationReply:
-        """What became of every topic, of those too that were refused before. Without any other there is no event."""
+        """Return the outcome of every topic, refused ones included.
+
+        If all are refused, there is no event.
+        """
         before = {topic: TopicOutcome(refusal) for topic, refusal in refused.items()}
         if not asked:
             return MutationReply(before)
@@ -216,7 +215,7 @@ class TopicCalls:
     async def _led_in_time(
         self, outcomes: _Outcomes, query: CreateTopicsQuery | CreatePartitionsQuery, until: float
     ) -> _Outcomes:
-        """The outcomes, with a time-out for each topic whose new partitions are not all seen with a leader in time."""
+        """The outcomes, with a timeout for each topic whose new partitions are not all seen with a leader in time."""
         made = {} if query.validate_only else _succeeded(outcomes)
         if query.timeout_ms <= 0:
             return _with_late(outcomes, made)
@@ -240,14 +239,16 @@ def _with_late(outcomes: _Outcomes, late: Iterable[str]) -> _Outcomes:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _wishes(query: CreateTopicsQuery, refused: _Refusals) -> tuple[TopicWish, ...]:
+def _wishes(query: CreateTopicsQuery, refused: _Refusals) -> tuple[TopicRequest, ...]:
     return tuple(_wish(topic) for topic in query.topics if topic.name not in refused)
 
 
-def _wish(topic: WantedTopic) -> TopicWish:
-    """Of what is given twice the last one counts, as in the peer; but a null among values refuses the topic."""
+def _wish(topic: CreatableTopic) -> TopicRequest:
+    """Return the configs. The last value of a repeated key counts, as in Kafka; a null value refuses the topic."""
     nulls_last = sorted(topic.configs, key=lambda config: config[1] is None)
-    return TopicWish(topic.name, topic.partitions, topic.replication_factor, dict(topic.assignments), dict(nulls_last))
+    return TopicRequest(
+        topic.name, topic.partitions, topic.replication_factor, dict(topic.assignments), dict(nulls_last)
+    )
 
 
 def _result(outcome: TopicOutcome) -> Refusal:
@@ -255,7 +256,7 @@ def _result(outcome: TopicOutcome) -> Refusal:
 
 
 def _created(topic: str, outcome: TopicOutcome, secret: Collection[str], settings: Settings) -> CreatedTopic:
-    """``secret`` are the topics whose configuration whoever asks may not see, nor their counts (KIP-525).
+    """``secret`` are the topics whose configs and counts the requester may not see (KIP-525).
 
     Without the settings of a broker only what the topic itself sets is known.
     """

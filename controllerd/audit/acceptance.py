@@ -16,7 +16,7 @@ class _Waiter(NamedTuple):
 
 
 class Acceptance:
-    """How far the writer has come, and who waits for it."""
+    """How far the writer has come, and the waiters for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,13 +37,13 @@ class Acceptance:
         _wake(ready)
 
     def release(self) -> None:
-        """Let everybody go on who waits: nothing will be written soon."""
+        """Let all waiters go on: nothing will be written soon."""
         with self._lock:
             ready, self._waiters = self._waiters, []
         _wake(ready)
 
     async def wait(self, seq: int, timeout_s: float) -> bool:
-        """Wait until ``seq`` was written; false when the time is up or nobody need wait any more."""
+        """Wait until ``seq`` was written; false when the time is up or ``release`` was called."""
         waiter = _Waiter(seq, get_running_loop(), anyio.Event())
         with self._lock:
             if self._written >= seq:
@@ -58,5 +58,5 @@ class Acceptance:
 
 def _wake(waiters: Iterable[_Waiter]) -> None:
     for waiter in waiters:
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed: there is no waiter any more
             waiter.loop.call_soon_threadsafe(waiter.written.set)

@@ -1,12 +1,14 @@
-"""What was recorded and is not written yet: bounded, and exact about what did not fit.
+"""The records that are not written yet: bounded, and exact about those that did not fit.
 
-The event loop puts, the writer thread takes. A number is given to every record at once, so a loss is a known range.
+The event loop puts, the writer thread takes. A record gets its number and its stamps at once: a loss is a known range,
+and a record carries the term and the event in which it was recorded, however late it is written.
 """
 
 import threading
 from typing import NamedTuple
 
-from controllerd.ports import Clock
+from controllerd.ports.clock import Clock
+from controllerd.record.envelope import Stamps
 from controllerd.record.records import GapRecord, Record, TopicsForgotten, TopicsRecord
 
 
@@ -33,10 +35,9 @@ class Backlog:
     """A queue from one event loop to one thread."""
 
     def __init__(self, max_rows: int, clock: Clock) -> None:
-        self.epoch = 0
-        self.event = 0
+        self._stamps = Stamps()
         self.trouble: str | None = None
-        """What is wrong with the disk at the moment."""
+        """The error of the disk at the moment; None while it takes writes."""
         self.lost = 0
         self.gaps = 0
         """How many gap records there were."""
@@ -60,17 +61,19 @@ class Backlog:
         with self._changed:
             for record in records:
                 rows = rows_of(record)
+                self._stamps.before(record)
                 if self._finished or self._first_lost or self._rows + rows > self._max_rows:
                     self._lose()
                 else:
                     self._items.append(self._stamp(record))
                     self._rows += rows
+                self._stamps.after(record)
             self._changed.notify()
 
     def _stamp(self, record: Record) -> Stamped:
         self._last_seq += 1
         now_ns = int(self._clock.monotonic() * 1e9)
-        return Stamped(self._last_seq, self.epoch, self.event, self._clock.now_ms(), now_ns, record)
+        return Stamped(self._last_seq, self._stamps.epoch, self._stamps.event, self._clock.now_ms(), now_ns, record)
 
     def _lose(self) -> None:
         self._last_seq += 1

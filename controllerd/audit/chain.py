@@ -19,7 +19,7 @@ class RawLine(NamedTuple):
     line: int
     entry: Entry
     hash: str
-    """What the next line's ``prev`` should be."""
+    """The hash that the next line's ``prev`` should be."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +33,7 @@ class Run:
     """The first number, with those that a gap record at the beginning declares as lost."""
     last: int
     prev: str
-    """What the first line says the hash of the line before is."""
+    """The hash of the line before, as the first line has it."""
     hash: str
     """Of the last line."""
     begin: Place
@@ -43,7 +43,7 @@ class Run:
     count: int = 1
     """Lines."""
     unreadable: list[Place] = field(default_factory=list)
-    """What could not be read between the run before and this one."""
+    """The places between the run before and this one that could not be read."""
 
     def continues(self, before: "Run | None") -> bool:
         """Whether the numbers say that it comes next after ``before`` (None: that it is the first of all)."""
@@ -65,7 +65,7 @@ class Chain:
     def __init__(self, heads: Sequence[Head] = ()) -> None:
         self.runs: list[Run] = []
         self.trailing: list[Place] = []
-        """What could not be read after the last line."""
+        """The places after the last line that could not be read."""
         self.damaged: set[str] = set()
         """Segments of which a block could not be read."""
         self.gaps: list[GapRecord] = []

@@ -1,5 +1,5 @@
-"""What is written while nothing happens: periodic snapshots, so that a replay need not begin at the start of an epoch,
-and digests, so that whoever replays can tell that he has arrived at the controller's own picture.
+"""Periodic snapshots, so that a replay need not begin at the start of an epoch, and digests of the controller's own
+state, so that a replay can verify that it has arrived there. They are written while no event is handled.
 
 Both are made between events and in steps, each of a few milliseconds. A snapshot shows every topic as it is at the step
 that writes it: what changes before that is in it, what changes afterwards follows as a record of its event.
@@ -21,8 +21,7 @@ from controllerd.core.changes import (
 from controllerd.core.context import ControllerContext
 from controllerd.core.records import PartitionRecord, TopicRecord
 from controllerd.machines.recorded import journal_records
-from controllerd.pace import sliced
-from controllerd.ports import AuditLog
+from controllerd.ports.audit import AuditLog
 from controllerd.record.digest import RunningDigest
 from controllerd.record.records import (
     MAX_ROWS,
@@ -36,13 +35,14 @@ from controllerd.record.records import (
     SnapshotEnd,
     TopicsRecord,
 )
+from controllerd.slicer import sliced
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import TopicView
 
 STEP_ROWS: Final = 500
 """Partitions that a step takes at most, or one topic more: some three milliseconds."""
 _LOOK_S: Final = 1.0
-"""How often somebody looks whether anything is due."""
+"""The interval in which it is checked whether anything is due."""
 _BREATH_S: Final = 0.002
 """The event loop's share between two steps."""
 

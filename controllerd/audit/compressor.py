@@ -28,7 +28,7 @@ class Compressor:
         self._thread.start()
 
     def add(self, path: Path) -> None:
-        """Nobody writes this segment any more."""
+        """Take a segment that is not written any more."""
         self._closed.put(path)
 
     def close(self, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Exports the head of the audit log from time to time: into a file, into the journal, to whoever else takes it.
+"""Exports the head of the audit log from time to time: into a file, into the journal, and to a callable.
 
 What is exported is durable in the log before, so that a log that ends before an exported head was cut off. The file
 should lie where whoever can change the log cannot change it.

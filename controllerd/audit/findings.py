@@ -1,11 +1,11 @@
-"""What can be wrong with a log, and where."""
+"""The findings of a verification: the kinds of harm to a log, and their places."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class Harm(Enum):
-    """What was done to the log."""
+    """A kind of harm to the log."""
 
     DAMAGED = "damaged"
     """Bytes that are no line of the log stand where lines should be."""

@@ -17,7 +17,7 @@ _GONE: Final = "the segments with the exported head are gone, and only a newer o
 
 
 class Expectation:
-    """What exported heads say about a log, the newest last."""
+    """The exported heads of a log, the newest last."""
 
     def __init__(self, heads: Sequence[Head | ExportedHead]) -> None:
         exported = [head for head in heads if isinstance(head, ExportedHead)]
@@ -57,7 +57,7 @@ class HeadCheck:
         self._met_numbers = {head[:2] for head in self._met}
 
     def findings(self) -> list[Finding]:
-        """What the heads show beyond what is known already; ``notes`` is what they cannot show."""
+        """The findings that only the heads show; ``notes`` says what they cannot show."""
         last_good: Head | None = None
         findings: list[Finding] = []
         for index, head in enumerate(self._expected.heads):

@@ -30,7 +30,7 @@ class BadLine(ValueError):
 
 
 class _Line(msgspec.Struct):
-    """What is written. Field order is the order in the line."""
+    """A line as it is written. Field order is the order in the line."""
 
     v: int
     kind: str
@@ -75,7 +75,7 @@ def digest(line: bytes) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has for values that details and configurations may hold; everything else as its ``str``."""
+    """The JSON of values that details and configurations may hold; other values become their ``str``."""
     if isinstance(value, Mapping):
         return {str(key): item for key, item in value.items()}
     if isinstance(value, AbstractSet):

@@ -16,14 +16,15 @@ from controllerd.audit.chain import Chain, RawLine
 from controllerd.audit.findings import Finding, Place
 from controllerd.audit.headcheck import Expectation
 from controllerd.audit.heads import ExportedHead
-from controllerd.audit.judge import judge
 from controllerd.audit.lines import BadLine, Entry, Head, decode_line, decode_lines, decode_record, digest
 from controllerd.audit.segments import Lost, Segment, Tail, list_segments, read_batches
-from controllerd.core.counted import counted
+from controllerd.audit.verification import verify_chain
+from controllerd.core.text import counted
 from controllerd.record.envelope import Envelope, UnknownRecord
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.kinds import KINDS
 from controllerd.record.records import SCHEMA_VERSION, GapRecord, Record
+from controllerd.record.state import ClusterState
 
 EXIT_CLEAN: Final = 0
 EXIT_DAMAGED: Final = 65
@@ -94,7 +95,7 @@ def _decoded_one_by_one(segment: str, first: int, lines: list[bytes]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a complete reading of a directory found."""
+    """The result of a complete reading of a directory."""
 
     lines: int
     head: Head | None
@@ -115,7 +116,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """What a command that read this directory exits with."""
+        """The exit code of a command that read this directory."""
         return EXIT_CLEAN if self.is_intact else EXIT_DAMAGED
 
 
@@ -197,8 +198,8 @@ class AuditReader:
             self._unknown.update(line.entry.kind for line in lines if line.entry.kind not in KINDS)
 
     def report(self) -> Report:
-        """What was found. Meaningful after the last record was taken; reads a log whose chain is broken once more."""
-        findings, notes = judge(self._chain, self._expected, self._locate)
+        """The findings and notes, after the last record was taken; reads a log whose chain is broken once more."""
+        findings, notes = verify_chain(self._chain, self._expected, self._locate)
         notes += [*self._unopened, *self._about_strangers()]
         if self._chain.newer_lines:
             notes.append(f"{_lines(self._chain.newer_lines)} written with {newer_schema(self._chain.newest_version)}")
@@ -235,7 +236,7 @@ class AuditReader:
 
 
 def newer_schema(version: int) -> str:
-    """What to say of lines with a schema that is newer than ours."""
+    """The note about lines with a schema that is newer than ours."""
     return (
         f"schema {version}, this version knows {SCHEMA_VERSION}: what they say may mean something else; read the log"
         " with the version that wrote it"

@@ -12,19 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from controllerd.record.kinds import KINDS
-from controllerd.record.records import (
-    AssignmentRecord,
-    DecisionRecord,
-    LeadershipRecord,
-    PartitionStateRecord,
-    Record,
-    RejectedRecord,
-    ReplicaStateRecord,
-    RequestRecord,
-    ResponseRecord,
-    ZkWriteRecord,
-)
+from controllerd.record.kinds import DESCRIPTIONS
+from controllerd.record.records import Record, RejectedRecord
 
 HIDDEN: Final = "<hidden>"
 SECRET_PATHS: Final = ("/config/brokers", "/config/users", "/delegation_token")
@@ -49,22 +38,11 @@ _SECRET_ROW: Final = re.compile(
 """A setting as a row: ``{"name": "ssl.key.password", "value": "..."}``."""
 _LOGIN: Final = re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)")
 _ACL_DIGEST: Final = re.compile(r"(\bdigest\b\W{1,3}(?:id\W{1,3})?[\w.\-@]+:)[\w+/=]{20,}")
-_NAMES_AND_NUMBERS: Final = (
-    AssignmentRecord,
-    DecisionRecord,
-    LeadershipRecord,
-    PartitionStateRecord,
-    ReplicaStateRecord,
-    RequestRecord,
-    ResponseRecord,
-    ZkWriteRecord,
-)
-"""Nothing in them was written by people or clients, and there are very many."""
 
 
 def without_secrets(record: Record) -> Record:
     """The record as it may be written: the same, if there is no secret in it."""
-    if isinstance(record, _NAMES_AND_NUMBERS):
+    if not DESCRIPTIONS[type(record)].holds_texts:
         return record
     if isinstance(record, RejectedRecord):
         record = replace(record, content=_hidden_content(record))
@@ -80,7 +58,7 @@ def _is_open(name: str, annotation: Any) -> bool:
 
 
 _WRITTEN_BY_OTHERS: Final[Mapping[type[Record], Sequence[str]]] = {
-    kind: [field.name for field in fields(kind) if _is_open(field.name, field.type)] for kind in KINDS.values()
+    kind: [field.name for field in fields(kind) if _is_open(field.name, field.type)] for kind in DESCRIPTIONS
 }
 
 
@@ -125,7 +103,7 @@ def _hide(found: re.Match[str]) -> str:
 
 
 def _hidden_content(record: RejectedRecord) -> str:
-    """Bytes that nobody understood are searched as a text."""
+    """The content of a znode that could not be understood: it is searched as a text."""
     if record.path.startswith(SECRET_PATHS):
         return ""
     text = base64.b64decode(record.content).decode("latin-1")

@@ -73,7 +73,7 @@ def list_segments(directory: Path) -> list[Segment]:
 
 
 class Lost(NamedTuple):
-    """Bytes of a segment that could not be read stand here; how many lines they were nobody knows."""
+    """Bytes of a segment that could not be read stand here; it is not known how many lines they were."""
 
     reason: str
 
@@ -189,7 +189,7 @@ def _last_line(segment: Segment) -> bytes | None:
             if isinstance(batch, list):
                 last = batch[-1]
     except OSError as problem:
-        # An old file must not keep the controller away; whoever verifies the log is told of it.
+        # An old file must not keep the controller away; a verification of the log reports it.
         log.warning("audit segment cannot be opened", segment=segment.path.name, error=problem.strerror)
     return last
 
@@ -210,7 +210,7 @@ class DirectoryLock:
                 f"audit directory {directory} is being written by {holder or 'another process'}: "
                 "two controllerd with the same node id and cluster must not run"
             ) from None
-        with suppress(OSError):  # on a full disk nobody learns our name, but the lock is ours
+        with suppress(OSError):  # on a full disk our name is not written, but the lock is ours
             self._file.truncate(0)
             os.write(self._file.fileno(), f"{owner}, process {os.getpid()}\n".encode())
 

@@ -11,7 +11,7 @@ from typing import Final
 from controllerd.audit.compressor import Compressor
 from controllerd.audit.segments import FileOpener, SegmentFile, segment_path
 from controllerd.audit.settings import AuditSettings
-from controllerd.ports import Clock
+from controllerd.ports.clock import Clock
 
 TAKEN_AWAY: Final = "taken away, replaced or cut by somebody while it was being written"
 
@@ -42,7 +42,7 @@ class SegmentSink:
         self._inode = 0
         self._size = 0
         self._is_torn = False
-        """Whether a write failed: nobody knows how much of it is there."""
+        """Whether a write failed: it is not known how much of it is there."""
         self._partial = 0
         self._done = 0
         self._opened_at = 0.0
@@ -104,7 +104,7 @@ class SegmentSink:
     def tidy(self) -> None:
         """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too.
 
-        One that is not there any more is left behind, or everything would go where nobody finds it.
+        A segment that is not there any more is left behind, or all records would go to a file without a name.
         """
         if self._is_full():
             self._rotate()

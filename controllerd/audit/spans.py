@@ -36,7 +36,7 @@ def lines_within(directory: Path, span: Span, choice: Choice = EVERYTHING) -> It
 
 
 def _segments_of(segments: list[Segment], span: Span) -> Iterator[Segment]:
-    """Those that may have lines of the span: a segment ends where the next one begins."""
+    """The segments that may have lines of the span: a segment ends where the next one begins."""
     begins = [_begin_ms(segment) for segment in segments]
     for number, segment in enumerate(segments):
         following = begins[number + 1] if number + 1 < len(segments) else None

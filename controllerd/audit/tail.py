@@ -18,7 +18,7 @@ _TOPIC_COLUMNS: Final = ("topics", "names")
 
 
 class Choice(NamedTuple):
-    """Which lines are wanted; None: all."""
+    """The lines that are wanted; None: all."""
 
     kind: str | None = None
     topic: str | None = None

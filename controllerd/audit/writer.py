@@ -17,7 +17,6 @@ from controllerd.audit.acceptance import Acceptance
 from controllerd.audit.backlog import Backlog, Stamped
 from controllerd.audit.compressor import Compressor
 from controllerd.audit.heads import ExportedHead
-from controllerd.audit.levels import at_level
 from controllerd.audit.lines import GENESIS, Head, digest, encode_line
 from controllerd.audit.secrets import without_secrets
 from controllerd.audit.segments import (
@@ -29,9 +28,9 @@ from controllerd.audit.segments import (
     log_directory,
     remove_temporaries,
 )
-from controllerd.audit.settings import AuditSettings
+from controllerd.audit.settings import AuditSettings, at_level
 from controllerd.audit.sink import SegmentSink
-from controllerd.ports import Clock
+from controllerd.ports.clock import Clock
 from controllerd.record.envelope import Envelope
 from controllerd.record.records import SCHEMA_VERSION, Record
 
@@ -51,7 +50,7 @@ class _Chunk(NamedTuple):
 
 
 class AuditWriter:
-    """The audit log of one process. Implements ``controllerd.ports.AuditLog``.
+    """The audit log of one process. Implements ``controllerd.ports.audit.AuditLog``.
 
     Records may come before ``start``: they wait. When the log cannot be written and the settings say ``resign``,
     ``on_resign`` gets the reason once per failure, from the writer thread or from the event loop.
@@ -119,14 +118,6 @@ class AuditWriter:
         return ExportedHead.of(head, cluster=self._cluster, node=self._node, epoch=epoch, exported_ms=now_ms)
 
     # -- in the event loop -------------------------------------------------------------------------------------------
-
-    def set_epoch(self, controller_epoch: int) -> None:
-        """The controller epoch of the records to come; 0 outside a term."""
-        self._backlog.epoch = controller_epoch
-
-    def set_event(self, number: int) -> None:
-        """The number of the event that the records to come belong to; 0 outside an event."""
-        self._backlog.event = number
 
     def record(self, *records: Record) -> None:
         """Append what the level asks for; never blocks."""

@@ -1,4 +1,4 @@
-"""The names under which operators know what a key means: those of Kafka's ``server.properties``."""
+"""The names of configuration keys in Kafka's ``server.properties``."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controllerd.config.checks import contradictions
 from controllerd.config.kafka_names import KEYS, named
 from controllerd.config.model import (
     AuditConfig,
@@ -23,6 +22,7 @@ from controllerd.config.model import (
     ZookeeperConfig,
 )
 from controllerd.config.server_properties import NOTHING, ServerProperties, read_server_properties
+from controllerd.config.validation import contradictions
 from controllerd.config.values import convert
 from controllerd.errors import ConfigError
 from controllerd.identity import ROLE_FILE
@@ -76,7 +76,7 @@ def load_config(
     given = _remembered(given, problems) | given
     values = _convert_all(given, problems)
     _derive(values)
-    if not unreadable:  # nobody knows what such a file gives
+    if not unreadable:  # the content of such a file is not known
         problems += _missing(values, given)
     problems += contradictions(values)
     if problems:
@@ -123,7 +123,7 @@ def _read_flags(flags: Mapping[str, object]) -> dict[str, _Given]:
 
 
 def _remembered(given: Mapping[str, _Given], problems: list[str]) -> dict[str, _Given]:
-    """What an operator wanted kept beyond restarts; whatever is configured wins."""
+    """Return settings that an operator made lasting; configured ones have priority."""
     if "node.data_dir" not in given:
         return {}
     file = Path(str(given["node.data_dir"].value)) / ROLE_FILE

@@ -9,9 +9,8 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from controllerd.core.cluster_settings import SETTINGS
+from controllerd.core.cluster_settings import SETTINGS, RegistrationMode
 from controllerd.core.model import Endpoint
-from controllerd.core.policy import RegistrationMode
 from controllerd.core.reach import Reach
 from controllerd.core.settings_book import Configured
 
@@ -31,7 +30,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can connect to a socket that is bound here."""
+        """Return whether only this machine can connect to a socket that is bound here."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -46,7 +45,7 @@ class Secret:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is read elsewhere: ``credential:NAME`` of systemd, or ``file:PATH``."""
+        """Return whether it is read elsewhere: ``credential:NAME`` of systemd, or ``file:PATH``."""
         return self.configured.startswith(("credential:", "file:"))
 
     def __str__(self) -> str:
@@ -77,7 +76,7 @@ class NodeConfig(Section, frozen=True, kw_only=True):
 
 
 class KafkaConfig(Section, frozen=True, kw_only=True):
-    """What brokers are told about this instance, and the cluster-wide settings that a controller needs."""
+    """This instance in the metadata of brokers, and the cluster-wide settings that a controller needs."""
 
     listeners: tuple[Endpoint, ...] = ()
     """The sockets to bind, each as ``NAME://host:port``."""
@@ -85,7 +84,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """The addresses to advertise where they differ, each as ``NAME://host:port``."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
-    """The listener of brokers for control requests alone, on which they look for their controller, too."""
+    """The listener of brokers for control requests alone, on which they find their controller, too."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
     register: RegistrationMode = "auto"
@@ -134,7 +133,7 @@ class HttpConfig(Section, frozen=True, kw_only=True):
     listen: Address = Address("127.0.0.1", 9191)
     """Unless it is a loopback address, a certificate and tokens are needed."""
     socket: Path | None = None
-    """A unix socket besides: whoever may open it (mode 0660) may ask for everything."""
+    """An additional unix socket: a process that can open it (mode 0660) may call every verb."""
     read_token: Secret | None = None
     admin_token: Secret | None = None
     tls_certificate: Path | None = None
@@ -143,18 +142,18 @@ class HttpConfig(Section, frozen=True, kw_only=True):
     tls_client_ca: Path | None = None
     """Clients must have a certificate of it."""
     require_reason: bool = False
-    """Every verb demands one, and not only those that destroy something."""
+    """Whether every verb requires a reason, and not only the destructive ones."""
 
 
 class ControllerConfig(Section, frozen=True, kw_only=True):
-    """How this instance treats the role."""
+    """The mode of this instance: whether and when it takes the role."""
 
     mode: Literal["active", "observe"] = "active"
     """``observe`` contends for nothing, writes nothing and opens no Kafka listener: it watches another controller."""
     when_broker_holds: Literal["standby", "takeover"] = "standby"
-    """Whether the role is taken from a broker's own controller without being asked."""
+    """Whether this instance takes the role from a broker's own controller by itself."""
     observe_interval_ms: Milliseconds = 500
-    """The shortest pause between two looks at ZooKeeper in ``observe``."""
+    """The shortest interval between two images of ZooKeeper in ``observe``."""
 
 
 class AuditConfig(Section, frozen=True, kw_only=True):
@@ -166,11 +165,11 @@ class AuditConfig(Section, frozen=True, kw_only=True):
     fsync_interval_ms: Milliseconds = 200
     on_failure: Literal["degrade", "resign"] = "degrade"
     level: Literal["off", "summary", "normal", "full"] = "normal"
-    """What of all that is recorded is written."""
+    """The level of records that are written."""
     snapshot_interval_s: Count = 3600
     """Between two snapshots within a term."""
     digest_interval_s: Count = 60
-    """Between two digests of the picture, when it has changed."""
+    """The interval between two digests of the state, when it has changed."""
     head_interval_s: Count = 10
     """Between two exports of the newest line's number and hash, wherever they go."""
     head_file: Path | None = None
@@ -188,17 +187,17 @@ class LogConfig(Section, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "console", "json"] = "auto"
     kafka_format_dir: Path | None = None
-    """Where ``state-change.log`` and ``controller.log`` are written as Kafka writes them."""
+    """The directory for ``state-change.log`` and ``controller.log`` in Kafka's format."""
 
 
 Dialect = Literal["jmx_exporter", "confluent", "strimzi_reporter"]
 
 
 class MetricsConfig(Section, frozen=True, kw_only=True):
-    """What Prometheus gets at ``/metrics``."""
+    """The metrics at ``/metrics``."""
 
     dialects: tuple[Dialect, ...] = ("jmx_exporter", "confluent")
-    """Whose names of Kafka's own metrics are used, where exporters differ."""
+    """The exporter whose names of Kafka's own metrics are used, where exporters differ."""
     open: bool = False
     """No token is needed for it, though there is one for everything else."""
 
@@ -223,7 +222,7 @@ class Config(Section, frozen=True, kw_only=True):
     """Names in a broker's ``server.properties`` that mean nothing to a controller."""
 
     def effective(self) -> dict[str, object]:
-        """Every key with its value and origin, in plain types, for the audit log and for people."""
+        """Return every key with its value and origin, in plain types, for the audit log and for operators."""
         return {key: {"value": self.plain(key), "origin": origin} for key, origin in self.origins.items()}
 
     @property

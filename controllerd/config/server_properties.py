@@ -1,4 +1,4 @@
-"""What a broker's ``server.properties`` says that concerns a controller as well, and what must not be ignored in it."""
+"""The keys of a broker's ``server.properties`` that concern a controller, and the ones that must not be ignored."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ NOTHING: Final = ServerProperties({})
 
 
 def read_server_properties(file: Path) -> ServerProperties:
-    """What the file says, and everything that is wrong with it. Bytes are Latin-1, as Java reads them."""
+    """Return the content of the file, and its problems. Bytes are Latin-1, as Java reads them."""
     try:
         text = file.read_text(encoding="latin-1")
         given = {name: value.strip() for name, value in javaproperties.loads(text).items()}
@@ -65,7 +65,7 @@ def read_server_properties(file: Path) -> ServerProperties:
 
 
 def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What would mean something else to us than to a broker, or nothing where it means safety."""
+    """Yield settings with another meaning here than for a broker, and security settings without one here."""
     for name, value in given.items():
         if name in MUST_BE_FALSE and value.lower() != "false":
             yield name, MUST_BE_FALSE[name]

@@ -94,7 +94,7 @@ def _path(raw: object) -> Path:
 
 
 def _secret(raw: object) -> Secret:
-    """What is wrong with a secret is said without it."""
+    """Return the error of a secret without the secret."""
     if not isinstance(raw, str) or not raw.strip():
         raise ValueError("expected text: the secret, credential:NAME or file:PATH")
     secret = Secret(raw.strip())

@@ -1,4 +1,4 @@
-"""What to answer a leader that wants to change its ISR (KIP-497, KIP-704, KIP-841): one partition, one verdict."""
+"""The verdict on a leader's proposal to change its ISR (KIP-497, KIP-704, KIP-841), one partition at a time."""
 
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
@@ -44,8 +44,8 @@ def judge(
     """The first rule that applies decides.
 
     ``live`` leaves out brokers that are shutting down; ``ineligible`` is the error that the asker's version knows for
-    an ISR member that is not live. Beyond the peer's rules an ISR that is empty, names a broker twice or one without a
-    replica, lacks its leader, or comes from somebody who does not lead, is INVALID_REQUEST.
+    an ISR member that is not live. Beyond Kafka's rules an ISR that is empty, names a broker twice or one without a
+    replica, lacks its leader, or comes from a broker that does not lead, is INVALID_REQUEST.
     """
     if current is None:
         return KafkaError.UNKNOWN_TOPIC_OR_PARTITION

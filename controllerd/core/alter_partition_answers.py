@@ -28,7 +28,7 @@ written the proposal, since each of them is fenced by its epoch.
 
 Leaders of 2.7.0, 2.7.1 and 2.8.0 ignore a success whose partition epoch is not newer than their own
 (``leaderAndIsr.zkVersion <= zkVersion``), and keep the change pending. 2.7.2 and 2.8.1 read an equal
-one, and cannot be told from them. So the present state is written once more for every leader older
+one, and cannot be distinguished from them. So the present state is written once more for every leader older
 than 3.0, which raises its partition epoch, and the answer carries the state with the new epoch.
 
 Errors at the top need no table: every release keeps all of its changes and sends them again (2.7 with its next round

@@ -1,4 +1,4 @@
-"""The answers of brokers about their settings: those that count, and the brokers that have not answered.
+"""The answers of brokers about their settings: which of them count, and which brokers have not answered.
 
 A broker has one life after the other. Each begins with a registration, whose czxid is the broker epoch of this life, so
 that a later life has a higher one. An answer is about the life in which it was given: a broker is restarted in order to
@@ -39,12 +39,12 @@ class BrokerAnswers:
 
     def __init__(self) -> None:
         self.counting: dict[BrokerId, Answer] = {}
-        """The answers whose values count: those of live brokers, and those from before while no live one has any."""
+        """The answers whose values count: of live brokers, or earlier answers while no live broker has any."""
         self.registered: Mapping[BrokerId, int] = {}
         """The live brokers, with the epochs of their lives."""
         self._gone: dict[BrokerId, Answer] = {}
         """The last answers of brokers that are gone."""
-        self._heard: set[BrokerId] = set()
+        self._answered: set[BrokerId] = set()
         """The brokers that have answered this process; each has its last answer in ``counting`` or ``_gone``."""
         self._lives: dict[BrokerId, int] = {}
         """The brokers that this process has seen registered, with the epochs of their last lives."""
@@ -57,22 +57,22 @@ class BrokerAnswers:
     @property
     def has_fresh(self) -> bool:
         """Whether any live broker has answered this process since the broker started."""
-        return len(self.unheard(self.registered)) < len(self.registered)
+        return len(self.unanswered(self.registered)) < len(self.registered)
 
     @property
     def has_all(self) -> bool:
         """Whether every live broker has answered this process since the broker started, and any answer is known."""
-        return bool(self.counting) and not self.unheard(self.registered)
+        return bool(self.counting) and not self.unanswered(self.registered)
 
     @property
     def awaited(self) -> tuple[BrokerId, ...]:
         """The brokers that have not answered this process in their last lives, in which they may have died."""
-        return self.unheard(self._lives)
+        return self.unanswered(self._lives)
 
-    def unheard(self, lives: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
-        """Return those of these brokers, given with their epochs, that have not answered this process since then."""
-        heard = {broker: self.last(broker).broker_epoch for broker in self._heard & lives.keys()}
-        return tuple(sorted(broker for broker, epoch in lives.items() if heard.get(broker, -1) < epoch))
+    def unanswered(self, lives: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
+        """Return the brokers of these, given with their epochs, that have not answered this process since then."""
+        answered = {broker: self.last(broker).broker_epoch for broker in self._answered & lives.keys()}
+        return tuple(sorted(broker for broker, epoch in lives.items() if answered.get(broker, -1) < epoch))
 
     def last(self, broker: BrokerId) -> Answer:
         """Return the last answer of a broker that has given one."""
@@ -88,9 +88,9 @@ class BrokerAnswers:
 
     def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
         """Whether ``take`` with the same arguments would learn anything."""
-        told = self._of_last_lives(answers, registered)
+        last = self._of_last_lives(answers, registered)
         return dict(registered) != self.registered or any(
-            broker not in self._heard or self.last(broker) != answer for broker, answer in told.items()
+            broker not in self._answered or self.last(broker) != answer for broker, answer in last.items()
         )
 
     def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
@@ -99,17 +99,17 @@ class BrokerAnswers:
         An answer of a broker that is not live is ignored, unless it is from the last known life of this
         broker, or from a later one.
         """
-        told = self._of_last_lives(answers, registered)
+        last = self._of_last_lives(answers, registered)
         self._register(registered)
-        self._heard |= told.keys()
-        self._count_in(told)
+        self._answered |= last.keys()
+        self._count_in(last)
         if any(broker in registered for broker in self.counting):
             self._set_gone_apart()
 
     def _of_last_lives(
         self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
     ) -> dict[BrokerId, Answer]:
-        """Return those of live brokers, and of brokers that have died since they answered."""
+        """Return the answers of live brokers, and of brokers that have died since they answered."""
         return {
             broker: answer
             for broker, answer in answers.items()

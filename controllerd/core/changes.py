@@ -68,15 +68,6 @@ class PartitionMoved(NamedTuple):
     after: PartitionState
 
 
-class ReplicaMoved(NamedTuple):
-    """A transition of the replica state machine."""
-
-    tp: TopicPartition
-    broker: BrokerId
-    before: ReplicaState
-    after: ReplicaState
-
-
 class PartitionsAssigned(NamedTuple):
     """All partitions of a topic that was not known, as its topic znode has them."""
 
@@ -116,14 +107,14 @@ class OfflineDirsSet(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """A znode that cannot be understood is left alone, with what depends on it."""
+    """A znode was put in quarantine: it cannot be parsed, and is left alone with its dependents."""
 
     path: str
     reason: str
 
 
 class Released(NamedTuple):
-    """A quarantined znode can be understood again, or is gone."""
+    """A znode left quarantine: it can be parsed again, or is gone."""
 
     path: str
 
@@ -140,7 +131,7 @@ class PendingDeletionsSet(NamedTuple):
     """All replicas that a broker must still delete, each with the id of its topic; empty: none."""
 
     broker: BrokerId
-    owed: Mapping[TopicPartition, str | None]
+    pending: Mapping[TopicPartition, str | None]
 
 
 Change = (
@@ -152,7 +143,6 @@ Change = (
     | AssignmentSet
     | LeadershipSet
     | PartitionMoved
-    | ReplicaMoved
     | OfflineDirsSet
     | Quarantined
     | Released

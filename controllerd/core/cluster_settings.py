@@ -22,10 +22,11 @@ from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from controllerd.core.model import BrokerId
-from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, version_told
+from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, parse_broker_version
+from controllerd.core.releases import NEWEST, Release
 
 Value = bool | int | ProtocolVersion | str
 Texts = Mapping[str, str]
@@ -100,7 +101,7 @@ SETTINGS: Final = (
     Setting(REQUEST_TIMEOUT, _NUMBER, _MOST_HIGH, "30000", "kafka.request_timeout_ms"),
     Setting(UNCLEAN, _SWITCH, _LOWEST, "false", "kafka.unclean_leader_election_enable"),
 )
-"""The settings that hold for the cluster, without those of a process (sockets, listeners, its session).
+"""The settings that hold for the cluster, without the settings of a process (sockets, listeners, its session).
 
 They come from ``KafkaController``, ``ControllerChannelManager``, ``PartitionStateMachine``,
 ``TopicDeletionManager``, ``ZkAdminManager``, ``AutoTopicCreationManager``,
@@ -136,9 +137,9 @@ AN_AUTHORIZER: Final = "an authorizer that does not let this controller read the
 """Stands for the class name where a broker answers DescribeConfigs with CLUSTER_AUTHORIZATION_FAILED."""
 
 
-def understood(told: Mapping[str, str | None]) -> dict[str, str]:
+def understood(answered: Mapping[str, str | None]) -> dict[str, str]:
     """Return a broker's answer with every setting in it. :raises ValueError: a value cannot be parsed."""
-    texts = {name: (told.get(name) or "").strip() for name in NAMES}
+    texts = {name: (answered.get(name) or "").strip() for name in NAMES}
     for setting in SETTINGS:
         texts[setting.name] = texts[setting.name] or setting.default
         read(setting, texts[setting.name])
@@ -153,7 +154,7 @@ def read(setting: Setting, text: str) -> Value:
         case Kind.NUMBER:
             return int(text)
         case Kind.VERSION:
-            return version_told(text)
+            return parse_broker_version(text)
         case Kind.TEXT:
             return text
         case _:
@@ -185,7 +186,7 @@ def is_safe_off(setting: Setting) -> bool:
     return setting.kind is Kind.SWITCH and setting.merge is Merge.LOWEST
 
 
-def refusal(told: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = MappingProxyType({})) -> str | None:
+def refusal(answered: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = MappingProxyType({})) -> str | None:
     """Return why this controller must not lead a cluster with these settings; None if it may.
 
     One broker is enough. The rules that it enforces hold for every client that reaches it, and a
@@ -193,7 +194,7 @@ def refusal(told: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = Map
     last answers of brokers that are ``gone`` count as well: the ACLs are in force again as soon as
     such a broker is back, and a broker that restarts must not open the cluster for that time.
     """
-    for broker, texts in [*sorted(told.items()), *sorted(gone.items())]:
+    for broker, texts in [*sorted(answered.items()), *sorted(gone.items())]:
         if (found := forbidden(texts)) is not None:
             name, reason = found
             state = ", by its last answer" if broker in gone else ""
@@ -209,3 +210,36 @@ def forbidden(texts: Texts) -> tuple[str, str] | None:
         if name in MUST_BE_ABSENT and value:
             return name, MUST_BE_ABSENT[name]
     return None
+
+
+RegistrationMode = Literal["auto", "always", "never"]
+"""``kafka.register``: when the active instance registers under ``/brokers/ids``."""
+
+
+class Policy(NamedTuple):
+    """Kafka's settings by the names that operators know, with Kafka's defaults."""
+
+    delete_topic_enable: bool = True
+    """``delete.topic.enable``: without it, requests to delete a topic are dropped."""
+    auto_leader_rebalance_enable: bool = True
+    """``auto.leader.rebalance.enable``."""
+    leader_imbalance_per_broker_percentage: int = 10
+    """``leader.imbalance.per.broker.percentage``: more than this share of a broker's partitions led by others."""
+    leader_imbalance_check_interval_s: float = 300.0
+    """``leader.imbalance.check.interval.seconds``; the first check comes 5 s after the election."""
+    delegation_token_expiry_check_interval_s: float = 3_600.0
+    """``delegation.token.expiry.check.interval.ms``: the time between two checks for expired tokens."""
+    num_partitions: int = 1
+    """``num.partitions``, for topics created without a count."""
+    default_replication_factor: int = 1
+    """``default.replication.factor``, for topics created without one."""
+    tiered_storage: bool = False
+    """``remote.log.storage.system.enable``: new topics may have ``remote.storage.enable``."""
+    protocol_release: Release = NEWEST
+    """The release of ``inter.broker.protocol.version``: every broker is of this release or of a newer one."""
+    unknown: frozenset[str] = frozenset()
+    """The settings, by Kafka's names, that neither this configuration nor any broker has named. Their values are
+    Kafka's defaults, or the values that change the least, and changes that cannot be undone wait."""
+
+
+KAFKAS_DEFAULTS: Final = Policy()

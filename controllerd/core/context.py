@@ -1,7 +1,8 @@
-"""The controller's picture of the cluster, its indexes, and the only methods that change it.
+"""The controller's image of the cluster, its indexes, and the only methods that change it.
 
-One writer: the event task. Every mutation leaves a value in the journal (``changes.py``), from which the audit log is
-written, and marks the topics that readers must see anew. Queries by broker and by leader are index lookups.
+The event task is the only writer. Every mutation leaves a value in the journal (``changes.py``), from which the audit
+log is written, and marks the topics whose snapshot for readers is outdated. Queries by broker and by leader are index
+lookups.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -45,7 +46,7 @@ class ControllerContext:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the term is over. Readers are told that every topic changed."""
+        """Forget everything, because the term has ended; every topic counts as changed for readers."""
         self._dirty.update(getattr(self, "topics", ()))
         self.epoch = self.epoch_zk_version = 0
         self.brokers: dict[BrokerId, Broker] = {}
@@ -66,7 +67,7 @@ class ControllerContext:
         self.take_changes()
 
     def begin_term(self, epoch: int, epoch_zk_version: int) -> None:
-        """We were elected with this controller epoch, written at this version of ``/controller_epoch``."""
+        """Take the controller epoch of our election, and the version of ``/controller_epoch`` that it has."""
         self.epoch, self.epoch_zk_version = epoch, epoch_zk_version
 
     def take_changes(self) -> list[Change | BulkChange]:
@@ -82,7 +83,7 @@ class ControllerContext:
         return self._taken + len(self._journal)
 
     def take_dirty_topics(self) -> set[str]:
-        """The topics whose picture changed (or that are gone) since the last call."""
+        """The topics that changed, or that are gone, since the last call."""
         dirty, self._dirty = self._dirty, set()
         return dirty
 
@@ -90,7 +91,7 @@ class ControllerContext:
 
     @property
     def live_or_shutting_down(self) -> AbstractSet[BrokerId]:
-        """Every registered broker that we serve, those in controlled shutdown included."""
+        """Every registered broker that we serve, including brokers in controlled shutdown."""
         return self.brokers.keys()
 
     @property
@@ -103,13 +104,13 @@ class ControllerContext:
         return self.liveness.is_online(broker, tp, include_shutting_down=include_shutting_down)
 
     def add_broker(self, broker: Broker) -> None:
-        """A broker is live from now on; also used when its registration changed."""
+        """Count a broker as live, or take its changed registration."""
         self.brokers[broker.id] = broker
         self._touch_broker(broker.id)
         self._journal.append(changes.BrokerLive(broker))
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """A broker is dead: no longer live, no longer shutting down, no known bad directories."""
+        """Count a broker as dead: no longer live, no longer shutting down, without failed log directories."""
         if self.brokers.pop(broker, None) is None:
             return
         self.shutting_down.discard(broker)
@@ -120,14 +121,14 @@ class ControllerContext:
         self._journal.append(changes.BrokerGone(broker))
 
     def mark_shutting_down(self, broker: BrokerId) -> None:
-        """The broker asked for controlled shutdown; it stays so until it dies or bounces."""
+        """Count the broker as shutting down, until it dies or bounces."""
         if broker not in self.shutting_down:
             self.shutting_down.add(broker)
             self._touch_broker(broker)
             self._journal.append(changes.BrokerShuttingDown(broker))
 
     def set_offline_dirs(self, broker: BrokerId, partitions: frozenset[TopicPartition]) -> None:
-        """These are the partitions of the broker that sit on a failed log directory."""
+        """Set the partitions of the broker that are on a failed log directory."""
         if partitions != self.offline_dirs.get(broker, frozenset()):
             self.offline_dirs[broker] = partitions
             self._touch_broker(broker)
@@ -140,7 +141,7 @@ class ControllerContext:
     # -- topics ------------------------------------------------------------------------------------------------------
 
     def put_topic(self, image: TopicImage) -> None:
-        """A topic znode was read: remember it, and every partition of it that is not known yet.
+        """Take the topic of a znode that was read, and each of its partitions that is not known yet.
 
         The assignment of a partition that is known stays as it is (``set_assignment`` changes one).
         """
@@ -154,7 +155,7 @@ class ControllerContext:
                 self._journal.append(changes.AssignmentSet(added.tp, added.assignment))
 
     def add_topic(self, image: TopicImage) -> None:
-        """The znode of a topic that is not known was read: as ``put_topic``, at one change for all partitions."""
+        """As ``put_topic``, for a topic that is not known: one change for all its partitions."""
         record = self.topics[image.name] = TopicRecord(image)
         self._update_topic(record, image)
         partitions = TopicPartition.all_of(image.name, image.assignments)
@@ -180,7 +181,7 @@ class ControllerContext:
         return record
 
     def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """The assignment of a known partition changed in its topic znode."""
+        """Take the assignment of a known partition that its topic znode has now."""
         record = self.record(tp)
         before, record.assignment = record.assignment, assignment
         self._indexes.assigned(record, before.replicas)
@@ -208,7 +209,7 @@ class ControllerContext:
                 self.liveness.changed()
 
     def touch(self, topic: str) -> None:
-        """Readers are to see this topic anew: something of its deletion changed."""
+        """Count the topic as changed for readers: something of its deletion changed."""
         self._dirty.add(topic)
 
     def _note_deletion(self, change: changes.DeletionChanged) -> None:
@@ -259,19 +260,19 @@ class ControllerContext:
         return record.leadership if record is not None else None
 
     def set_leadership(self, tp: TopicPartition, leadership: LeaderAndIsr) -> None:
-        """The state znode was read or written with this content."""
+        """Take the content of a state znode that was read or written."""
         if self._lead(self.record(tp), leadership):
             self._journal.append(changes.LeadershipSet(tp, leadership))
 
     def set_leaderships(self, updates: Iterable[tuple[PartitionRecord, LeaderAndIsr]]) -> None:
-        """The state znodes of these partitions were read or written, each once."""
+        """As ``set_leadership``, for many partitions, each at most once."""
         changed = [(record.tp, leadership) for record, leadership in updates if self._lead(record, leadership)]
         if changed:
             partitions, leaderships = zip(*changed, strict=True)
             self._journal.append(changes.LeadershipsSet(partitions, leaderships))
 
     def _lead(self, record: PartitionRecord, leadership: LeaderAndIsr) -> bool:
-        """Take a leadership over; whether it is another one."""
+        """Take a leadership over; returns whether it is another one. Hot: fields of tuples are read by number."""
         before = record.leadership
         if before == leadership:
             return False
@@ -301,7 +302,7 @@ class ControllerContext:
         return self._indexes.holders()
 
     def partitions_led_by(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
-        """The partitions whose cached leader is this broker (-1: those without leader)."""
+        """The partitions whose cached leader is this broker (-1: partitions without leader)."""
         return self._indexes.led_by(broker).keys()
 
     def partitions_without_online_leader(self) -> list[TopicPartition]:
@@ -321,7 +322,7 @@ class ControllerContext:
         return record.state if record is not None else PartitionState.NON_EXISTENT
 
     def set_partition_state(self, tp: TopicPartition, state: PartitionState) -> None:
-        """A transition that the table allows was carried out."""
+        """Take a transition that was carried out."""
         record = self.record(tp)
         before, record.state = record.state, state
         if before is not state:
@@ -329,7 +330,7 @@ class ControllerContext:
             self._journal.append(changes.PartitionMoved(tp, before, state))
 
     def move_partitions(self, records: Iterable[PartitionRecord], state: PartitionState) -> None:
-        """The same transition of many partitions; those that are there already are left alone."""
+        """Take the same transition of many partitions; partitions in that state already are left alone."""
         by_state: dict[PartitionState, list[PartitionRecord]] = {}
         for record in records:
             if record.state is not state:
@@ -358,40 +359,34 @@ class ControllerContext:
         record = self.find(replica.tp)
         return record.replica_states[replica.broker] if record is not None else ReplicaState.NON_EXISTENT
 
-    def set_replica_state(self, replica: Replica, state: ReplicaState) -> None:
-        """A transition that the table allows was carried out; NonExistent removes the entry."""
-        record = self.record(replica.tp)
-        before = record.replica_states[replica.broker]
-        if before is not state:
-            record.replica_states = record.replica_states.after(replica.broker, state)
-            self._dirty.add(replica.tp.topic)
-            self._journal.append(changes.ReplicaMoved(replica.tp, replica.broker, before, state))
-
     def move_replicas(self, broker: BrokerId, records: Iterable[PartitionRecord], state: ReplicaState) -> None:
-        """The same transition of many replicas of one broker; those that are there already are left alone."""
+        """Take the same transition of replicas of one broker; NonExistent removes the entry.
+
+        Replicas in that state already are left alone.
+        """
         by_states: dict[ReplicaStates, list[PartitionRecord]] = {}
         for record in records:
             by_states.setdefault(record.replica_states, []).append(record)
         moved: dict[ReplicaState, list[TopicPartition]] = {}
-        for states, those in by_states.items():
+        for states, alike in by_states.items():
             if states[broker] is not state:
                 after = states.after(broker, state)
-                for record in those:
+                for record in alike:
                     record.replica_states = after
-                self._dirty.update({record.tp.topic for record in those})
-                moved.setdefault(states[broker], []).extend([record.tp for record in those])
+                self._dirty.update({record.tp.topic for record in alike})
+                moved.setdefault(states[broker], []).extend([record.tp for record in alike])
         self._journal += [changes.ReplicasMoved(broker, tps, before, state) for before, tps in moved.items()]
 
     # -- quarantine --------------------------------------------------------------------------------------------------
 
     def put_in_quarantine(self, path: str, reason: str) -> None:
-        """Leave this znode alone until it can be understood; visible in status."""
+        """Leave this znode alone until it can be parsed again; the status shows it."""
         if self.quarantine.get(path) != reason:
             self.quarantine[path] = reason
             self._journal.append(changes.Quarantined(path, reason))
 
     def release(self, path: str) -> None:
-        """The znode can be understood again, or is gone."""
+        """Take a znode out of quarantine: it can be parsed again, or is gone."""
         if self.quarantine.pop(path, None):
             self._journal.append(changes.Released(path))
 

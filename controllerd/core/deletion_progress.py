@@ -1,6 +1,6 @@
-"""How far the deletion of a topic is, and what it waits for: computed from the context, never remembered.
+"""How far the deletion of a topic is, and why it waits: computed from the context, never stored.
 
-PURE. The peer remembers which topics are not eligible for deletion, and forgets in places to take them out again.
+PURE. Kafka's controller stores which topics are ineligible for deletion, and in places does not take them out again.
 """
 
 from collections.abc import Iterable
@@ -9,24 +9,24 @@ from typing import Final, NamedTuple
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_waits import reassignments_to_wait_for
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
-from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
+from controllerd.core.soundness import is_in_quarantine
 
 _NAMED: Final = 3
 """Partitions that a reason names; of the others it gives the number."""
 
 
 class DeletionProgress(NamedTuple):
-    """The brokers that still have replicas of a topic, by what they do about it; a broker may be in several sets."""
+    """The brokers that still have replicas of a topic, by their next step; a broker may be in several sets."""
 
     deleting: frozenset[BrokerId]
-    """Were told to delete theirs and have not answered."""
+    """Brokers that were asked to delete their replicas and have not answered."""
     ready: frozenset[BrokerId]
-    """Can be told to."""
+    """Brokers that can be asked."""
     offline: frozenset[BrokerId]
-    """Are not registered, or their log directory failed: nobody can be told."""
+    """Brokers that cannot be asked: they are not registered, or their log directory failed."""
     has_ineligible: bool
-    """Some replica could not be deleted and was not stopped since."""
+    """Whether a replica could not be deleted and was not stopped since."""
 
     @property
     def is_done(self) -> bool:
@@ -67,7 +67,7 @@ def replicas_with_data(record: PartitionRecord) -> list[BrokerId]:
 
 
 def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
-    """Whether a broker can be told to delete a replica; a broker that is shutting down still listens."""
+    """Whether a broker can be asked to delete a replica; a broker that is shutting down still answers."""
     return context.is_online(broker, tp, include_shutting_down=True)
 
 
@@ -77,13 +77,13 @@ def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId
 
 
 def has_pending_of_earlier_topic(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
-    """Whether the broker owes the replica of an earlier topic of that name."""
-    owed, present = context.pending_deletions.of(broker).get(tp), context.topic_id(tp.topic)
-    return owed is not None and present is not None and owed != present
+    """Whether the deletion of a replica of an earlier topic of that name is pending."""
+    pending, present = context.pending_deletions.of(broker).get(tp), context.topic_id(tp.topic)
+    return pending is not None and present is not None and pending != present
 
 
 def has_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
-    """The same, and nobody told the broker to delete it: an answer that it has another id than ours is still true."""
+    """The same, while the broker was not asked to delete it: its answer that it has another topic id is still true."""
     return has_pending_of_earlier_topic(context, broker, tp) and not context.pending_deletions.was_ordered(broker, tp)
 
 

@@ -10,7 +10,7 @@ queued for deletion. There it seldom matters, because it mostly starts to delete
 reassignment.
 
 A topic ceases to be served in the same event in which its deletion begins, or in the event that
-follows where nobody looked (``controllerd.services.deletions.schedule_deletions``). For this reason a leader
+follows (``controllerd.services.deletions.schedule_deletions``). For this reason a leader
 that is gone does not end the wait by itself: the election that follows in the event may replace it.
 """
 

@@ -1,14 +1,14 @@
-"""Who leads a partition next: the election rules as pure functions, values in, value out.
+"""The election rules: which replica leads a partition next, as pure functions of values.
 
 The assignment is ordered (during a reassignment the target replicas come first) and the ISR is the one just read from
-ZooKeeper. ``None`` means that nobody is electable: then nothing is written and no state changes.
+ZooKeeper. ``None`` means that no replica is electable: then nothing is written and no state changes.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controllerd.core.model import (
     INITIAL_LEADER_EPOCH,
@@ -34,7 +34,7 @@ class Reassign:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Elect the first assigned replica, or nobody."""
+    """Elect the first assigned replica, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,15 @@ class MoveLeadershipAway:
 
 
 ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown | MoveLeadershipAway
+
+_RECORDED_NAMES: Final[Mapping[type[ElectionStrategy], str]] = {MoveLeadershipAway: "Relieve"}
+"""Strategies that decision records name otherwise than the code: names in the audit log do not change."""
+
+
+def recorded_name(strategy: ElectionStrategy) -> str:
+    """Return the name of the strategy in the decision records of the audit log."""
+    kind = type(strategy)
+    return _RECORDED_NAMES.get(kind, kind.__name__)
 
 
 class Elected(NamedTuple):
@@ -131,7 +140,7 @@ def elect_controlled_shutdown(
     return Elected(leader, tuple(broker for broker in isr if broker not in shutting_down))
 
 
-def elect_instead(
+def elect_move_away(
     assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId], relieved: BrokerId
 ) -> Elected | None:
     """First other replica that is online and in the ISR; the ISR stays as it is."""
@@ -157,7 +166,7 @@ def initial_leadership(
 def next_leadership(
     current: LeaderAndIsr, elected: Elected, controller_epoch: int
 ) -> LeaderAndIsr | LeaderEpochExhausted:
-    """What to write after an election: leader epoch + 1, in our name.
+    """The leadership to write after an election: leader epoch + 1, with our controller epoch.
 
     ``partition_epoch`` is still that of ``current``, the condition of the write; the store knows the new one.
     """
@@ -170,7 +179,7 @@ def next_leadership(
 
 
 def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr | LeaderEpochExhausted:
-    """The same leadership with leader epoch + 1, in our name, so that brokers take a changed assignment (KIP-455)."""
+    """The same leadership with leader epoch + 1, so that brokers accept a changed assignment (KIP-455)."""
     if current.leader_epoch >= MAX_LEADER_EPOCH:
         return LeaderEpochExhausted(current.leader_epoch)
     return current._replace(leader_epoch=current.leader_epoch + 1, controller_epoch=controller_epoch)
@@ -179,10 +188,10 @@ def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAnd
 def shrink_isr(
     current: LeaderAndIsr, broker: BrokerId, controller_epoch: int
 ) -> LeaderAndIsr | LeaderEpochExhausted | None:
-    """What to write when a replica goes offline; None when it is not in the ISR, so nothing is written.
+    """The leadership to write when a replica goes offline; None when it is not in the ISR, so nothing is written.
 
-    The last member stays in the ISR whatever the unclean setting, or nobody would know who has the data; but it no
-    longer leads.
+    The last member stays in the ISR whatever the unclean setting, because the ISR is the only record of which replica
+    has the data; but it no longer leads.
     """
     leader, leader_epoch, isr, _, partition_epoch, recovery_state = current
     if broker not in isr:

@@ -16,7 +16,7 @@ _INCOMPATIBLE: Final = "brokers were found to have incompatible versions for the
 
 
 class WantedLevel(NamedTuple):
-    """The level that somebody wants a feature to have; below 1, with permission to lower, it is deleted."""
+    """The level that a client wants a feature to have; below 1, with permission to lower, it is deleted."""
 
     level: int
     may_lower: bool

@@ -22,15 +22,15 @@ class Imbalance:
         self._led_by_others: dict[BrokerId, list[PartitionRecord]] = {}
 
     def add(self, records: Iterable[PartitionRecord]) -> None:
-        """Count these partitions in; one without leader counts for its broker, but not as led by somebody else."""
+        """Count these partitions; one without leader counts for its broker, but not as led by another broker."""
         preferred, led_by_others = self._preferred, self._led_by_others
         for record in records:
-            replicas, leadership = record.assignment[0], record.leadership
+            replicas, leadership = record.assignment.replicas, record.leadership
             if not replicas:
                 continue
             broker = replicas[0]
             preferred[broker] = preferred.get(broker, 0) + 1
-            if leadership is not None and leadership[0] != broker:
+            if leadership is not None and leadership.leader != broker:
                 led_by_others.setdefault(broker, []).append(record)
 
     def above(self, percentage: int) -> Iterator[tuple[BrokerId, list[PartitionRecord]]]:
@@ -50,7 +50,7 @@ def can_lead(record: PartitionRecord, liveness: Liveness) -> bool:
     return leadership is not None and preferred in leadership.isr and preferred in liveness.online(record)
 
 
-class Led(Protocol):
+class PartitionView(Protocol):
     """A partition as the context has it, or as readers see it."""
 
     @property
@@ -60,11 +60,11 @@ class Led(Protocol):
 
     @property
     def leadership(self) -> LeaderAndIsr | None:
-        """What its state znode says; None while there is none."""
+        """The content of its state znode; None while there is none."""
         ...
 
 
-def is_imbalanced(partition: Led) -> bool:
+def is_imbalanced(partition: PartitionView) -> bool:
     """Whether the partition counts for PreferredReplicaImbalanceCount.
 
     A preferred replica that is only being added need not lead before it has caught up.

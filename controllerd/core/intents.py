@@ -1,32 +1,73 @@
-"""What operators want beyond the state of the cluster, and what we set for it: pauses and the throttle.
+"""The intentions of operators, beyond the state of the cluster: pauses, and the throttle of reassignments.
 
-PURE. Part of the context, read from our own znodes when a term begins, so that a failover forgets none of it.
+PURE. Part of the context and of what readers see; kept in ZooKeeper by the store, so that a failover does not end them.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from controllerd.core.model import TopicPartition
-from controllerd.core.pauses import NO_PAUSES, Pauses
+from controllerd.core.model import NO_EPOCH, BrokerId, TopicPartition
+from controllerd.core.throttles import ThrottleView
+
+AUTO_REBALANCE: Final = "auto-rebalance"
+"""Pauses the periodic preferred elections; requested ones are held all the same."""
+DELETIONS: Final = "deletions"
+"""Pauses topic deletions: none begins or goes on, but brokers do what they were sent before."""
+PAUSABLE: Final = (AUTO_REBALANCE, DELETIONS)
+"""The pauses that an operator can name; ``DrainBroker`` adds ``drain_of`` a broker."""
+LONGEST_MS: Final = 7 * 24 * 3_600_000
+"""Milliseconds. A longer pause would be forgotten, so it must be requested again."""
+
+_DRAIN: Final = re.compile(r"drain-(0|[1-9][0-9]{0,9})")
 
 
-class ThrottleView(NamedTuple):
-    """The throttle that we set for reassignments. ``set_ms``: wall clock; ``rate``: bytes per second and broker."""
+class PauseView(NamedTuple):
+    """One pause. ``until_ms``: wall clock at which it ends by itself. ``by`` and ``reason`` are for people."""
 
-    rate: int
+    until_ms: int
+    reason: str
     by: str
-    set_ms: int
-    partitions: frozenset[TopicPartition]
-    """The reassignments that it is for; when all of them are over, it is taken away."""
+    broker_epoch: int = NO_EPOCH
+    """Of a drained broker: the pause ends with this life of it."""
+
+
+Pauses = Mapping[str, PauseView]
+NO_PAUSES: Final[Pauses] = MappingProxyType({})
+
+
+def drain_of(broker: BrokerId) -> str:
+    """The name of the pause by which the automatic rebalance gives a broker no leaderships back."""
+    return f"drain-{broker}"
+
+
+def drained_by(what: str) -> BrokerId | None:
+    """The broker of such a name; None for any other pause."""
+    match = _DRAIN.fullmatch(what)
+    return BrokerId(int(match[1])) if match is not None else None
+
+
+def is_pausable(what: str) -> bool:
+    """Whether there is such a pause."""
+    return what in PAUSABLE or drained_by(what) is not None
+
+
+class PausesRead(NamedTuple):
+    """The stored pauses. ``begun``: topics whose deletion brokers had been sent when deletions were paused."""
+
+    pauses: Pauses = NO_PAUSES
+    begun: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Intents:
-    """The book of one term. Replaced piecewise by its handlers, after ZooKeeper has it."""
+    """The intentions of one term. Handlers replace each after ZooKeeper has it."""
 
     pauses: Pauses = field(default_factory=lambda: NO_PAUSES)
     throttle: ThrottleView | None = None
     awaited: set[TopicPartition] = field(default_factory=set)
-    """Partitions of the throttle whose reassignment was not seen to begin yet."""
+    """The partitions of the throttle whose reassignment has not begun yet."""
     lift_not_before: float = 0.0
     """Monotonic seconds: after a failure to take the throttle away."""

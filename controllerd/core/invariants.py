@@ -1,7 +1,7 @@
-"""What must hold of every write and every request: the cheap invariants, asked at the last moment before it leaves.
+"""The cheap invariants of writes and requests, checked at the last moment before each of them leaves.
 
-PURE. The state machines keep these rules by the way they decide; this looks at what came out and knows nothing of why.
-A breach is a defect of ours. So only what we change is judged, never what somebody else left in ZooKeeper.
+PURE. The state machines keep these rules by the way they decide; the checks look only at the result. A breach is a
+defect of this controller. So only its own changes are judged, never what another writer left in ZooKeeper.
 """
 
 from collections.abc import Collection, Iterable
@@ -67,7 +67,7 @@ class Invariants:
         """
         find, judged = self._context.find, dict[object, bool]()
         has_quarantine = bool(self._context.quarantine)
-        for tp, state in rows:  # the hot loop of an election: no call that can be spared
+        for tp, state in rows:  # the hot loop of an election: no call that can be spared, and fields by number
             if has_quarantine:
                 self._is_not_in_quarantine(tp.state_path)
             record = find(tp)
@@ -82,10 +82,10 @@ class Invariants:
             if is_unclean is None:
                 is_unclean = judged[alike] = self._is_led_from_elsewhere(tp, state, before)
             if is_unclean and tp not in unclean:
-                raise InvariantBroken("I-14", f"{tp} would be led by {state[0]} from outside its ISR {before[2]}")
+                raise InvariantBroken("I-14", f"{tp} would be led by {state.leader} from outside its ISR {before.isr}")
 
     def _was_just_read(self, tp: TopicPartition, state: LeaderAndIsr, before: LeaderAndIsr | None) -> None:
-        """The decision was made on a state that the context does not know: little can be said of the change."""
+        """The decision was made on a state that the context does not know: the change can be judged in part only."""
         _is_led_from_its_isr(tp, state)
         self._is_in_our_name(tp, state)
         is_older = before is not None and state.partition_epoch < before.partition_epoch  # such a write will lose
@@ -123,7 +123,7 @@ class Invariants:
     def check_topics(self, written: Iterable[tuple[TopicImage, TopicImage]], *, growing: Collection[str] = ()) -> None:
         """Topic znodes that are about to be written, each with what it says now, at the version of the write.
 
-        Only those that are ``growing`` may get more partitions, numbered on from those that they have.
+        Only ``growing`` topics may get more partitions, numbered on from the ones that they have.
         """
         for image, now in written:
             self._is_not_in_quarantine(f"/brokers/topics/{image.name}")
@@ -138,13 +138,13 @@ class Invariants:
                     self._is_reassigned(TopicPartition(image.name, partition), before, after)
 
     def _known_id(self, image: TopicImage) -> str | None:
-        """The id that this very topic has for its brokers: it may be put back where somebody else wrote another."""
+        """The id that brokers have for this very topic: it may be restored where another writer changed it."""
         known = self._context.topics.get(image.name)
         return known.topic_id if known is not None and known.czxid == image.czxid else None
 
     def _keeps_its_partitions(self, image: TopicImage, now: TopicImage, *, is_growing: bool) -> None:
         lost = now.assignments.keys() - image.assignments.keys()
-        if lost and image.name in self._context.queued_for_deletion:  # those that came too late are dropped
+        if lost and image.name in self._context.queued_for_deletion:  # partitions that were added too late are dropped
             lost = {partition for partition in lost if TopicPartition(image.name, partition) in self._context}
         added = image.assignments.keys() - now.assignments.keys()
         if is_growing and added == set(range(len(now.assignments), len(image.assignments))):
@@ -184,16 +184,16 @@ class Invariants:
                         judged.add(alike)
 
     def _is_gone_everywhere(self, record: PartitionRecord) -> None:
-        """Every replica was deleted, or is left to a broker that is away, which remembers it as a debt.
+        """Check that every replica was deleted, or that its deletion is pending for a broker that is away.
 
-        One on an id of ours never was: there is no disk that it could be on.
+        A replica on an id of ours never existed: controllerd has no disk.
         """
         for broker in record.assignment.replicas:
             if broker in OUR_IDS:
                 continue
             state = record.replica_states[broker]
-            is_owed = broker not in self._context.brokers and record.tp in self._context.pending_deletions.of(broker)
-            if state not in _GONE and not is_owed:
+            is_pending = broker not in self._context.brokers and record.tp in self._context.pending_deletions.of(broker)
+            if state not in _GONE and not is_pending:
                 raise InvariantBroken("I-22", f"{record.tp} would be deleted with replica {broker} in {state.value}")
 
     # -- requests ----------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Invariants:
                         self._may_be_deleted(tp, broker)
 
     def _may_be_deleted(self, tp: TopicPartition, broker: BrokerId) -> None:
-        """The data-loss guard: of a topic that is being deleted, or by no means a replica any more (I-20, I-21)."""
+        """Guard against data loss: the topic is being deleted, or the replica is not assigned (I-20, I-21)."""
         if tp.topic in self._context.deletions.started:
             return
         record = self._context.find(tp)
@@ -232,10 +232,10 @@ class Invariants:
             raise InvariantBroken("I-20", f"broker {broker} would delete its replica of {tp}, which is in the ISR")
 
 
-def check_told(record: PartitionRecord, leader_epoch: int) -> None:
-    """A leadership that brokers are about to be told: never an older one than they were told before (I-10)."""
-    if leader_epoch < record.told_epoch:
-        evidence = f"brokers would be told leader epoch {leader_epoch} of {record.tp} after {record.told_epoch}"
+def check_sent_epoch(record: PartitionRecord, leader_epoch: int) -> None:
+    """Check a leadership that brokers are about to get: never an older one than they got before (I-10)."""
+    if leader_epoch < record.sent_epoch:
+        evidence = f"brokers would be sent leader epoch {leader_epoch} of {record.tp} after {record.sent_epoch}"
         raise InvariantBroken("I-10", evidence)
 
 

@@ -60,7 +60,7 @@ class KafkaError(IntEnum):
 
 
 class Refusal(NamedTuple):
-    """Why a request was refused: the code, and the sentence for whoever asked. None leaves the words to the client."""
+    """Why a request was refused: the code, and the sentence for the client. None leaves the words to the client."""
 
     error: KafkaError
     text: str | None = None

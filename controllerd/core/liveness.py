@@ -1,8 +1,12 @@
-"""Which replicas are online, by assignment: computed once for all partitions that have the same replicas."""
+"""Live brokers: what changed among them, and which replicas are online by assignment.
+
+The second is computed once for all partitions that have the same replicas.
+"""
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import NamedTuple
 
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.records import PartitionRecord
@@ -26,7 +30,7 @@ class Liveness:
         self.changed()
 
     def changed(self) -> None:
-        """What was computed holds no longer."""
+        """Forget the computed lists: one of the three has changed."""
         brokers, leaving = self._brokers, self._shutting_down
         self._online = _Known(lambda broker: broker in brokers and broker not in leaving)
         self._registered = _Known(lambda broker: broker in brokers)
@@ -40,7 +44,7 @@ class Liveness:
 
     def online(self, record: PartitionRecord, *, include_shutting_down: bool = False) -> Brokers:
         """The online replicas of a partition in assignment order."""
-        replicas = record.assignment[0]
+        replicas = record.assignment[0]  # by number: asked for every partition in each pass
         if self._offline_dirs:
             is_online = partial(self.is_online, tp=record.tp, include_shutting_down=include_shutting_down)
             return tuple([broker for broker in replicas if is_online(broker)])
@@ -48,14 +52,14 @@ class Liveness:
 
     def offline(self, record: PartitionRecord) -> Brokers:
         """The other replicas of a partition in assignment order."""
-        replicas = record.assignment[0]
+        replicas = record.assignment[0]  # by number, as above
         if self._offline_dirs:
             return tuple([broker for broker in replicas if not self.is_online(broker, record.tp)])
         return self._offline[replicas]
 
 
 class _Known(dict[Brokers, Brokers]):
-    """Of replicas those that a rule chooses; asked for 100,000 partitions, computed for a few hundred assignments."""
+    """The replicas that a rule chooses: asked for 100,000 partitions, computed for a few hundred assignments."""
 
     def __init__(self, rule: Callable[[BrokerId], bool]) -> None:
         self._rule = rule
@@ -63,3 +67,24 @@ class _Known(dict[Brokers, Brokers]):
     def __missing__(self, replicas: Brokers) -> Brokers:
         chosen = self[replicas] = tuple(filter(self._rule, replicas))
         return chosen
+
+
+class BrokerDiff(NamedTuple):
+    """New, bounced and dead brokers, each sorted by id; falsy when nothing changed."""
+
+    new: tuple[BrokerId, ...] = ()
+    bounced: tuple[BrokerId, ...] = ()
+    """Registered again with a greater broker epoch: they restarted or lost their session (KIP-380)."""
+    dead: tuple[BrokerId, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.bounced or self.dead)
+
+
+def diff_brokers(known: Mapping[BrokerId, int], observed: Mapping[BrokerId, int]) -> BrokerDiff:
+    """Compare two views of broker id -> broker epoch; an epoch that went back is an old read and means nothing."""
+    return BrokerDiff(
+        new=tuple(sorted(observed.keys() - known.keys())),
+        bounced=tuple(sorted(broker for broker, epoch in observed.items() if epoch > known.get(broker, epoch))),
+        dead=tuple(sorted(known.keys() - observed.keys())),
+    )

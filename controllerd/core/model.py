@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, NewType
 BrokerId = NewType("BrokerId", int)
 
 NO_LEADER: Final = BrokerId(-1)
-"""Leader of a partition that nobody leads."""
+"""Leader of a partition without leader."""
 LEADER_DURING_DELETE: Final = BrokerId(-2)
 """Leader in UpdateMetadata for a partition of a topic that is being deleted: brokers drop it from their metadata."""
 EPOCH_DURING_DELETE: Final = -2
@@ -41,7 +41,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def all_of(cls, topic: str, partitions: Iterable[int]) -> "list[TopicPartition]":
-        """These partitions of one topic; at half the price of making them one by one."""
+        """Make partitions of one topic, at half the price of making them one by one."""
         new = tuple.__new__
         return [new(cls, pair) for pair in zip(repeat(topic), partitions)]
 
@@ -61,7 +61,7 @@ class LeaderRecoveryState(IntEnum):
 
 
 class LeaderAndIsr(NamedTuple):
-    """What a partition state znode says.
+    """The content of a partition state znode.
 
     ``partition_epoch`` is the data version of the znode; ``controller_epoch`` is the epoch of the controller that took
     the last leader decision. The ISR keeps its order through JSON and requests.
@@ -86,7 +86,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class ReplicaAssignment(NamedTuple):
-    """The ordered replicas of a partition, and those being added to or removed from it (KIP-455)."""
+    """The ordered replicas of a partition, and the replicas that are being added or removed (KIP-455)."""
 
     replicas: tuple[BrokerId, ...]
     adding: tuple[BrokerId, ...] = ()
@@ -142,7 +142,7 @@ class Broker:
 
 
 class PartitionState(Enum):
-    """States of the partition state machine, under Kafka's names; ``code`` is the peer's numeric value."""
+    """States of the partition state machine, under Kafka's names; ``code`` is Kafka's numeric value."""
 
     NEW = "NewPartition"
     ONLINE = "OnlinePartition"
@@ -153,7 +153,7 @@ class PartitionState(Enum):
 
     @property
     def code(self) -> int:
-        """The peer's number for this state."""
+        """Kafka's number for this state."""
         return {"NewPartition": 0, "OnlinePartition": 1, "OfflinePartition": 2, "NonExistentPartition": 3}[self.value]
 
 

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 RATE_CONFIG: Final = "controller_mutation_rate"
 """Key of the quota in the configuration of a user, a client id or both: partitions per second."""
 DEFAULT_ENTITY: Final = "<default>"
-"""Name of the znode that stands for everybody without one; no sanitized name looks like it."""
+"""Name of the znode that holds for all users and clients without one; no sanitized name looks like it."""
 IDLE_S: Final = 3600.0
-"""A bucket from which nothing was taken for so long is forgotten, and with it a debt."""
+"""Seconds after which an unused bucket is forgotten, even if it is overdrawn."""
 _SWEEP_S: Final = 30.0
 _LONGEST_MS: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?|([+-]?Infinity)", re.ASCII)
@@ -51,11 +51,11 @@ class QuotaWindow(NamedTuple):
 
     @property
     def burst_s(self) -> float:
-        """So many seconds at the full rate fit into the bucket."""
+        """Seconds at the full rate that fit into the bucket."""
         return float(self.samples * self.seconds)
 
 
-class Throttle(NamedTuple):
+class ThrottleTime(NamedTuple):
     """How long a client should wait, as it was when it was found out; a request may wait for leaders after that."""
 
     wait_ms: int
@@ -66,7 +66,7 @@ class Throttle(NamedTuple):
         return max(0, self.wait_ms - int((now_s - self.since_s) * 1000))
 
 
-NO_THROTTLE: Final = Throttle(0, 0.0)
+NO_THROTTLE: Final = ThrottleTime(0, 0.0)
 
 
 def sanitize(name: str) -> str:
@@ -77,7 +77,7 @@ def sanitize(name: str) -> str:
 def entity_of(path: str) -> QuotaEntity | None:
     """Whom a path below ``/config`` concerns, such as ``users/alice/clients/app``; None if it is no such entity.
 
-    Client ids are compared decoded, users as they are written, as the peer does.
+    Client ids are compared decoded, users as they are written, as in Kafka.
     """
     match path.split("/"):
         case ["clients", client] if client:
@@ -101,7 +101,7 @@ def _decoded(found: re.Match[str]) -> str:
 def parse_rate(text: str) -> float:
     """The value of ``controller_mutation_rate``. :raises ValueError: it is no number, or a negative one.
 
-    The peer takes a negative rate and refuses everything for ever, which nobody can have meant.
+    Kafka's controller takes a negative rate and refuses everything for ever, which cannot be meant.
     """
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
@@ -123,7 +123,7 @@ class TokenBucket:
         """When something was taken for the last time, or the bucket was made; in the seconds of the clock."""
 
     def balance(self, rate: float, now_s: float) -> float:
-        """The tokens that are there now. A new rate counts from the last time that anybody looked."""
+        """The tokens that are there now. A new rate counts from the last time that they were computed."""
         came_back = rate * max(0.0, now_s - self._filled_at)
         self._tokens = min(rate * self._burst_s, self._tokens + came_back)
         self._filled_at = max(self._filled_at, now_s)
@@ -148,7 +148,7 @@ class MutationQuota:
         self._rate = rate
         self._strict = strict
         self.throttle = NO_THROTTLE
-        """What the client is told; it is set when the bucket was found overdrawn."""
+        """The throttle time for the client; set when the bucket was found overdrawn."""
 
     def take(self, partitions: int, now_s: float) -> bool:
         """Charge for the partitions of a topic; False: it must be refused with THROTTLING_QUOTA_EXCEEDED."""
@@ -166,17 +166,17 @@ class MutationQuota:
 
     def _note(self, balance: float, now_s: float) -> None:
         if balance < 0:
-            self.throttle = Throttle(_wait_ms(balance, self._rate), now_s)
+            self.throttle = ThrottleTime(_wait_ms(balance, self._rate), now_s)
 
 
 def _wait_ms(balance: float, rate: float) -> int:
-    """Until the balance is back at zero. A wait beyond 24 days stays there, where the peer's number turns negative."""
+    """Milliseconds until the balance is back at zero, 24 days at most; Kafka's number turns negative there."""
     wait_ms = -balance / rate * 1000 if rate > 0 else math.inf
     return math.floor(wait_ms + 0.5) if wait_ms < _LONGEST_MS else _LONGEST_MS
 
 
 class MutationQuotas:
-    """All quotas and the buckets of those who used them. Buckets are not shared between controllers, as in the peer."""
+    """All quotas, and the buckets of their users. Buckets are not shared between controllers, as in Kafka."""
 
     def __init__(self, window: QuotaWindow | None = None) -> None:
         self._burst_s = (window or QuotaWindow()).burst_s
@@ -196,7 +196,7 @@ class MutationQuotas:
             self._rates[entity] = rate
 
     def replace_rates(self, rates: Mapping[QuotaEntity, float]) -> None:
-        """These quotas and no others, as they are read at the start of a term."""
+        """Replace all quotas, as they are read at the start of a term."""
         self._rates = dict(rates)
 
     def rate_of(self, user: str, client_id: str | None) -> float | None:
@@ -225,7 +225,7 @@ class MutationQuotas:
         return None
 
     def _sweep(self, now_s: float) -> None:
-        """Forget the buckets that nobody used for long. Being refused is no use."""
+        """Forget the buckets that were not used for long. A refusal is no use."""
         if now_s - self._swept_at < _SWEEP_S:
             return
         self._swept_at = now_s
@@ -235,7 +235,7 @@ class MutationQuotas:
 def _candidates(user: str, client: str) -> Iterator[tuple[QuotaEntity, QuotaEntity]]:
     """The entities whose quota may hold, the one that wins first; each with the owner of the bucket.
 
-    All client ids of a user share the bucket of a user's quota; under a default everybody has a bucket of his own. A
+    All client ids of a user share the bucket of a user's quota; under a default each user has a bucket. A
     client without an id is not limited by the quotas of client ids, not even by their default.
     """
     for who in (user, DEFAULT_ENTITY) if user else ():

@@ -1,7 +1,8 @@
 """More partitions for a topic (KIP-195): where the new ones go, or why the topic stays as it is.
 
 The rules, their order and their sentences are those of Kafka's own controller. New partitions never touch old ones: a
-topic whose partitions are not numbered from 0 without a gap is refused, where the peer would write over one of them.
+topic whose partitions are not numbered from 0 without a gap is refused, where Kafka's controller would write over one
+of them.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from controllerd.core.placement import Placement, expansion_start, place_replica
 Replicas = tuple[BrokerId, ...]
 
 
-class GrowthWish(NamedTuple):
+class GrowthRequest(NamedTuple):
     """One row of CreatePartitions: the new total, and perhaps the replicas of each new partition."""
 
     topic: str
@@ -32,13 +33,13 @@ class PlannedGrowth(NamedTuple):
 
 
 def refused_repeats(topics: Sequence[str]) -> dict[str, Refusal]:
-    """The topics that one request names twice; it comes before authorization, as in the peer."""
+    """The topics that one request names twice; it comes before authorization, as in Kafka."""
     refusal = Refusal(KafkaError.INVALID_REQUEST, "Duplicate topic in request.")
     return {topic: refusal for topic, times in Counter(topics).items() if times > 1}
 
 
 def plan_growth(
-    wanted: GrowthWish,
+    wanted: GrowthRequest,
     current: Mapping[int, ReplicaAssignment],
     racks: Mapping[BrokerId, str | None],
     *,
@@ -87,7 +88,7 @@ def _count_refusal(total: int, old: int) -> Refusal | None:
     return None
 
 
-def _given_refusal(wanted: GrowthWish, old: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
+def _given_refusal(wanted: GrowthRequest, old: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
     """Whether as many lists were given as partitions are missing, and all of live brokers."""
     if wanted.assignments is None:
         return None
@@ -108,7 +109,7 @@ def _numbering_refusal(topic: str, current: Mapping[int, ReplicaAssignment]) -> 
 
 
 def _placing_refusal(
-    wanted: GrowthWish, current: Mapping[int, ReplicaAssignment], racks: Mapping[BrokerId, str | None]
+    wanted: GrowthRequest, current: Mapping[int, ReplicaAssignment], racks: Mapping[BrokerId, str | None]
 ) -> Refusal | None:
     old, replication_factor = len(current), len(current[0].replicas)
     if wanted.assignments is None:
@@ -139,7 +140,7 @@ def _factor_refusal(given: Mapping[int, Replicas], expected: int) -> Refusal | N
 
 
 def _added(
-    wanted: GrowthWish, current: Mapping[int, ReplicaAssignment], racks: Mapping[BrokerId, str | None]
+    wanted: GrowthRequest, current: Mapping[int, ReplicaAssignment], racks: Mapping[BrokerId, str | None]
 ) -> Placement:
     old, first = len(current), current[0].replicas
     if wanted.assignments is not None:

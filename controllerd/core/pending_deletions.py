@@ -1,7 +1,6 @@
-"""Replicas that a broker still has on its disks although nobody assigns them to it any more.
+"""Pending replica deletions in the context: replicas that are on a broker's disks and no longer assigned to it.
 
-PURE. A broker that was away when a replica was removed learns of it when it is back (the peer forgets it, so the data
-stays on disk for ever). Kept in ZooKeeper by the store, so that a failover does not lose it.
+PURE. ``machines/pending_deletions.py`` gives the rule, and keeps them in ZooKeeper.
 """
 
 from collections import Counter
@@ -17,60 +16,60 @@ NOTHING_PENDING: Final[Mapping[TopicPartition, str | None]] = MappingProxyType({
 
 
 class PendingDeletions:
-    """Owed deletions by broker: each partition with the id that its topic had, None if it had none."""
+    """Pending deletions by broker: each partition with the id that its topic had, None if it had none."""
 
     def __init__(self, note: Callable[[PendingDeletionsSet], None]) -> None:
         """``note`` takes the changes."""
         self._note = note
-        self._owed: dict[BrokerId, Mapping[TopicPartition, str | None]] = {}
-        self._ordered: dict[BrokerId, set[TopicPartition]] = {}
+        self._pending: dict[BrokerId, Mapping[TopicPartition, str | None]] = {}
+        self._sent: dict[BrokerId, set[TopicPartition]] = {}
         self._under_way: dict[BrokerId, Counter[TopicPartition]] = {}
         self._waived: dict[BrokerId, set[TopicPartition]] = {}
 
     def of(self, broker: BrokerId) -> Mapping[TopicPartition, str | None]:
-        """What the broker has to delete."""
-        return self._owed.get(broker, NOTHING_PENDING)
+        """The pending deletions of the broker."""
+        return self._pending.get(broker, NOTHING_PENDING)
 
     def brokers(self) -> list[BrokerId]:
-        """The brokers that have to delete something, in order."""
-        return sorted(self._owed)
+        """The brokers with pending deletions, in order."""
+        return sorted(self._pending)
 
-    def set(self, broker: BrokerId, owed: Mapping[TopicPartition, str | None]) -> None:
-        """All that the broker has to delete, as it was written to ZooKeeper."""
-        if owed == self.of(broker):
+    def set(self, broker: BrokerId, pending: Mapping[TopicPartition, str | None]) -> None:
+        """Replace the pending deletions of the broker by those that ZooKeeper has now."""
+        if pending == self.of(broker):
             return
-        self._owed.pop(broker, None)
-        if owed:
-            self._owed[broker] = dict(owed)
-        self._ordered.get(broker, set()).intersection_update(owed)
-        self._note(PendingDeletionsSet(broker, dict(owed)))
+        self._pending.pop(broker, None)
+        if pending:
+            self._pending[broker] = dict(pending)
+        self._sent.get(broker, set()).intersection_update(pending)
+        self._note(PendingDeletionsSet(broker, dict(pending)))
 
-    # -- what was asked for --------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def order(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """The broker is being told to delete these: whichever of them it owes, or was told before and has not answered.
+        """Note that the broker is being sent StopReplica(delete) for these, as far as they are pending or unanswered.
 
-        Every order is answered once, in order, as long as the broker and its channel last.
+        Every request is answered once, in order, as long as the broker and its channel last.
         """
-        owed, under_way = self.of(broker), self._under_way.setdefault(broker, Counter())
-        if not owed and not under_way:
+        pending, under_way = self.of(broker), self._under_way.setdefault(broker, Counter())
+        if not pending and not under_way:
             return
-        counted = [tp for tp in partitions if tp in owed or tp in under_way]
+        counted = [tp for tp in partitions if tp in pending or tp in under_way]
         under_way.update(counted)
-        self._ordered.setdefault(broker, set()).update(owed.keys() & counted)
+        self._sent.setdefault(broker, set()).update(pending.keys() & counted)
 
     def ordered(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
-        """What the broker owes and was told in this life of it, and by this controller, to delete."""
-        return self._ordered.get(broker, frozenset())
+        """The pending deletions that this controller has sent in this life of the broker."""
+        return self._sent.get(broker, frozenset())
 
     def was_ordered(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """Whether the broker was told in this life of it, and by this controller, to delete what it owes here."""
+        """Whether this controller has sent this pending deletion in this life of the broker."""
         return tp in self.ordered(broker)
 
     def take_answer(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """The broker answered an order to delete this one: count it, and say whether that was the newest.
+        """Count the answer to a request to delete the replica; returns whether it was the newest request.
 
-        If it was not, the replica may have begun anew between the two, so that the answer says nothing of it.
+        After an older one the replica may have been started again, so that its answer says nothing about it.
         """
         under_way = self._under_way.get(broker)
         if under_way is None:
@@ -82,32 +81,32 @@ class PendingDeletions:
         return True
 
     def end_channel(self, broker: BrokerId) -> None:
-        """The channel is opened anew: what waited there is never answered, though the broker may have taken it."""
+        """Forget unanswered requests: the channel is new, so none is answered, though the broker may have got them."""
         self._under_way.pop(broker, None)
 
     def end_life(self, broker: BrokerId) -> None:
-        """The broker is gone: it takes no order any more that was meant for its life."""
+        """Forget the requests to a broker that is gone: its next life takes none of them."""
         self.end_channel(broker)
-        self._ordered.pop(broker, None)
+        self._sent.pop(broker, None)
         self._waived.pop(broker, None)
 
-    # -- what is wanted again ------------------------------------------------------------------------------------------
+    # -- waivers -------------------------------------------------------------------------------------------------------
 
     def waive(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """The broker is to have these again; call it before they are owed no longer.
+        """Waive deletions of replicas that the broker is to have again; call it before they are cleared.
 
-        What it was told to delete, it deletes all the same: the order waits for a slow broker before everything that
-        was sent since, and the replica begins anew after it.
+        The broker deletes the data all the same if it was sent the request: the request is in front of everything that
+        was sent since, and the replica is started again after it.
         """
         if going := self.ordered(broker) & set(partitions):
             self._waived.setdefault(broker, set()).update(going)
 
     def is_going(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """Whether the replica may be deleted at any moment, though it may be wanted: the broker has not answered."""
+        """Whether the broker may delete the replica at any moment, though it may be assigned again."""
         return tp in self._waived.get(broker, ()) or self.was_ordered(broker, tp)
 
     def end_waiver(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The broker is past the newest order to delete these; returns those that it is to have again, in order."""
+        """End the waivers that the broker has answered; returns their replicas in order."""
         waived = self._waived.get(broker)
         if not waived:
             return []

@@ -11,7 +11,7 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerdError
 
 MAX_PARTITIONS: Final = 100_000
-"""Partitions of one topic. Its znode would be more than ZooKeeper takes (``jute.maxbuffer``), so nobody has so many;
+"""Partitions of one topic. Its znode would be more than ZooKeeper takes (``jute.maxbuffer``), so no topic has so many;
 without a bound one request could hold up the controller for minutes (ours)."""
 MAX_AT_ONCE: Final = 200_000
 """Partitions of all topics of one request: once so many are placed, the rest of its topics is refused (ours)."""
@@ -56,7 +56,7 @@ def without_rack(racks: Mapping[BrokerId, str | None]) -> list[BrokerId]:
 def placement_refusal(partitions: int, replication_factor: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
     """Why so many new partitions with so many replicas cannot be placed on these brokers; None if they can.
 
-    For a mix of brokers with and without rack the peer fails with an unknown error and no text, and so do we.
+    For a mix of brokers with and without rack Kafka fails with an unknown error and no text, and so do we.
     """
     if partitions <= 0:
         return Refusal(KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")

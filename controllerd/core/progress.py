@@ -34,7 +34,7 @@ class ProgressView:
             yield from TopicPartition.all_of(topic, ages)
 
     def note(self, topic: str, moving: Collection[int], age: Age, *, is_deleted: bool) -> None:
-        """These partitions of the topic are being reassigned now, no others; what is new is of this age."""
+        """Replace the partitions of the topic that are being reassigned; a new one has this age."""
         before = self._moving.pop(topic, {})
         if moving:
             self._moving[topic] = {partition: before.get(partition, age) for partition in moving}

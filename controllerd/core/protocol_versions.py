@@ -9,7 +9,7 @@ from controllerd.core.model import Features
 from controllerd.core.releases import NEWEST, OLDEST, Release
 
 _PATTERN: Final = re.compile(r"(\d)\.(\d{1,2})(?:-IV(\d))?")
-_TOLD: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
+_BROKER_PATTERN: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 _LAST_STEPS: Final[Mapping[tuple[int, int], int]] = MappingProxyType({
     (2, 0): 1, (2, 1): 2, (2, 2): 1, (2, 3): 1, (2, 4): 1, (2, 5): 0, (2, 6): 0, (2, 7): 2, (2, 8): 1,
     (3, 0): 1, (3, 1): 0, (3, 2): 0, (3, 3): 3, (3, 4): 0, (3, 5): 2, (3, 6): 2, (3, 7): 4, (3, 8): 0, (3, 9): 0,
@@ -38,12 +38,12 @@ def parse_version(text: str) -> ProtocolVersion:
     return *release, int(match[3]) if match[3] else _LAST_STEPS[release]
 
 
-def version_told(text: str) -> ProtocolVersion:
+def parse_broker_version(text: str) -> ProtocolVersion:
     """Return the version that a broker names; it may be older than any that can be configured (``0.10.2-IV0``).
 
     :raises ValueError: it is no version.
     """
-    match = _TOLD.fullmatch(text.strip())
+    match = _BROKER_PATTERN.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a protocol version")
     release = int(match[1]), int(match[2])
@@ -55,13 +55,13 @@ def release_of_protocol(inter_broker_protocol_version: str) -> Release:
 
     :raises ValueError: it is no version.
     """
-    major, minor, _ = version_told(inter_broker_protocol_version)
+    major, minor, _ = parse_broker_version(inter_broker_protocol_version)
     return min(max(Release(major, minor), OLDEST), NEWEST)
 
 
 def features_of(inter_broker_protocol_version: str) -> Features:
     """Return the optional behaviour that a protocol version allows. :raises ValueError: it is no such version."""
-    return features_at(parse_version(inter_broker_protocol_version))
+    return features_at(parse_broker_version(inter_broker_protocol_version))
 
 
 def features_at(version: ProtocolVersion) -> Features:

@@ -1,7 +1,7 @@
-"""Over which listeners a controller, brokers and clients reach each other, and what stands in the way of that.
+"""The listeners over which a controller, brokers and clients reach each other, and why they cannot.
 
-PURE. Listeners are plaintext so far: a broker that asks for TLS or SASL where we would talk is told apart here, in the
-words that operators read.
+PURE. Listeners are plaintext so far: a broker that asks for TLS or SASL where the controller would connect is found
+here, and the reasons are the words that operators read.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ _NOT_YET: Final = "TLS and SASL are not supported yet"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What this instance was configured to reach and to be reached by; the default asks for nothing."""
+    """The listeners that this instance was configured to use and to serve; the default demands nothing."""
 
     talked_over: tuple[str, ...] = ()
     """The listeners over which brokers and we talk; our requests go over the first (a control plane if any)."""
@@ -26,11 +26,11 @@ class Reach:
     """Whether the clients of every listener are to find us."""
 
     def why_no_talk(self, broker: Broker) -> str | None:
-        """Why this broker cannot be told anything; None if it can, for all that its registration says."""
+        """Why this broker cannot be sent requests; None if its registration shows no reason."""
         asked = _protected(end for end in broker.endpoints if end.listener in self.talked_over)
         if asked is None and self.talked_over and not any(map(_is_plain, broker.endpoints)):
             asked = _protected(broker.endpoints)  # it lacks our listener, and has none that could be meant
-        return _told(broker, asked) if asked is not None else None
+        return _why_not_plain(broker, asked) if asked is not None else None
 
     def why_no_lead(self, brokers: Sequence[Broker]) -> str | None:
         """Why a cluster of these brokers is not to be led: one of them, its clients or all could not be talked to."""
@@ -39,11 +39,11 @@ class Reach:
                 return reason
             asked = _protected(end for end in broker.endpoints if end.listener in self.shown)
             if asked is not None:
-                return _told(broker, asked)
-        return self._why_nobody(brokers)
+                return _why_not_plain(broker, asked)
+        return self._why_none(brokers)
 
-    def _why_nobody(self, brokers: Sequence[Broker]) -> str | None:
-        """A misspelt name would leave the cluster with a controller that reaches nobody."""
+    def _why_none(self, brokers: Sequence[Broker]) -> str | None:
+        """Why no broker can be reached: a misspelt listener name would leave the controller without any broker."""
         wanted = self.talked_over[:1]
         if not brokers or all(any(broker.endpoint(name) for broker in brokers) for name in wanted):
             return None
@@ -76,16 +76,16 @@ def _is_plain(end: Endpoint) -> bool:
 
 
 def _protected(ends: Iterable[Endpoint]) -> Endpoint | None:
-    """The first that is not plaintext."""
+    """The first endpoint that is not plaintext."""
     return next((end for end in ends if not _is_plain(end)), None)
 
 
-def _told(broker: Broker, asked: Endpoint) -> str:
+def _why_not_plain(broker: Broker, asked: Endpoint) -> str:
     return f"broker {broker.id} asks for {asked.security_protocol.name} on {asked.listener}: {_NOT_YET}"
 
 
 def _of_brokers(reasons: Mapping[BrokerId, str]) -> str:
-    """One reason, that of the broker with the lowest id, and who shares it."""
+    """One reason, that of the broker with the lowest id, and the brokers that share it."""
     reason = reasons[min(reasons)]
     brokers = [str(broker) for broker in sorted(reasons) if reasons[broker] == reason]
     return f"{reason} (on broker {', '.join(brokers)})"

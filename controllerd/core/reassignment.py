@@ -41,9 +41,9 @@ def is_caught_up(assignment: ReplicaAssignment, isr: Collection[BrokerId]) -> bo
 def may_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId], online: Container[BrokerId]) -> bool:
     """Whether the replicas that go may go now.
 
-    The peer completes as soon as the target is in sync, and leaves the partition without leader if nobody of the target
-    is online. Here it waits: as long as somebody else leads, that costs nothing. Where nothing is added or removed
-    there is nothing to wait for.
+    Kafka's controller completes as soon as the target is in sync, and leaves the partition without leader if no replica
+    of the target is online. This controller waits: as long as another replica leads, that costs nothing. Where nothing
+    is added or removed there is nothing to wait for.
     """
     if not assignment.is_being_reassigned:
         return True
@@ -71,8 +71,8 @@ def as_scala_prints(brokers: Iterable[BrokerId]) -> str:
 def not_live(current: ReplicaAssignment, target: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> list[BrokerId]:
     """The brokers of the target that neither had a replica before the reassignment nor are live.
 
-    They could not catch up. That one of them is being added already changes nothing about it; who had a replica need
-    not be live, for it is only kept. The same is refused by the peer.
+    They could not catch up, even if one of them is being added already. A broker that had a replica need not be live,
+    because its replica is only kept. Kafka's controller refuses the same.
     """
     origin = current.origin
     return [broker for broker in target if broker not in origin and broker not in live]
@@ -86,14 +86,14 @@ def loss_by_dropping(
 ) -> str | None:
     """Why ``gone`` must not be taken away from a partition in this state, or None (KAFKA-14808).
 
-    An adding replica may lead, or be all that is in sync. Somebody in sync must remain, and if the leader goes,
-    somebody who can lead at once. ``online`` are the live replicas of the partition, those that go included.
+    An adding replica may lead, or be the only ISR member. An ISR member must remain, and if the leader goes, one that
+    can lead at once. ``online`` are the live replicas of the partition, including the replicas that go.
     """
     if set(gone).isdisjoint(state.isr):
         return None
-    heirs = [broker for broker in state.isr if broker in after.replicas]
-    if not heirs:
+    successors = [broker for broker in state.isr if broker in after.replicas]
+    if not successors:
         return f"nobody who is in sync would remain: the ISR is {list(state.isr)}"
-    if state.leader in gone and state.leader in online and not any(heir in online for heir in heirs):
-        return f"leader {state.leader} would go, and of those in sync that remain, {heirs}, nobody is online"
+    if state.leader in gone and state.leader in online and not any(broker in online for broker in successors):
+        return f"leader {state.leader} would go, and of those in sync that remain, {successors}, nobody is online"
     return None

@@ -1,4 +1,4 @@
-"""What the context keeps per topic and per partition, and the indexes over partitions. Only the context changes them.
+"""Records of topics and partitions, and the indexes over partitions. Only the context changes them.
 
 Indexes are dictionaries, because those keep the order of loading: what is built from them comes topic by topic, which
 readers, encoders and caches like, and is the same in every run.
@@ -25,7 +25,7 @@ _WAITING: Final = frozenset({PartitionState.NEW, PartitionState.OFFLINE})
 class PartitionRecord:
     """Everything known of one partition. Changed by the context alone."""
 
-    __slots__ = ("assignment", "leadership", "loaded_epoch", "replica_states", "state", "told_epoch", "tp")
+    __slots__ = ("assignment", "leadership", "loaded_epoch", "replica_states", "sent_epoch", "state", "tp")
 
     def __init__(self, tp: TopicPartition, assignment: ReplicaAssignment, replica_states: ReplicaStates) -> None:
         self.tp: Final = tp
@@ -35,8 +35,8 @@ class PartitionRecord:
         self.replica_states = replica_states
         self.loaded_epoch = NO_EPOCH
         """The leader epoch that an earlier term left and this term found, ``NO_EPOCH`` where it found none."""
-        self.told_epoch = NO_EPOCH
-        """The highest leader epoch that brokers were told in this term; what they are told never falls (I-10)."""
+        self.sent_epoch = NO_EPOCH
+        """The highest leader epoch that was sent to brokers in this term; it never falls (I-10)."""
 
 
 class TopicRecord:
@@ -75,7 +75,7 @@ class Indexes:
         return {broker for broker, hosted in self._on_broker.items() if hosted}
 
     def led_by(self, leader: BrokerId) -> Records:
-        """The partitions whose cached leader this is (-1: nobody)."""
+        """The partitions whose cached leader this is (-1: those without leader)."""
         return self._led_by.get(leader, _NOTHING)
 
     def by_leader(self) -> Iterator[tuple[BrokerId, Records]]:

@@ -1,4 +1,4 @@
-"""How large replicas are and how fast they grow, as brokers tell it: progress and an end that is never guessed.
+"""The sizes of replicas and their growth, as brokers answer: progress, and an end that is never guessed.
 
 PURE. A view is immutable; the book behind it takes an answer of one broker at a time.
 """
@@ -13,19 +13,19 @@ from controllerd.core.model import BrokerId, TopicPartition
 SMOOTHED_OVER_S: Final = 30.0
 """A rate forgets what was before about that many seconds."""
 
-Told = Mapping[TopicPartition, tuple[int, int]]
-"""What a broker tells of its replicas: bytes, and the offsets that it lacks by what it knows."""
+SizesAnswer = Mapping[TopicPartition, tuple[int, int]]
+"""A broker's answer on its replicas: bytes, and the offsets that each lacks as far as the broker knows."""
 
 
 class ReplicaSize(NamedTuple):
-    """One replica. ``told_s``: monotonic seconds of the answer."""
+    """One replica. ``answered_s``: monotonic seconds of the answer."""
 
     bytes: int
     lag: int
-    """Offsets that it lacks by what it knows itself: a follower that is far behind has not heard of the rest, so that 0
+    """Offsets that it lacks by what it knows itself: a follower that is far behind does not know of the rest, so that 0
     does not mean that it has caught up. The ISR says that.
     """
-    told_s: float
+    answered_s: float
     bytes_per_s: float | None = None
     """Smoothed growth; None after the first answer, and where it shrank."""
 
@@ -34,18 +34,18 @@ Sizes = Mapping[TopicPartition, Mapping[BrokerId, ReplicaSize]]
 
 
 class SizesView(NamedTuple):
-    """What is known of replicas at the moment; empty while nobody asks for it."""
+    """The known sizes of replicas; empty while no reader asks for them."""
 
     replicas: Sizes = MappingProxyType({})
     failures: Mapping[BrokerId, str] = MappingProxyType({})
-    """The brokers that did not tell the last time, and why."""
+    """The brokers that did not answer the last time, and why."""
 
     def size(self, tp: TopicPartition, broker: BrokerId) -> ReplicaSize | None:
-        """One replica; None while its broker has said nothing of it."""
+        """One replica; None while its broker has not answered about it."""
         return self.replicas.get(tp, {}).get(broker)
 
     def bytes_left(self, tp: TopicPartition, leader: BrokerId, broker: BrokerId) -> int | None:
-        """What the leader has beyond the replica, at least 0; None unless both brokers told."""
+        """The bytes that the leader has beyond the replica, at least 0; None unless both brokers answered."""
         ahead, behind = self.size(tp, leader), self.size(tp, broker)
         if ahead is None or behind is None:
             return None
@@ -76,15 +76,15 @@ class SizeBook:
         self._replicas: dict[TopicPartition, dict[BrokerId, ReplicaSize]] = {}
         self._failures: dict[BrokerId, str] = {}
 
-    def take(self, broker: BrokerId, told: Told, now_s: float) -> None:
+    def take(self, broker: BrokerId, answer: SizesAnswer, now_s: float) -> None:
         """A broker has answered at this time."""
         self._failures.pop(broker, None)
-        for tp, (size, lag) in told.items():
+        for tp, (size, lag) in answer.items():
             known = self._replicas.setdefault(tp, {})
             known[broker] = ReplicaSize(size, lag, now_s, _rate(known.get(broker), size, now_s))
 
     def fail(self, broker: BrokerId, reason: str) -> None:
-        """A broker did not answer; what it told before stays, with its age."""
+        """Note that a broker did not answer; its earlier answer stays, with its age."""
         self._failures[broker] = reason
 
     def keep(self, wanted: Mapping[BrokerId, frozenset[TopicPartition]]) -> None:
@@ -105,9 +105,9 @@ class SizeBook:
 
 def _rate(before: ReplicaSize | None, size: int, now_s: float) -> float | None:
     """An average of which each second counts less, the longer ago it is."""
-    if before is None or now_s <= before.told_s or size < before.bytes:
+    if before is None or now_s <= before.answered_s or size < before.bytes:
         return None
-    passed = now_s - before.told_s
+    passed = now_s - before.answered_s
     latest = (size - before.bytes) / passed
     if before.bytes_per_s is None:
         return latest

@@ -1,4 +1,4 @@
-"""Control requests as data: what the controller wants to tell a broker, before any byte of it exists.
+"""Control requests as data, before any byte of them exists.
 
 ``channel_manager.batch`` builds them, ``wire`` encodes them, the audit log records them.
 """
@@ -36,7 +36,7 @@ class StopReplicaPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrRequest:
-    """Tell one broker which partitions it leads or follows."""
+    """The partitions that one broker leads or follows."""
 
     controller_id: int
     controller_epoch: int
@@ -61,7 +61,7 @@ class UpdateMetadataBody:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """Tell one broker who is live, who is the controller, and the state of some partitions."""
+    """For one broker: the live brokers, the controller, and the state of some partitions."""
 
     controller_id: int
     controller_epoch: int
@@ -71,7 +71,7 @@ class UpdateMetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaRequest:
-    """Tell one broker to stop fetching partitions, and to delete those marked so."""
+    """The partitions that one broker is to stop fetching, and to delete where they are marked so."""
 
     controller_id: int
     controller_epoch: int

@@ -1,6 +1,6 @@
 """The values that the controller uses for the settings of the cluster, each with its source, at one moment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -11,13 +11,13 @@ from controllerd.core.cluster_settings import (
     QUOTA_SAMPLES,
     QUOTA_SECONDS,
     UNCLEAN,
+    Policy,
     Setting,
     is_same,
 )
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.mutation_quota import QuotaWindow
-from controllerd.core.policy import Policy
-from controllerd.core.protocol_versions import LOWEST, version_told
+from controllerd.core.protocol_versions import LOWEST, parse_broker_version
 
 
 class Source(Enum):
@@ -85,10 +85,10 @@ class Resolved(NamedTuple):
 
     @property
     def _why_this_version(self) -> str:
-        used = version_told(self.value)
-        if not any(version_told(text) < used for text in self.brokers.values()):
+        used = parse_broker_version(self.value)
+        if not any(parse_broker_version(text) < used for text in self.brokers.values()):
             return "is used as the lowest of all"
-        is_lowest = used == version_told(LOWEST)
+        is_lowest = used == parse_broker_version(LOWEST)
         return "is used as the lowest that is served" if is_lowest else "never falls by itself and is used"
 
 
@@ -146,7 +146,7 @@ class Resolution:
 
     @property
     def unclean_awaits(self) -> tuple[BrokerId, ...]:
-        """The brokers without whose answers nobody knows whether unclean elections are on."""
+        """The brokers whose answers decide whether unclean elections are on, and are not there yet."""
         is_open = self.settings[UNCLEAN].source in {Source.WAITING, Source.DEFAULT}
         return self.unclean.awaited if is_open else ()
 
@@ -167,3 +167,20 @@ class Resolution:
     def min_isr(self) -> int | None:
         """The cluster's ``min.insync.replicas``; None while it is not known."""
         return None if self.settings[MIN_ISR].source is Source.DEFAULT else self.number(MIN_ISR)
+
+
+class ConfiguredTopics:
+    """The defaults of topics: configured here or on the brokers, and overridden by dynamic ones of the cluster."""
+
+    def __init__(self, settings: Callable[[], Resolution]) -> None:
+        """``settings`` returns the settings of the cluster as they are known now."""
+        self._settings = settings
+        self._dynamic: bool | None = None
+
+    def set_unclean_by_default(self, value: bool | None) -> None:
+        """The dynamic default of all brokers, which beats the configured one; None: there is none."""
+        self._dynamic = value
+
+    def unclean_by_default(self) -> bool:
+        """``unclean.leader.election.enable`` of the cluster."""
+        return self._settings().unclean.under(self._dynamic)

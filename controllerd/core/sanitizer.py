@@ -1,7 +1,7 @@
 """Keeps our own node ids out of assignments.
 
 Brokers that auto-create a topic choose among everyone in their metadata, and in visible mode that is us too. Before the
-first election such an id is replaced by a live broker: nobody holds a replica yet, so nothing moves.
+first election such an id is replaced by a live broker: no replica exists yet, so nothing moves.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from controllerd.core.model import OUR_IDS, Broker, BrokerId, ReplicaAssignment
 
 
-class Waiting(NamedTuple):
+class WaitsForBrokers(NamedTuple):
     """Too few live brokers to replace our ids; the replication factor is never lowered, so the topic waits."""
 
     needed: int
@@ -21,10 +21,10 @@ class Waiting(NamedTuple):
 
 
 class SanitizedTopic(NamedTuple):
-    """What to do with the partitions of one topic; a partition in neither map is clean."""
+    """The corrections for the partitions of one topic; a partition in neither map is clean."""
 
     changed: Mapping[int, ReplicaAssignment]
-    waiting: Mapping[int, Waiting]
+    waiting: Mapping[int, WaitsForBrokers]
 
 
 def names_us(assignment: ReplicaAssignment) -> bool:
@@ -39,8 +39,10 @@ def names_us(assignment: ReplicaAssignment) -> bool:
 
 def sanitize(
     assignment: ReplicaAssignment, load: Mapping[BrokerId, int], *, racks: Mapping[BrokerId, str] | None = None
-) -> ReplicaAssignment | Waiting | None:
-    """The assignment with live brokers in place of our ids, None if it is clean already, ``Waiting`` if it must wait.
+) -> ReplicaAssignment | WaitsForBrokers | None:
+    """The assignment with live brokers in place of our ids; None if it is clean already.
+
+    ``WaitsForBrokers`` if there are too few live brokers.
 
     ``load`` maps every live broker to its number of replicas: the least used one is taken, by preference from a rack
     that has no replica of the partition yet, and of equals the one with the lowest id.
@@ -50,7 +52,7 @@ def sanitize(
     needed = [broker for broker in assignment.target if broker in OUR_IDS]
     free = [broker for broker in load if broker not in assignment.replicas and broker not in OUR_IDS]
     if len(free) < len(needed):
-        return Waiting(len(needed), len(free))
+        return WaitsForBrokers(len(needed), len(free))
     return _replaced(assignment, _choose(assignment, needed, free, load, racks or {}))
 
 
@@ -87,10 +89,10 @@ def sanitize_topic(
     """``sanitize`` for each partition in order, counting every replica it gives away, so that a topic spreads."""
     counted = Counter(load)
     changed: dict[int, ReplicaAssignment] = {}
-    waiting: dict[int, Waiting] = {}
+    waiting: dict[int, WaitsForBrokers] = {}
     for partition, assignment in sorted(assignments.items()):
         outcome = sanitize(assignment, counted, racks=racks)
-        if isinstance(outcome, Waiting):
+        if isinstance(outcome, WaitsForBrokers):
             waiting[partition] = outcome
         elif outcome is not None:
             changed[partition] = outcome

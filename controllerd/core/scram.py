@@ -51,12 +51,12 @@ class ScramChange:
 
 
 def scram_refusal(user: str, change: ScramChange) -> Refusal | None:
-    """Why a change is refused whatever there is, or None."""
+    """Why a change is refused in any case, or None."""
     if not user:
         return _unacceptable("Username must not be empty")
     problems = [problem for each in change.upsertions if (problem := _credential_refusal(each)) is not None]
     if problems:
-        return problems[-1]  # the peer tells the last one, too
+        return problems[-1]  # as Kafka's controller answers with the last one
     if any(mechanism not in MECHANISMS for mechanism in change.deletions):
         return _unknown_mechanism()
     named = Counter([*change.deletions, *(each.mechanism for each in change.upsertions)])
@@ -91,7 +91,7 @@ def _stored(credentials: Iterable[ScramCredential]) -> dict[str, str]:
 
 
 def stored_credential(credential: ScramCredential) -> str:
-    """The text from which brokers authenticate (RFC 5802): nobody can log in with it."""
+    """The text from which brokers authenticate (RFC 5802); no client can log in with it."""
     algorithm, salted = MECHANISMS[credential.mechanism].hash, credential.salted_password
     client_key = hmac.digest(salted, b"Client Key", algorithm)
     stored_key = hashlib.new(algorithm, client_key).digest()

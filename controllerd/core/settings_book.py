@@ -26,11 +26,11 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   brokers requests that they do not understand.
 
 **Unclean elections are on only where every registered broker has said so to this process, in its
-present life** (of those that the active controller serves). A broker that comes may have them turned
+present life** (of the brokers that the active controller serves). A broker that comes may have them turned
 off, may be the only live replica of a partition, and would lead in the event in which it is found. An
 earlier answer proves nothing about it: brokers are restarted in order to turn the switch off, also
-while no instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for those
-that come, before anybody is elected. What this costs is the time until the answer, in which such a
+while no instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for brokers
+that come, before any leader is elected. What this costs is the time until the answer, in which such a
 partition stays without a leader. A broker that dies before it has answered is still waited for: it may
 have been the only ISR member of a partition, and its earlier answer proves as little after its death.
 It is waited for until it registers again and answers, or until the setting is configured here. A
@@ -57,6 +57,7 @@ from controllerd.core.cluster_settings import (
     DELETE_TOPICS,
     IMBALANCE_INTERVAL,
     IMBALANCE_PERCENTAGE,
+    KAFKAS_DEFAULTS,
     PARTITIONS,
     PROTOCOL_VERSION,
     REPLICATION_FACTOR,
@@ -64,6 +65,7 @@ from controllerd.core.cluster_settings import (
     TIERED_STORAGE,
     TOKEN_CHECK,
     UNCLEAN,
+    Policy,
     Setting,
     Texts,
     is_safe_off,
@@ -72,8 +74,7 @@ from controllerd.core.cluster_settings import (
     refusal,
 )
 from controllerd.core.model import BrokerId, Features
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
-from controllerd.core.protocol_versions import LOWEST, features_at, release_of_protocol, version_told
+from controllerd.core.protocol_versions import LOWEST, features_at, parse_broker_version, release_of_protocol
 from controllerd.core.resolved_settings import NEVER_UNCLEAN, Resolution, Resolved, Source, Unclean
 
 
@@ -150,9 +151,9 @@ class SettingsBook:
         """Return what is to be kept beyond the end of the process."""
         return Remembered({**self._answers.forbidding, **self._answers.counting}, self._protocol)
 
-    def unheard(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
-        """Return those of these brokers, given with their epochs, that have not answered this process since then."""
-        return self._answers.unheard(registered)
+    def unanswered(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
+        """Return the brokers of these, given with their epochs, that have not answered this process since then."""
+        return self._answers.unanswered(registered)
 
     def of_broker(self, broker: BrokerId) -> Resolution:
         """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
@@ -202,7 +203,7 @@ class SettingsBook:
 
     def note_evidence(self, version: str) -> None:
         """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
-        if version_told(version) > version_told(self._evidence):
+        if parse_broker_version(version) > parse_broker_version(self._evidence):
             self._evidence = version
             self._let_protocol_rise()
             self.current = self._resolve()
@@ -210,10 +211,10 @@ class SettingsBook:
     # -- resolving ---------------------------------------------------------------------------------------------------
 
     def _resolve(self) -> Resolution:
-        told = {broker: answer.values for broker, answer in self._answers.counting.items()}
+        texts_of = {broker: answer.values for broker, answer in self._answers.counting.items()}
         gone = {broker: answer.values for broker, answer in self._answers.forbidding.items()}
-        settings = {setting.name: self._resolved(setting, told) for setting in SETTINGS}
-        found = Resolution(settings, refusal(told, gone), self._unclean())
+        settings = {setting.name: self._resolved(setting, texts_of) for setting in SETTINGS}
+        found = Resolution(settings, refusal(texts_of, gone), self._unclean())
         policy, features = self._fixed or (_policy(found), _features(found))
         refused = found.refusal if self._fixed is None else None
         return Resolution(settings, refused, found.unclean, policy, features)
@@ -236,8 +237,8 @@ class SettingsBook:
             awaited=awaited,
         )
 
-    def _resolved(self, setting: Setting, told: Mapping[BrokerId, Texts]) -> Resolved:
-        texts = {broker: values[setting.name] for broker, values in sorted(told.items())}
+    def _resolved(self, setting: Setting, texts_of: Mapping[BrokerId, Texts]) -> Resolved:
+        texts = {broker: values[setting.name] for broker, values in sorted(texts_of.items())}
         given = self._configured.get(setting.name)
         if given is not None:
             return Resolved(setting, given.value, Source.CONFIGURED, given.origin, self._without_default(setting.name))
@@ -254,10 +255,10 @@ class SettingsBook:
         return Resolved(setting, value, self._source(setting, value, texts), None, texts)
 
     def _is_waited_for(self, setting: Setting, texts: Mapping[BrokerId, str], holding: tuple[BrokerId, ...]) -> bool:
-        """Whether nobody but the brokers that have not answered in their last lives keeps this switch from being on."""
+        """Whether only brokers that have not answered in their last lives keep this switch from being on."""
         awaited = set(self._answers.awaited)
-        heard = {broker: text for broker, text in texts.items() if broker not in awaited}
-        is_allowed = not heard or merged(setting, heard).lower() == "true"
+        answered = {broker: text for broker, text in texts.items() if broker not in awaited}
+        is_allowed = not answered or merged(setting, answered).lower() == "true"
         return bool(awaited) and awaited.issuperset(holding) and is_allowed
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:
@@ -282,21 +283,21 @@ class SettingsBook:
 
     def _resolved_protocol(self, setting: Setting, texts: Mapping[BrokerId, str]) -> Resolved:
         known = self._protocol
-        if known is None or version_told(known) < version_told(self._evidence):
+        if known is None or parse_broker_version(known) < parse_broker_version(self._evidence):
             source = Source.ZOOKEEPER if self._evidence != LOWEST else Source.DEFAULT
             return Resolved(setting, self._evidence, source, None, texts)
         return Resolved(setting, known, self._source_of_protocol(known, texts), None, texts)
 
     def _source_of_protocol(self, adopted: str, texts: Mapping[BrokerId, str]) -> Source:
-        used = version_told(adopted)
-        told = [version_told(text) for text in texts.values()]
-        if not self._answers.has_fresh or not told or min(told) != used:
+        used = parse_broker_version(adopted)
+        versions = [parse_broker_version(text) for text in texts.values()]
+        if not self._answers.has_fresh or not versions or min(versions) != used:
             return Source.CACHE
-        return Source.BROKERS if max(told) == used else Source.SAFER
+        return Source.BROKERS if max(versions) == used else Source.SAFER
 
 
 def _higher(one: str, other: str) -> str:
-    return one if version_told(one) > version_told(other) else other
+    return one if parse_broker_version(one) > parse_broker_version(other) else other
 
 
 def _policy(found: Resolution) -> Policy:
@@ -316,7 +317,7 @@ def _policy(found: Resolution) -> Policy:
 
 
 def _features(found: Resolution) -> Features:
-    return features_at(version_told(found.settings[PROTOCOL_VERSION].value))
+    return features_at(parse_broker_version(found.settings[PROTOCOL_VERSION].value))
 
 
 def fixed_settings(policy: Policy = KAFKAS_DEFAULTS, features: Features | None = None) -> SettingsBook:

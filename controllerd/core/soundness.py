@@ -1,4 +1,7 @@
-"""What is wrong with values that parsed well: judged per partition, so that one bad entry never costs a whole topic."""
+"""Values that the controller leaves alone: those that parse and are not sound, and znodes in quarantine.
+
+Both are judged per partition, so that one bad entry never costs a whole topic.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +9,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaAssignment
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 _REMEMBERED: Final = 4096
@@ -83,3 +87,17 @@ def topic_name_problem(name: str) -> str | None:
     if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
         return "topic name has characters outside a-z, A-Z, 0-9, dot, underscore and hyphen"
     return None
+
+
+def is_in_quarantine(context: ControllerContext, topic: str) -> bool:
+    """Whether the topic must be left alone, because its znode cannot be parsed."""
+    return f"/brokers/topics/{topic}" in context.quarantine
+
+
+def is_in_doubt(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether something of the partition is in quarantine: its state, its folder, or its topic."""
+    if not context.quarantine:
+        return False
+    topic = f"/brokers/topics/{tp.topic}"
+    paths = (topic, f"{topic}/partitions/{tp.partition}", tp.state_path)
+    return any(path in context.quarantine for path in paths)

@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from controllerd.core.intents import ThrottleView
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -35,15 +34,25 @@ class Bound(NamedTuple):
 Bounds = Mapping[str, Mapping[str, Bound]]
 
 
+class ThrottleView(NamedTuple):
+    """The throttle that we set for reassignments. ``set_ms``: wall clock; ``rate``: bytes per second and broker."""
+
+    rate: int
+    by: str
+    set_ms: int
+    partitions: frozenset[TopicPartition]
+    """The reassignments that it is for; when all of them are over, it is removed."""
+
+
 class Throttle(NamedTuple):
-    """All that must be remembered until the throttle is taken away."""
+    """The values to remember until the throttle is removed."""
 
     view: ThrottleView
     bounds: Bounds
 
 
 class Planned(NamedTuple):
-    """What a throttle would set: whole configurations by entity, and what to remember; or why not, by entity."""
+    """The configurations that a throttle would set, and the values to remember; or why it cannot, by entity."""
 
     configs: Configs
     bounds: Bounds
@@ -51,7 +60,7 @@ class Planned(NamedTuple):
 
 
 def mark_of(value: str) -> str:
-    """What is remembered of a value, to find out later whether it is still ours."""
+    """The mark of a value, to find out later whether it is still ours."""
     return value if len(value) <= _LONGEST_MARK else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
 
 
@@ -60,7 +69,7 @@ def wanted_bounds(
 ) -> dict[str, dict[str, str]]:
     """The values that bound these moves, each a partition with its assignment and its target.
 
-    Whoever has the partition already sends, whoever does not receives; a replica that is being added receives.
+    A broker that has the partition sends, and one that does not receives; a replica that is being added receives.
     """
     leaders, followers, brokers = dict[str, set[str]](), dict[str, set[str]](), set[BrokerId]()
     for (topic, partition), current, target in moves:
@@ -85,7 +94,7 @@ def _list(replicas: Iterable[str]) -> str:
 def plan_bounds(wanted: Configs, found: Configs, ours: Bounds, *, override: bool) -> Planned:
     """Put the wanted values into the configurations that were found.
 
-    A value that somebody else set stays where it says the same or more, and is a refusal otherwise, unless
+    A value that another client set stays where it says the same or more, and is a refusal otherwise, unless
     ``override``. Ours are replaced, lists of ours grow.
     """
     configs, bounds, refusals = dict[str, Config](), dict[str, dict[str, Bound]](), dict[str, str]()
@@ -112,7 +121,7 @@ def _grown(name: str, there: str, more: str) -> str:
 
 
 def lifted(config: Config, bounds: Mapping[str, Bound]) -> Config:
-    """The configuration without what is still ours; what somebody changed since is left alone."""
+    """The configuration without the values that are still ours; a value that was changed since is left alone."""
     left = dict(config)
     for name, bound in bounds.items():
         if name not in left or mark_of(left[name]) != bound.mark:

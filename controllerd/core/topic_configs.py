@@ -2,7 +2,7 @@
 
 A broker reads ``/config/topics`` at every start and judges each value by its own release. A value
 that it does not understand ends the start: one topic with ``message.format.version=3.9-IV0`` keeps
-every 2.8 broker down, whoever leads the cluster. So a new topic is judged by the releases of the
+every 2.8 broker down, whichever controller leads. So a new topic is judged by the releases of the
 live brokers (``topic_creation.py`` has the argument), and here by one of them.
 
 The sentences are those of that release's controller, and so is the order: unknown names, each
@@ -70,7 +70,7 @@ class ConfigRule(NamedTuple):
 
 MAX_LONG: Final = 2**63 - 1
 _JAVA_SPACE: Final = "".join(map(chr, range(0x21)))
-"""What Java trims: everything up to the space, control characters too."""
+"""The characters that Java trims: everything up to the space, control characters too."""
 _COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 _BITS: Final = {ConfigType.INT: 31, ConfigType.LONG: 63}
@@ -340,7 +340,7 @@ def _check_remote_storage(values: Mapping[str, Value], *, tiered_storage: bool) 
 
 
 def _check_local_retention(values: Mapping[str, Value], whole: str, default: int) -> None:
-    """What is kept on the brokers may not exceed what is kept in all; -1 is without limit, -2 the same as the whole."""
+    """Local retention may not exceed the whole retention; -1 is without limit, -2 the same as the whole."""
     total, local = _number(values.get(whole, default)), _number(values.get(f"local.{whole}", -2))
     if total < 0 or local == -2:
         return

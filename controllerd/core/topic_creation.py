@@ -1,4 +1,4 @@
-"""One topic that an admin client wants, against what there is: where its replicas go, or why it is refused.
+"""One requested topic against the facts of the cluster: where its replicas go, or why it is refused.
 
 The rules, their order and their sentences are those of Kafka's own controller, but for what would do harm: a manual
 assignment without replicas, with a negative broker or partition, or with an id of our own range is refused here.
@@ -38,7 +38,7 @@ Draw = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicWish:
+class TopicRequest:
     """One row of CreateTopics. A config may be None: on the wire it can be null."""
 
     name: str
@@ -49,8 +49,8 @@ class TopicWish:
 
 
 @dataclass(frozen=True, slots=True)
-class CreationPicture:
-    """What a new topic is judged by. ``racks`` has every live broker; the defaults are the cluster's."""
+class CreationFacts:
+    """The facts that a new topic is judged by. ``racks`` has every live broker; the defaults are the cluster's."""
 
     taken: TakenNames
     racks: Mapping[BrokerId, str | None]
@@ -94,7 +94,7 @@ _NO_FACTOR: Final = "No broker has said its default.replication.factor yet; name
 
 
 class PlannedTopic(NamedTuple):
-    """A topic that may be created just so."""
+    """A topic that may be created as it is."""
 
     name: str
     assignment: Placement
@@ -104,33 +104,33 @@ class PlannedTopic(NamedTuple):
 
     @property
     def partitions(self) -> int:
-        """How many partitions it gets."""
+        """The number of its partitions."""
         return len(self.assignment)
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas each of them gets."""
+        """The number of replicas of each partition."""
         return len(self.assignment[0])
 
 
-def plan_topic(wanted: TopicWish, picture: CreationPicture, draw: Draw) -> PlannedTopic | Refusal:
+def plan_topic(wanted: TopicRequest, facts: CreationFacts, draw: Draw) -> PlannedTopic | Refusal:
     """Where the topic goes and what is stored with it, or the first rule that it breaks. Nothing is changed by asking.
 
     The caller has dealt with repeated names (``refused_names``), authorization and quotas.
     """
     configs = {name: value for name, value in wanted.configs.items() if value is not None}
     refusal = (
-        _refused_at_sight(wanted, picture)
-        or _counts_refusal(wanted, picture)
-        or _name_refusal(wanted.name, picture)
+        _refused_at_sight(wanted, facts)
+        or _counts_refusal(wanted, facts)
+        or _name_refusal(wanted.name, facts)
         or _assignment_refusal(wanted.assignments)
-        or _config_refusal(configs, picture)
+        or _config_refusal(configs, facts)
     )
-    return refusal or PlannedTopic(wanted.name, _assignment(wanted, picture, draw), configs, min(picture.judges))
+    return refusal or PlannedTopic(wanted.name, _assignment(wanted, facts, draw), configs, min(facts.judges))
 
 
-def _refused_at_sight(wanted: TopicWish, picture: CreationPicture) -> Refusal | None:
-    if wanted.name in picture.taken and wanted.name not in picture.deleting:
+def _refused_at_sight(wanted: TopicRequest, facts: CreationFacts) -> Refusal | None:
+    if wanted.name in facts.taken and wanted.name not in facts.deleting:
         return _exists(wanted.name)
     nulls = [name for name, value in wanted.configs.items() if value is None]
     if nulls:
@@ -145,38 +145,38 @@ def _refused_at_sight(wanted: TopicWish, picture: CreationPicture) -> Refusal | 
     return None
 
 
-def _counts(wanted: TopicWish, picture: CreationPicture) -> tuple[int, int]:
-    partitions, replication_factor = _counts_if_known(wanted, picture)
+def _counts(wanted: TopicRequest, facts: CreationFacts) -> tuple[int, int]:
+    partitions, replication_factor = _counts_if_known(wanted, facts)
     assert partitions is not None, "refused before"
     assert replication_factor is not None, "refused before"
     return partitions, replication_factor
 
 
-def _counts_if_known(wanted: TopicWish, picture: CreationPicture) -> tuple[int | None, int | None]:
+def _counts_if_known(wanted: TopicRequest, facts: CreationFacts) -> tuple[int | None, int | None]:
     factor = wanted.replication_factor
     return (
-        picture.default_partitions if wanted.partitions == DEFAULT_COUNT else wanted.partitions,
-        picture.default_replication_factor if factor == DEFAULT_COUNT else factor,
+        facts.default_partitions if wanted.partitions == DEFAULT_COUNT else wanted.partitions,
+        facts.default_replication_factor if factor == DEFAULT_COUNT else factor,
     )
 
 
-def _counts_refusal(wanted: TopicWish, picture: CreationPicture) -> Refusal | None:
+def _counts_refusal(wanted: TopicRequest, facts: CreationFacts) -> Refusal | None:
     if wanted.assignments:
         return None
-    partitions, replication_factor = _counts_if_known(wanted, picture)
+    partitions, replication_factor = _counts_if_known(wanted, facts)
     if partitions is None:
         return Refusal(KafkaError.INVALID_PARTITIONS, _NO_PARTITIONS)
     if replication_factor is None:
         return Refusal(KafkaError.INVALID_REPLICATION_FACTOR, _NO_FACTOR)
-    return placement_refusal(partitions, replication_factor, picture.racks)
+    return placement_refusal(partitions, replication_factor, facts.racks)
 
 
-def _name_refusal(name: str, picture: CreationPicture) -> Refusal | None:
+def _name_refusal(name: str, facts: CreationFacts) -> Refusal | None:
     if problem := name_problem(name):
         return Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, problem)
-    if name in picture.deleting:
+    if name in facts.deleting:
         return Refusal(KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
-    if colliding := picture.taken.colliding(name):
+    if colliding := facts.taken.colliding(name):
         text = f"Topic '{name}' collides with existing topics: {', '.join(colliding)}"
         return Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, text)
     return None
@@ -188,7 +188,7 @@ def _assignment_refusal(assignments: Mapping[int, tuple[BrokerId, ...]]) -> Refu
 
 
 def _assignment_problem(assignments: Mapping[int, tuple[BrokerId, ...]]) -> str | None:
-    """Why nobody can have asked for this; that a broker is not known does not matter, as in the peer."""
+    """Why the request is malformed; a broker that is not known does not matter, as in Kafka."""
     if len(set(map(len, assignments.values()))) > 1:
         return "All partitions should have the same number of replicas"
     if any(len(set(replicas)) < len(replicas) for replicas in assignments.values()):
@@ -206,44 +206,42 @@ def _impossible_broker(brokers: Iterable[BrokerId]) -> str | None:
 
 
 def _as_scala_prints(assignments: Mapping[int, tuple[BrokerId, ...]]) -> str:
-    """The peer's sentence ends with a map of its own language; it is the same on every controller of 3.9."""
+    """The problem in Kafka's words, which end with a map as Scala prints it; the same on every controller of 3.9."""
     entries = (f"{index} -> ArrayBuffer({', '.join(map(str, assignments[index]))})" for index in sorted(assignments))
     return f"HashMap({', '.join(entries)})"
 
 
-def _config_refusal(configs: Mapping[str, str], picture: CreationPicture) -> Refusal | None:
-    judges = picture.judges
+def _config_refusal(configs: Mapping[str, str], facts: CreationFacts) -> Refusal | None:
+    judges = facts.judges
     for release, name in judges.items():
-        problem = _config_problem(configs, release, picture)
+        problem = _config_problem(configs, release, facts)
         if problem is not None:
-            is_common = release == min(judges) and _is_refused_by_newest(problem, configs, picture)
+            is_common = release == min(judges) and _is_refused_by_newest(problem, configs, facts)
             blamed = f"{problem.config}={configs[problem.config]} is not understood by {name}"
             text = str(problem) if is_common else f"{blamed}: {problem}"
             return Refusal(KafkaError.INVALID_CONFIG, text)
     return None
 
 
-def _config_problem(
-    configs: Mapping[str, str], release: Release, picture: CreationPicture
-) -> InvalidTopicConfig | None:
+def _config_problem(configs: Mapping[str, str], release: Release, facts: CreationFacts) -> InvalidTopicConfig | None:
     try:
-        check_topic_configs(configs, release, tiered_storage=picture.tiered_storage)
+        check_topic_configs(configs, release, tiered_storage=facts.tiered_storage)
     except InvalidTopicConfig as problem:
         return problem
     return None
 
 
-def _is_refused_by_newest(problem: InvalidTopicConfig, configs: Mapping[str, str], picture: CreationPicture) -> bool:
+def _is_refused_by_newest(problem: InvalidTopicConfig, configs: Mapping[str, str], facts: CreationFacts) -> bool:
     """Whether the configs are wrong for 3.9, too, so that no broker's release is to blame."""
-    newest = _config_problem(configs, NEWEST, picture)
+    newest = _config_problem(configs, NEWEST, facts)
     return newest is not None and newest.config == problem.config
 
 
-def _assignment(wanted: TopicWish, picture: CreationPicture, draw: Draw) -> Placement:
+def _assignment(wanted: TopicRequest, facts: CreationFacts, draw: Draw) -> Placement:
     if wanted.assignments:
         return {index: wanted.assignments[index] for index in range(len(wanted.assignments))}
-    partitions, replication_factor = _counts(wanted, picture)
-    racks, brokers = dict(sorted(picture.racks.items())), len(picture.racks)
+    partitions, replication_factor = _counts(wanted, facts)
+    racks, brokers = dict(sorted(facts.racks.items())), len(facts.racks)
     return place_replicas(racks, range(partitions), replication_factor, start=draw(brokers), shift=draw(brokers))
 
 

@@ -1,7 +1,7 @@
-"""What a topic config is worth where the topic does not set it: the brokers' setting of another name, or Kafka's own.
+"""The default of a topic config: the brokers' setting of another name, or Kafka's own.
 
-New topics are answered with all of their configs (KIP-525). The peer takes the rest from its own settings as a broker;
-a controller that is no broker makes the same values from what a broker says about itself.
+New topics are answered with all of their configs (KIP-525). Kafka's controller takes the rest from its own settings as
+a broker; a controller that is no broker makes the same values from what a broker says about itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ class ConfigSource(IntEnum):
 
 
 class BrokerSetting(NamedTuple):
-    """What a broker says of one setting of its own; None: it is not set, and has no default."""
+    """The value of one setting of a broker; None: it is not set, and has no default."""
 
     value: str | None
     source: ConfigSource
@@ -144,7 +144,7 @@ def _effective(
     value = _special(name, _first_set(synonyms, broker), broker)
     if value is None:
         return None
-    # The peer names the source of the first synonym even where the value is another one's.
+    # Kafka names the source of the first synonym even where the value is another one's.
     first = broker.get(synonyms[0].name)
     return EffectiveConfig(name, value, first.source if first is not None else ConfigSource.DEFAULT_CONFIG)
 

@@ -43,7 +43,7 @@ def unified(name: str) -> str:
 def refused_names(names: Sequence[str]) -> dict[str, Refusal]:
     """The topics of one CreateTopics request that are refused unseen: the name of Kafka's own log, and repeated names.
 
-    It comes before authorization, as in the peer.
+    It comes before authorization, as in Kafka.
     """
     refused = {
         name: Refusal(KafkaError.INVALID_REQUEST, "Found multiple entries for this topic.")

@@ -1,4 +1,4 @@
-"""What a process says about itself: the ready line for its starter; ready, role, status and beats for systemd."""
+"""Announces the state of the process: a ready line for its starter; ready, role, status and beats for systemd."""
 
 import os
 import sys
@@ -15,17 +15,18 @@ from controllerd.views import Role
 
 log = structlog.get_logger(__name__)
 
-_TOLD: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
+_ANNOUNCED: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
 """Roles for which the ready line is printed."""
-_READY: Final = _TOLD | {Role.STANDBY}
+_READY: Final = _ANNOUNCED | {Role.STANDBY}
 _START_GRACE_S: Final = 60.0
 """Each sign of progress of a start that is under way gives it so much more time."""
 
 
 class Announcer:
-    """Says on standard output and to systemd what the instance has become.
+    """Announces the role of the instance on standard output and to systemd.
 
-    A change of role is said at once; how many partitions and events there are, with the next beat (every two seconds).
+    A change of the role is announced at once; the numbers of partitions and events, with the next beat (every two
+    seconds).
     """
 
     def __init__(self, notifier: Notifier) -> None:
@@ -40,8 +41,8 @@ class Announcer:
         if snapshot.role is self._role:
             return
         self._role = snapshot.role
-        if snapshot.role in _TOLD:
-            _tell_starter(ready_line(node))
+        if snapshot.role in _ANNOUNCED:
+            _print_ready_line(ready_line(node))
         if snapshot.role in _READY and not self._is_ready:
             self._is_ready = True
             self._say(node, self._notifier.ready)
@@ -66,10 +67,10 @@ class Announcer:
 
 
 def status_line(node: Node | ObservingNode) -> str:
-    """What ``systemctl status`` shows: the role, and of an active controller how much it looks after."""
+    """The line that ``systemctl status`` shows: the role, and the partitions and queue of an active controller."""
     snapshot = node.snapshot
     line = f"{snapshot.role.value} epoch={snapshot.controller_epoch}"
-    if snapshot.role not in _TOLD:
+    if snapshot.role not in _ANNOUNCED:
         return f"{line} ({snapshot.reason})"
     line = f"{line} partitions={_partitions(snapshot)}"
     return line if isinstance(node, ObservingNode) else f"{line} queue={len(node.instance.queue)}"
@@ -79,10 +80,10 @@ def _partitions(snapshot: ClusterSnapshot) -> int:
     return sum(len(topic.partitions) for topic in snapshot.topics.values())
 
 
-def _tell_starter(line: str) -> None:
-    """Print; a starter that stopped reading must not cost the role."""
+def _print_ready_line(line: str) -> None:
+    """Print the line; a starter that stopped reading must not cost the role."""
     try:
-        print(line, flush=True)  # noqa: T201  # the ready line is the daemon's one word to its starter
+        print(line, flush=True)  # noqa: T201  # the ready line is the only output to its starter
     except OSError as error:
         log.warning("the ready line was not printed", error=str(error))
         # What is left in the buffer would fail once more at exit and change the exit code.
@@ -90,7 +91,7 @@ def _tell_starter(line: str) -> None:
 
 
 def ready_line(node: Node | ObservingNode) -> str:
-    """One line for whoever started us: role, epoch and every address."""
+    """One line for the process that started this one: role, epoch and every address."""
     snapshot, http = node.snapshot, f"http {node.config.http.listen.host}:{node.http_port}"
     ready = f"controllerd ready: node {snapshot.node_id}"
     if isinstance(node, ObservingNode):

@@ -1,7 +1,8 @@
-"""Compares our picture with ZooKeeper and with what brokers tell their clients, for an operator who asks.
+"""Compares the controller's state with ZooKeeper and with the metadata that brokers give to clients, on request.
 
-Everything is read off the path of events, in batches, and compared with what is known at that moment. What differs is
-looked at again some seconds later: only what differs in the same way then is a difference, the rest was in motion.
+Everything is read off the path of events, in batches, and compared with the published snapshot at that moment. Where
+something differs, all is read again some seconds later: a difference counts if it is still the same, else it was a
+change on its way.
 """
 
 import asyncio
@@ -11,21 +12,20 @@ from typing import Final
 
 from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, Features
-from controllerd.daemon.differences import Memory, of_brokers, of_deletions, of_metadata, of_topic
-from controllerd.pace import Pace, Turnstile
+from controllerd.daemon.differences import KnownCluster, of_brokers, of_deletions, of_metadata, of_topic
+from controllerd.slicer import Slicer, Turnstile
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, Differing, Progress
 from controllerd.views import TopicView
 from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
-from controllerd.zk.pictures import Picture, take_picture
+from controllerd.zk.image import ClusterImage, read_image
 from wire.errors import WireError
-from wire.metadata import EncodedMetadata, fetch_encoded_metadata
-from wire.metadata_walk import walk_topics
+from wire.metadata import EncodedMetadata, fetch_encoded_metadata, walk_topics
 from wire.transport import PLAINTEXT, Transport
 
 LOOK_AGAIN_S: Final = 2.0
-"""So long what is on its way may take."""
+"""Seconds that a change on its way may take."""
 _ASK_S: Final = 10.0
 
 _READING, _COMPARING, _ASKING = 2.0, 1.0, 2.5
@@ -36,7 +36,7 @@ _SPARED: Final = 0.1
 
 @dataclass(slots=True)
 class _Look:
-    """What was seen at one time."""
+    """One reading of ZooKeeper and the brokers, and what it found."""
 
     progress: Progress
     work: float
@@ -48,7 +48,7 @@ class _Look:
     partitions: int = 0
     brokers: list[BrokerId] = field(default_factory=list)
     untold: dict[int, str] = field(default_factory=dict)
-    picture: Picture | None = None
+    picture: ClusterImage | None = None
 
     def enter(self, stage: str, work: float) -> None:
         """Begin a stage."""
@@ -56,14 +56,14 @@ class _Look:
         self.progress.enter(self.prefix + stage, work)
 
     def expect_another(self) -> None:
-        """What differs is looked at again: that is known as soon as anything does."""
+        """Announce a second reading, as soon as anything differs."""
         if self.found and self.again_s is not None:
             self.progress.expect(self.work * (1 - _SPARED), self.again_s)
             self.again_s = None
 
 
 class Comparing:
-    """Makes one comparison at a time; whoever asks meanwhile waits for his own."""
+    """Makes one comparison at a time; a request that comes meanwhile waits for its own."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Comparing:
         self._turn = asyncio.Lock()
 
     async def compare(self, with_brokers: bool, progress: Progress) -> Comparison:
-        """Compare now, and tell how far it is. :raises StoreUnavailable: ZooKeeper cannot be read."""
+        """Compare now, and report the progress. :raises StoreUnavailable: ZooKeeper cannot be read."""
         async with self._turn:
             work = _READING + _COMPARING + _ASKING * len(self._asked(with_brokers))
             look = _Look(progress, work, self._again_s)
@@ -120,37 +120,37 @@ class Comparing:
         look.found &= first.found
         return look
 
-    async def _look(self, look: _Look, last: Picture | None, with_brokers: bool) -> None:
-        pace = await self._turnstile.pace()
+    async def _look(self, look: _Look, last: ClusterImage | None, with_brokers: bool) -> None:
+        slicer = await self._turnstile.slicer()
         look.enter("reading ZooKeeper", _READING)
         expected = _znodes(self._snapshot)
-        look.picture = await take_picture(self._zk(), last, pace, lambda read: look.progress.advance(read / expected))
+        look.picture = await read_image(self._zk(), last, slicer, lambda read: look.progress.advance(read / expected))
         look.enter("comparing with ZooKeeper", _COMPARING)
-        await self._compare_with_zookeeper(look.picture, look, pace)
+        await self._compare_with_zookeeper(look.picture, look, slicer)
         asked = self._asked(with_brokers)
         for number, broker in enumerate(asked, 1):
             look.enter(f"asking broker {broker.id} ({number} of {len(asked)})", _ASKING)
-            await self._compare_with_broker(broker, look, pace)
+            await self._compare_with_broker(broker, look, slicer)
 
-    async def _compare_with_zookeeper(self, picture: Picture, look: _Look, pace: Pace) -> None:
-        memory = Memory.of(self._snapshot)
+    async def _compare_with_zookeeper(self, picture: ClusterImage, look: _Look, slicer: Slicer) -> None:
+        memory = KnownCluster.of(self._snapshot)
         look.found.update(of_brokers(picture, memory))
         look.found.update(of_deletions(picture, memory))
         look.partitions = _partitions(memory.topics)
         names = sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics})
         for number, name in enumerate(names):
             look.progress.advance(number / len(names))
-            await _take(of_topic(name, picture, memory, self._features()), look, pace)
+            await _take(of_topic(name, picture, memory, self._features()), look, slicer)
 
-    async def _compare_with_broker(self, broker: Broker, look: _Look, pace: Pace) -> None:
+    async def _compare_with_broker(self, broker: Broker, look: _Look, slicer: Slicer) -> None:
         endpoint = plaintext_endpoint(broker, self._listener)
         if endpoint is None:
             look.untold[broker.id] = f"it has no plaintext listener {self._listener}"
             return
         try:
             answer = await self._ask(endpoint.host, endpoint.port)
-            told = of_metadata(broker.id, walk_topics(answer), Memory.of(self._snapshot))
-            await _take(told, look, pace, expected=2 * look.partitions)
+            told = of_metadata(broker.id, walk_topics(answer), KnownCluster.of(self._snapshot))
+            await _take(told, look, slicer, expected=2 * look.partitions)
         except (OSError, WireError) as error:
             look.untold[broker.id] = (
                 f"it did not tell in {_ASK_S:g} s" if isinstance(error, TimeoutError) else str(error)
@@ -164,19 +164,19 @@ class Comparing:
         )
 
 
-async def _take(differing: Iterator[Differing | None], look: _Look, pace: Pace, expected: int = 0) -> None:
-    """``expected``: about so many steps are the whole of this stage; 0: they are told of elsewhere."""
+async def _take(differing: Iterator[Differing | None], look: _Look, slicer: Slicer, expected: int = 0) -> None:
+    """``expected``: the approximate number of steps of this stage; 0: its progress is reported elsewhere."""
     for number, each in enumerate(differing, 1):
         if each is not None:
             look.found.add(each)
-        if pace.is_due:
+        if slicer.is_due:
             if expected:
                 look.progress.advance(number / expected)
-            await pace.breathe()
+            await slicer.yield_to_loop()
 
 
 def _znodes(snapshot: ClusterSnapshot) -> int:
-    """How many znodes there are to be read, as far as we know: of each topic two, and the states."""
+    """The number of znodes to be read, as far as is known: of each topic two, and the states."""
     return max(1, 2 * len(snapshot.topics) + _partitions(snapshot.topics))
 
 
@@ -185,7 +185,7 @@ def _partitions(topics: Mapping[str, TopicView]) -> int:
 
 
 def _completed(found: set[Differing]) -> Iterator[Differing]:
-    """What ZooKeeper says beside a broker's difference: what we know, unless that differs, too."""
+    """The differences of brokers with ZooKeeper's value beside them: ours, unless that differs, too."""
     in_zookeeper: Mapping[tuple[str, str], str | None] = {
         (each.subject, each.field): each.zookeeper for each in found if each.broker is None
     }

@@ -1,4 +1,4 @@
-"""What is not the same in two pictures of the cluster: ZooKeeper's and ours, ours and a broker's."""
+"""The differences between the controller's state and ZooKeeper's, and between it and a broker's metadata."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Final
 from controllerd.core.model import Broker, BrokerId, Features, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.comparison import Differing
+from controllerd.status.reads.comparison import Differing
 from controllerd.views import PartitionView, TopicView
 from controllerd.zk import codecs, paths
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
 from wire.metadata import PartitionMetadata, TopicMetadata
 
 THERE: Final = "exists"
@@ -20,23 +20,23 @@ Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What this instance knew at one moment."""
+class KnownCluster:
+    """The cluster as this instance knew it at one moment."""
 
     brokers: Mapping[BrokerId, Broker]
     topics: Mapping[str, TopicView]
     quarantine: Mapping[str, str]
 
     @classmethod
-    def of(cls, snapshot: ClusterSnapshot) -> "Memory":
-        """Now; what is shown later does not change it."""
+    def of(cls, snapshot: ClusterSnapshot) -> "KnownCluster":
+        """The present state; later publications do not change it."""
         return cls(snapshot.brokers, dict(snapshot.topics), snapshot.quarantine)
 
 
 # -- ZooKeeper ---------------------------------------------------------------------------------------------------------
 
 
-def of_brokers(picture: Picture, memory: Memory) -> Iterator[Differing]:
+def of_brokers(picture: ClusterImage, memory: KnownCluster) -> Iterator[Differing]:
     """Registrations of another life than the one we know, or that only one side has."""
     registered = {paths.parse_broker_id(name): name for name in picture.names(paths.BROKER_IDS)}
     for broker in sorted({id_ for id_ in registered if id_ is not None} | memory.brokers.keys()):
@@ -47,7 +47,7 @@ def of_brokers(picture: Picture, memory: Memory) -> Iterator[Differing]:
             yield from _between(f"broker {broker}", {"epoch": theirs}, {"epoch": known.epoch if known else None})
 
 
-def of_deletions(picture: Picture, memory: Memory) -> Iterator[Differing]:
+def of_deletions(picture: ClusterImage, memory: KnownCluster) -> Iterator[Differing]:
     """Topics that are to be deleted by one side only."""
     asked = set(picture.names(paths.DELETE_TOPICS)) & set(picture.names(paths.BROKER_TOPICS))
     known = {name for name, topic in memory.topics.items() if topic.deletion is not None}
@@ -55,7 +55,7 @@ def of_deletions(picture: Picture, memory: Memory) -> Iterator[Differing]:
         yield Differing(name, "deletion", _asked(name in asked), _asked(name in known))
 
 
-def of_topic(name: str, picture: Picture, memory: Memory, features: Features) -> Iterator[Differing | None]:
+def of_topic(name: str, picture: ClusterImage, memory: KnownCluster, features: Features) -> Iterator[Differing | None]:
     """One topic, partition by partition; None for each that is the same."""
     node, known, path = picture.nodes.get(paths.topic(name)), memory.topics.get(name), paths.topic(name)
     if path in memory.quarantine:
@@ -80,7 +80,7 @@ def of_topic(name: str, picture: Picture, memory: Memory, features: Features) ->
 
 
 def _of_state(
-    tp: TopicPartition, picture: Picture, known: LeaderAndIsr | None, features: Features
+    tp: TopicPartition, picture: ClusterImage, known: LeaderAndIsr | None, features: Features
 ) -> Iterator[Differing]:
     node = picture.nodes.get(tp.state_path)
     try:
@@ -92,7 +92,7 @@ def _of_state(
 
 
 def _state(state: LeaderAndIsr | None, features: Features) -> Values:
-    """What must be equal. Below 2.7-IV2 leaders change ISRs themselves and tell us when it suits them (KIP-497)."""
+    """The fields that must be equal. Below 2.7-IV2 leaders change ISRs themselves and notify late (KIP-497)."""
     if state is None:
         return {"leader": None}
     leading = {"leader": state.leader, "leader epoch": state.leader_epoch}
@@ -104,8 +104,10 @@ def _state(state: LeaderAndIsr | None, features: Features) -> Values:
 # -- a broker ----------------------------------------------------------------------------------------------------------
 
 
-def of_metadata(broker: BrokerId, told: Iterable[TopicMetadata | None], memory: Memory) -> Iterator[Differing | None]:
-    """What a broker tells its clients, against what we know; None for each step without a difference.
+def of_metadata(
+    broker: BrokerId, told: Iterable[TopicMetadata | None], memory: KnownCluster
+) -> Iterator[Differing | None]:
+    """A broker's metadata against our state; None for each step without a difference.
 
     :raises WireError: while iterating, where ``told`` does.
     """
@@ -124,7 +126,7 @@ def of_metadata(broker: BrokerId, told: Iterable[TopicMetadata | None], memory: 
 
 
 def _of_topic_told(
-    broker: BrokerId, name: str, rows: Mapping[int, PartitionMetadata], memory: Memory
+    broker: BrokerId, name: str, rows: Mapping[int, PartitionMetadata], memory: KnownCluster
 ) -> Iterator[Differing | None]:
     known = memory.topics[name]
     if known.is_hidden or paths.topic(name) in memory.quarantine:
@@ -135,7 +137,7 @@ def _of_topic_told(
 
 
 def _of_row(
-    broker: BrokerId, tp: TopicPartition, row: PartitionMetadata | None, view: PartitionView, memory: Memory
+    broker: BrokerId, tp: TopicPartition, row: PartitionMetadata | None, view: PartitionView, memory: KnownCluster
 ) -> Iterator[Differing]:
     if view.leadership is None:  # brokers are told of a partition with its first leader
         return

@@ -1,18 +1,12 @@
 """The composition of one controller, without sockets of its own and without threads.
 
-``Node`` puts the Kafka server, the audit writer and the status endpoint around it. What a process takes from its
-machine comes in as ``Surroundings``, so that a simulation runs the very same composition in virtual time.
+``Node`` puts the Kafka server, the audit writer and the status endpoint around it.
 """
 
 import asyncio
-import base64
 import math
-import secrets
-import time
-import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -20,37 +14,35 @@ import structlog
 from channel_manager.batch import RequestBatch
 from channel_manager.manager import Alarms, ChannelManager
 from channel_manager.observer import AllObserve
-from controllerd.audit import levels
+from controllerd.audit.bus import RecordBus, Subscriber
 from controllerd.audit.checkpoints import Checkpoints
-from controllerd.clock import LoopTimers, SystemClock
+from controllerd.audit.settings import is_written
+from controllerd.clock import LoopTimers
 from controllerd.config.model import Config
-from controllerd.controller import Controller
-from controllerd.core.configured_topics import ConfiguredTopics
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.mutation_quota import MutationQuotas
+from controllerd.core.resolved_settings import ConfiguredTopics
 from controllerd.core.sanitizer import our_rack
-from controllerd.daemon.bridges import EventStatistics, FreezeGuard, RecordedExchanges
+from controllerd.daemon.auditing import RecordedExchanges
 from controllerd.daemon.discovering import Discovery
-from controllerd.daemon.metering import MeteredAudit
-from controllerd.daemon.settings_memory import NoMemory, SettingsMemory
+from controllerd.daemon.freeze_guard import FreezeGuard
+from controllerd.daemon.host_environment import HostEnvironment
+from controllerd.daemon.metering import EventStatistics, RecordMetrics
 from controllerd.errors import StoreUnavailable
-from controllerd.garbage import Collector, Garbage
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
-from controllerd.pace import Pace
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
 from controllerd.record.records import AlarmRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.meters import Meters
 from controllerd.zk.client import ZooKeeperClient, open_store
-from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.elector import Contender
 from controllerd.zk.session import SessionState
 from events.cluster import BrokerRefresh, ControllerChange, ShutdownEventThread, Startup
 from events.queue import EventQueue
-from wire.transport import PLAINTEXT, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -63,37 +55,6 @@ _SAFE_SHARE = 2 / 3
 _LONGEST_PAUSE_S = 2.0
 
 
-def _boottime() -> float:
-    """Seconds that go on while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def new_topic_id() -> str:
-    """A random id as Kafka makes them: base64url without padding, never beginning with a dash (KIP-516)."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not text.startswith("-"):
-            return text
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What an instance takes from its machine: time, network, ZooKeeper's client, chance. The defaults are real."""
-
-    clock: Clock = field(default_factory=SystemClock)
-    boottime: Callable[[], float] = _boottime
-    """Seconds that go on while the process or the machine is suspended."""
-    transport: Transport = PLAINTEXT
-    kazoo: KazooDriver = THREADED
-    new_topic_id: Callable[[], str] = new_topic_id
-    draw: Callable[[int], int] = secrets.randbelow
-    """A random number from 0 to below its argument."""
-    collector: Collector = field(default_factory=Garbage)
-    pace: Callable[[], Pace] = Pace
-    memory: SettingsMemory = field(default_factory=NoMemory)
-    """The known settings of brokers, kept beyond the end of the process."""
-
-
 class Instance:
     """One controller: its queue, session, channels and event loop. ``connect`` first, then ``serving``."""
 
@@ -101,20 +62,25 @@ class Instance:
         self,
         config: Config,
         instance: str,
-        audit: AuditLog,
+        writer: AuditLog,
         advertised: Callable[[], tuple[Endpoint, ...]],
-        around: Surroundings | None = None,
+        around: HostEnvironment | None = None,
+        readers: Sequence[Subscriber] = (),
     ) -> None:
-        """``instance`` is the uuid of ``/controller``; ``advertised`` tells the endpoints that brokers connect to."""
+        """``instance`` is the uuid of ``/controller``; ``advertised`` gives the endpoints that brokers connect to.
+
+        ``writer`` writes the audit log, and ``readers`` get the records after it.
+        """
         self.config = config
-        self.around = around or Surroundings()
+        self.around = around or HostEnvironment()
         self.queue = EventQueue(self.around.clock.monotonic)
         self.snapshot = ClusterSnapshot(config.node.id)
         self.stop = asyncio.Event()
         """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
         self.stop_reason = ""
         self.meters = Meters(self.around.clock.monotonic)
-        self.watch = WriteWatch(MeteredAudit(audit, self.meters))
+        self.watch = WriteWatch()
+        self.bus = RecordBus(writer, before=[self.watch], after=[*readers, RecordMetrics(self.meters)])
         self._session_timeout_s = self._asked_timeout_s
         """The session time-out: the requested one, and once there is a session the granted one."""
         self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
@@ -127,17 +93,9 @@ class Instance:
         self.client: ZooKeeperClient | None = None
         self.channels: ChannelManager | None = None
         self.loop: EventLoop | None = None
-        is_off = config.audit.level == "off"
-        self.checkpoints = Checkpoints(
-            self.context,
-            self.snapshot,
-            self.watch,
-            self.around.clock.monotonic,
-            snapshot_interval_s=math.inf if is_off else config.audit.snapshot_interval_s,
-            digest_interval_s=math.inf if is_off else config.audit.digest_interval_s,
-        )
+        self.checkpoints = self._build_checkpoints()
         self.beat_within_s: float | None = None
-        """How often somebody wants a beat at least, such as a watchdog."""
+        """The longest time between two beats, as a watchdog wants it."""
         self._instance = instance
         self._advertised = advertised
         self._records_seen = 0
@@ -157,6 +115,18 @@ class Instance:
 
     # -- assembly ----------------------------------------------------------------------------------------------------
 
+    def _build_checkpoints(self) -> Checkpoints:
+        audit = self.config.audit
+        is_off = audit.level == "off"
+        return Checkpoints(
+            self.context,
+            self.snapshot,
+            self.bus,
+            self.around.clock.monotonic,
+            snapshot_interval_s=math.inf if is_off else audit.snapshot_interval_s,
+            digest_interval_s=math.inf if is_off else audit.digest_interval_s,
+        )
+
     async def connect(self) -> ZooKeeperClient:
         """Open the ZooKeeper session.
 
@@ -169,7 +139,7 @@ class Instance:
             session_timeout_ms=zookeeper.session_timeout_ms,
             contender=Contender(self.config.node.id, self._instance, takes, self.config.kafka.reach),
             queue=self.queue,
-            audit=self.watch,
+            audit=self.bus,
             clock=self.around.clock,
             connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
             kazoo=self.around.kazoo,
@@ -179,7 +149,7 @@ class Instance:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             await self.client.elector.eligibility()
-            self.snapshot.cluster_id = await self.client.store.cluster_id()
+            self.snapshot.cluster_id = await self.client.store.cluster.cluster_id()
             await self.discovery.recall()
             stack.pop_all()
         return self.client
@@ -224,7 +194,9 @@ class Instance:
 
     def _start_asking(self, client: ZooKeeperClient) -> asyncio.Task[None]:
         around = self.around
-        return self.discovery.start(client.store.list_brokers, self.queue.put, around.clock.monotonic, around.transport)
+        return self.discovery.start(
+            client.store.brokers.list_brokers, self.queue.put, around.clock.monotonic, around.transport
+        )
 
     def _published(self, then: Callable[[], None]) -> None:
         self.meters.unavailable.note(self.snapshot.offline_partitions if self.snapshot.is_active else 0)
@@ -265,7 +237,7 @@ class Instance:
             clock=self.around.clock.monotonic,
             settings=self.discovery.channel_settings(),
             observer=AllObserve(
-                self.meters.channels, RecordedExchanges(self.watch, in_full=self.config.audit.level == "full")
+                self.meters.channels, RecordedExchanges(self.bus, in_full=self.config.audit.level == "full")
             ),
             transport=self.around.transport,
         )
@@ -284,11 +256,11 @@ class Instance:
         said_at = self._denied.get((broker, epoch))
         if said_at is None or now - said_at > self._session_timeout_s:
             self._denied[broker, epoch] = now
-            self.guard.suspect("a broker knows a newer controller epoch")
+            self.guard.put_in_doubt("a broker knows a newer controller epoch")
         self.queue.put(ControllerChange())
 
     def _sender_failed(self, broker: BrokerId, error: Exception) -> None:
-        self.watch.record(AlarmRecord("sender failed", f"broker {broker}: {type(error).__name__}: {error}"))
+        self.bus.record(AlarmRecord("sender failed", f"broker {broker}: {type(error).__name__}: {error}"))
         # Not at once: if it fails again, each round costs every broker an UpdateMetadata.
         self.timers.put_later(_REOPEN_S, BrokerRefresh(broker, reopen=True))
 
@@ -300,48 +272,49 @@ class Instance:
         self, client: ZooKeeperClient, channels: ChannelManager, on_published: Callable[[], None]
     ) -> EventLoop:
         """The controller and the loop that drives it."""
-        context, store, audit = self.context, client.store, self.watch
+        context, store, audit = self.context, client.store, self.bus
         client.session.when_lost(channels.shutdown)
         level = self.config.audit.level
-        is_written = partial(levels.is_written, level)
+        takes = partial(is_written, level)
         outbox = Outbox(
-            context, channels, audit, self._new_batch, self.around.pace(), is_written, names_partitions=level == "full"
+            context, channels, audit, self._new_batch, self.around.slicer(), takes, names_partitions=level == "full"
         )
-        configs = self.topic_defaults
         controller = Controller(
-            node_id=self.config.node.id,
+            local=LocalNode(
+                self.config.node.id,
+                partial(self._our_entry, context),
+                self.config.kafka.register,
+                self.config.kafka.reach,
+            ),
             context=context,
             store=store,
-            elector=client.elector,
+            machines=build_machines(context, store, outbox, audit, self.topic_defaults, self.statistics),
+            outbox=outbox,
             channels=channels,
             queue=self.queue,
-            outbox=outbox,
-            machines=build_machines(context, store, outbox, audit, configs, self.statistics),
-            configs=configs,
-            settings=self.settings,
-            ask_brokers=self.discovery.ask_soon,
-            use_settings=partial(self._use_settings, channels),
-            reach=self.config.kafka.reach,
             audit=audit,
-            timers=self.timers,
-            clock=self.around.clock,
             snapshot=self.snapshot,
-            new_topic_id=self.around.new_topic_id,
-            draw=self.around.draw,
-            quotas=MutationQuotas(self.settings.current.quota_window),
-            session_expired=client.session.expire_handled,
-            registrar=client.elector.registrar,
-            register=self.config.kafka.register,
-            our_entry=partial(self._our_entry, context),
+            role=Role(client.elector, client.elector.registrar, client.session.expire_handled),
+            configs=self._cluster_configs(channels),
+            runtime=Runtime(self.around.clock, self.timers, self.around.new_topic_id, self.around.draw),
         )
         return EventLoop(
             controller,
-            audit,
+            self.watch,
             self.statistics,
             on_published,
             self.around.collector,
             in_full=level == "full",
             at_rest=self.checkpoints.step,
+        )
+
+    def _cluster_configs(self, channels: ChannelManager) -> ClusterConfigs:
+        return ClusterConfigs(
+            self.topic_defaults,
+            self.settings,
+            MutationQuotas(self.settings.current.quota_window),
+            ask_brokers=self.discovery.ask_soon,
+            use_settings=partial(self._use_settings, channels),
         )
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
@@ -351,7 +324,7 @@ class Instance:
         return RequestBatch(self.config.node.id, context, inter_broker_listener=listener, our_entry=entry)
 
     def _our_entry(self, context: ControllerContext) -> Broker | None:
-        """What brokers are told about us; a rack only if all of them have one, and then one of theirs."""
+        """This instance as brokers see it; a rack only if all of them have one, and then one of theirs."""
         kafka = self.config.kafka
         endpoints = self._advertised()
         if kafka.mode == "hidden":
@@ -370,7 +343,7 @@ class Instance:
             await asyncio.sleep(min(self._session_timeout_s / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S, within_s))
             self.guard.tick()
             connected = client.session.state is SessionState.CONNECTED
-            if self.guard.is_suspicious and connected and (self._checking is None or self._checking.done()):
+            if self.guard.is_in_doubt and connected and (self._checking is None or self._checking.done()):
                 # A task of its own: it may wait for ZooKeeper for longer than the watchdog does for us.
                 self._checking = asyncio.create_task(self._revalidate(client), name="validation")
                 self._checking.add_done_callback(self._task_ended)
@@ -385,7 +358,7 @@ class Instance:
 
     async def _revalidate(self, client: ZooKeeperClient) -> None:
         log.warning("sending is held until ZooKeeper has said who leads", reason=self.guard.reason)
-        self.watch.record(AlarmRecord(self.guard.reason, "checking whether the role is still ours"))
+        self.bus.record(AlarmRecord(self.guard.reason, "checking whether the role is still ours"))
         doubts = self.guard.doubts
         try:
             await client.zk.sync()  # a server that lags behind would confirm a role that is lost
@@ -395,6 +368,6 @@ class Instance:
             log.warning("the session was lost meanwhile", reason=str(gone))
             return
         if is_valid:
-            self.guard.validated(doubts)
+            self.guard.revalidated(doubts)
         else:
             self.queue.put(ControllerChange())

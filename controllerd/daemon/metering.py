@@ -1,58 +1,77 @@
-"""What the metrics learn beside the parts that they measure: from records that pass, and from the loop itself."""
+"""Feeds the metrics that no part measures by itself: from records, from handled events, and from the event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from controllerd.daemon.tap import Tap
-from controllerd.ports import AuditLog
-from controllerd.record.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
-from controllerd.status.metrics.meters import Meters
+import structlog
 
+from controllerd.record.families.terms import FIRST_PHASE
+from controllerd.record.kinds import DESCRIPTIONS
+from controllerd.record.records import EventBegin, EventEnd, Record
+from controllerd.status.metrics.meters import EventMeters, Meters
+
+log = structlog.get_logger(__name__)
+
+SLOW_EVENT_S: Final = 1.0
 LAG_EVERY_S: Final = 0.2
-_TERM_BEGINS: Final = frozenset({"elected", "renewed"})
 
 
-class MeteredAudit(Tap):
-    """An audit log that times the phases of an election and counts events that failed. Passes everything on."""
+class RecordMetrics:
+    """Counts records as their descriptions say, and times the phases of a failover. Subscribes to records."""
 
-    def __init__(self, audit: AuditLog, meters: Meters) -> None:
-        super().__init__(audit)
+    takes: Final = frozenset(
+        record for record, kind in DESCRIPTIONS.items() if kind.counter is not None or kind.phase is not None
+    ) | {EventBegin}
+
+    def __init__(self, meters: Meters) -> None:
         self._meters = meters
         self._phases: dict[str, float] | None = None
-        """Those of the event in work, once it has won an election."""
+        """Seconds of each phase of the event being handled, once it has won an election."""
         self._since = 0.0
 
-    def look(self, record: Record) -> None:
-        """See ``Tap``."""
-        match record:
-            case EventBegin():
+    def record(self, *records: Record) -> None:
+        """Count and time them."""
+        for record in records:
+            self._meters.records.count(record)
+            if isinstance(record, EventBegin):
                 self._phases, self._since = None, self._meters.clock()
-            case TermRecord(change=change) if change in _TERM_BEGINS:
-                self._phases = {}
-                self._ended("election")
-            case SnapshotBegin(periodic=False):
-                self._ended("preparation")
-            case SnapshotEnd():
-                self._ended("loading")
-            case EventEnd():
-                self._end(record)
-            case _:
-                pass
+            self._end_phase(record)
+            if isinstance(record, EventEnd):
+                self._publish(record)
 
-    def _ended(self, phase: str) -> None:
-        if self._phases is not None:
+    def _end_phase(self, record: Record) -> None:
+        describe = DESCRIPTIONS[type(record)].phase
+        phase = describe(record) if describe is not None else None
+        if phase == FIRST_PHASE:
+            self._phases = {}
+        if phase is not None and self._phases is not None:
             now = self._meters.clock()
             self._phases[phase], self._since = now - self._since, now
 
-    def _end(self, event: EventEnd) -> None:
-        if event.outcome == "error":
-            self._meters.events.failed(event.name)
-        self._ended("bringing online")
+    def _publish(self, event: EventEnd) -> None:
         if self._phases is not None and event.outcome == "done":
             self._meters.failover_phases.update(self._phases)
         self._phases = None
+
+
+class EventStatistics:
+    """Counts events and unclean elections, and says when an event was slow."""
+
+    def __init__(self, meters: EventMeters, slow_s: float = SLOW_EVENT_S) -> None:
+        self._meters = meters
+        self._slow_s = slow_s
+
+    def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
+        """An event was handled."""
+        self._meters.observe(state, event, queue_s, processing_s)
+        if processing_s > self._slow_s:
+            log.warning("slow event", event_name=event, state=state, took_s=round(processing_s, 3), waited_s=queue_s)
+
+    def count_unclean_elections(self, elections: int) -> None:
+        """So many leaders were elected outside their ISR."""
+        self._meters.unclean_elections += elections
 
 
 @asynccontextmanager

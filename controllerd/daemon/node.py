@@ -5,39 +5,40 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from channel_manager.sender import Pending, SenderStats
-from controllerd.api.listener import Listener
 from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.api.server import KafkaServer
+from controllerd.api.server_settings import ServerListener
 from controllerd.api.shared_versions import SharedVersions
+from controllerd.audit.bus import RecordBus, Subscriber
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
 from controllerd.core.model import BrokerId, Endpoint
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
-from controllerd.daemon.bridges import StampedAudit
 from controllerd.daemon.comparing import Comparing
-from controllerd.daemon.instance import Instance, Surroundings
+from controllerd.daemon.host_environment import HostEnvironment
+from controllerd.daemon.instance import Instance
 from controllerd.daemon.metering import measuring_lag
 from controllerd.daemon.reloading import Renewal
-from controllerd.daemon.remembering import RoleMemory
+from controllerd.daemon.role_memory import RoleMemory
 from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.daemon.summaries import EventSummaries
 from controllerd.daemon.topic_settings import KeptSettings
 from controllerd.errors import BadZnode
 from controllerd.identity import Identity
 from controllerd.kafkalogs.sink import KafkaLogs
-from controllerd.pace import Turnstile
 from controllerd.recent import Recent
 from controllerd.record.records import ConfigRecord
+from controllerd.slicer import Turnstile
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import StatusSources
 from controllerd.views import ChannelView, SessionView, WorkerView
 from controllerd.zk.access import ZooKeeper
-from controllerd.zk.audit_heads import put_audit_head
+from controllerd.zk.store_cluster import put_audit_head
 
 _CLOSE_S = 0.5
-"""So long may the end wait for logs that nobody depends on."""
+"""Seconds that the end may wait for logs that nothing depends on."""
 
 
 class Node:
@@ -50,24 +51,24 @@ class Node:
         self.http_port = 0
         self.renewals: list[Renewal] = []
         """Secrets that are read anew when the daemon reloads."""
-        around = Surroundings(memory=SettingsFile(config.node.data_dir))
+        around = HostEnvironment(memory=SettingsFile(config.node.data_dir))
         self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
         put_head = self._put_head if config.audit.head_znode else None
         self.heads = HeadExporter(export_settings(config), self.audit, around.clock.now_ms, put_head)
-        self.recent = Recent(StampedAudit(self.audit), around.clock)
+        self.recent = Recent(around.clock)
         folder = config.log.kafka_format_dir
-        self.kafka_logs = KafkaLogs(self.recent, around.clock, config.node.id, folder) if folder else None
-        told = EventSummaries(self.kafka_logs or self.recent)
-        self.instance = Instance(config, identity.instance, told, lambda: self.kafka.advertised, around)
+        self.kafka_logs = KafkaLogs(around.clock, config.node.id, folder) if folder else None
+        readers = self._readers()
+        self.instance = Instance(config, identity.instance, self.audit, lambda: self.kafka.advertised, around, readers)
         self.instance.checkpoints.gaps = lambda: self.audit.gaps
         listeners = [_listener(endpoint, config.kafka.advertised(endpoint)) for endpoint in config.kafka.listeners]
-        queue, watch = self.instance.queue, self.instance.watch
+        queue, bus = self.instance.queue, self.instance.bus
         self.kafka = KafkaServer(
             listeners,
             queue,
             self.snapshot,
             config.node.id,
-            audit=watch,
+            audit=bus,
             settings=self.instance.settings,
             now=around.clock.monotonic,
             transport=around.transport,
@@ -91,9 +92,18 @@ class Node:
         )
         self._running_loop = asyncio.get_running_loop()
 
+    def _readers(self) -> Sequence[Subscriber]:
+        kafka_logs = [self.kafka_logs] if self.kafka_logs is not None else []
+        return [self.recent, *kafka_logs, EventSummaries()]
+
+    @property
+    def bus(self) -> RecordBus:
+        """Takes records for the audit log and its readers."""
+        return self.instance.bus
+
     @property
     def snapshot(self) -> ClusterSnapshot:
-        """What readers see."""
+        """The published snapshot."""
         return self.instance.snapshot
 
     def _audit_failed(self, reason: str) -> None:
@@ -124,6 +134,7 @@ class Node:
             audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self.instance.around.clock.now_ms,
             recent=self.recent,
+            record=self.bus.record,
             pending=self._pending,
             settings=self._topic_settings(),
             cluster_settings=lambda: self.instance.settings.current,
@@ -132,7 +143,7 @@ class Node:
             measure=self.sizes.measure,
             compare=self.comparing.compare,
             turnstile=self.turnstile,
-            memory=RoleMemory(self.config, self.identity, self.instance.watch, self.instance.take_from_brokers),
+            memory=RoleMemory(self.config, self.identity, self.instance.bus, self.instance.take_from_brokers),
             meters=self.instance.meters,
         )
         return StatusServer(sources, self.config.http, metrics=self.config.metrics)
@@ -149,7 +160,7 @@ class Node:
 
     async def _read_topic_configs(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
         assert self.instance.client is not None, "the endpoint opens after the session"
-        return await self.instance.client.store.read_topic_configs(topics)
+        return await self.instance.client.store.configs.read_topic_configs(topics)
 
     def _worker_view(self) -> WorkerView:
         loop, now = self.instance.loop, self.instance.around.clock.monotonic()
@@ -176,8 +187,8 @@ class Node:
         return SessionView(session.state.value, session.session_id, session.generation)
 
 
-def _listener(bound: Endpoint, advertised: Endpoint) -> Listener:
-    return Listener(bound.listener, bound.host, bound.port, advertised.host, advertised.port or None)
+def _listener(bound: Endpoint, advertised: Endpoint) -> ServerListener:
+    return ServerListener(bound.listener, bound.host, bound.port, advertised.host, advertised.port or None)
 
 
 def _channel_view(sender: SenderStats) -> ChannelView:
@@ -221,7 +232,7 @@ async def open_node(
         await node.kafka.start()
         sockets.push_async_callback(node.kafka.close)
         status = node.status_server()
-        node.renewals.append(status.entrance.reload)
+        node.renewals.append(status.listener.reload)
         node.http_port = await status.start()
         sockets.push_async_callback(status.close)
         await node.audit.start(node.snapshot.cluster_id)
@@ -229,7 +240,7 @@ async def open_node(
         if node.kafka_logs is not None:
             node.kafka_logs.start()
             stack.push_async_callback(asyncio.to_thread, node.kafka_logs.close, _CLOSE_S)
-        node.instance.watch.record(ConfigRecord(config.effective()))
+        node.bus.record(ConfigRecord(config.effective()))
         serving = node.instance.serving(lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(serving)
         await stack.enter_async_context(polling(node.sizes))

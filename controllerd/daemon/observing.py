@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from controllerd.audit.bus import RecordBus
 from controllerd.audit.exporting import HeadExporter
 from controllerd.audit.writer import AuditWriter
 from controllerd.clock import SystemClock
@@ -24,14 +25,14 @@ from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity
 from controllerd.observer.causes import Unseen
+from controllerd.observer.dry_run_collaborators import WatchedConfiguration, watched_configuration
 from controllerd.observer.mirror import Mirror
 from controllerd.observer.observer import Observer
-from controllerd.observer.report import CANNOT_BE_SEEN, Report, told
-from controllerd.observer.stage import Manner, manner_of
-from controllerd.pace import Turnstile, favour_the_loop
+from controllerd.observer.report import CANNOT_BE_SEEN, ObservationReport, verdict_text
 from controllerd.recent import Recent
 from controllerd.record.records import ConfigRecord
 from controllerd.services.settings_changes import write_down
+from controllerd.slicer import Turnstile, prioritise_event_loop
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
@@ -41,7 +42,7 @@ from controllerd.zk import paths
 from controllerd.zk.access import Node, ZooKeeper
 from controllerd.zk.client import ReadOnlyClient, open_read_only
 from controllerd.zk.eligibility import refuse_unless_eligible
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
 from controllerd.zk.read_only import read_cluster_id
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.session import SessionState
@@ -60,7 +61,7 @@ _STUCK_S: Final = 30.0
 
 
 class Sessions:
-    """What the ZooKeeper session tells, of which only its end and its successor matter here."""
+    """Receives the events of the ZooKeeper session, of which only its end and its successor matter here."""
 
     def __init__(self) -> None:
         self._ended, self._renewed = asyncio.Event(), asyncio.Event()
@@ -102,9 +103,10 @@ class ObservingNode:
         """Known once the session is there."""
         self._clock = SystemClock()
         self.audit = AuditWriter(audit_settings(config), config.node.id, self._clock, on_resign=self._audit_failed)
-        self.recent = Recent(self.audit, self._clock)
+        self.recent = Recent(self._clock)
+        self.bus = RecordBus(self.audit, after=[self.recent])
         self.heads = HeadExporter(export_settings(config), self.audit, self._clock.now_ms)
-        self._rejections = Rejections(self.recent)
+        self._rejections = Rejections(self.bus)
         self.meters = Meters(self._clock.monotonic)
         self._calls = EventQueue(self._clock.monotonic)
         self._calls.close()  # nobody would take them
@@ -144,7 +146,7 @@ class ObservingNode:
             zookeeper.connect,
             session_timeout_ms=zookeeper.session_timeout_ms,
             queue=self._sessions,
-            audit=self.recent,
+            audit=self.bus,
             connect_timeout_s=zookeeper.connection_timeout_ms / 1000,
             timings=self.meters.zookeeper,
         )
@@ -171,9 +173,9 @@ class ObservingNode:
         self._on_published = on_published
         self.observer = Observer(
             client.zk,
-            self._manner,
+            self._configuration,
             self._clock,
-            self.recent,
+            self.bus,
             interval_s=self.config.controller.observe_interval_ms / 1000,
             show=self._show,
             when_torn=self._note_torn,
@@ -199,7 +201,7 @@ class ObservingNode:
             self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
 
     async def _watch(self, observer: Observer, client: ReadOnlyClient) -> None:
-        favour_the_loop()
+        prioritise_event_loop()
         while True:
             try:
                 await observer.run()
@@ -209,7 +211,7 @@ class ObservingNode:
                 self.snapshot.reason = "ZooKeeper is out of reach: what is shown is what was seen last"
                 await self._sessions.next(client)
 
-    async def _show(self, picture: Picture) -> None:
+    async def _show(self, picture: ClusterImage) -> None:
         """Publish the newest picture, and say what we are."""
         assert self.client is not None
         await self._judge_ourselves(self.client, picture)
@@ -232,15 +234,17 @@ class ObservingNode:
         book = self.discovery.book
         before = book.current
         book.take(event.answers, event.registered)
-        write_down(before, book.current, self.recent)
+        write_down(before, book.current, self.bus)
         if book.current.refusal != before.refusal:
             self._judged_at = None  # said with the next picture
 
-    def _manner(self) -> Manner:
+    def _configuration(self) -> WatchedConfiguration:
         """Return the configuration of the controller that is watched, as far as it is known now."""
         listener = self.config.kafka.controller_listener_name
         registered = {broker.id: broker.epoch for broker in self.snapshot.brokers.values()}
-        return manner_of(self.config.node.id, listener, self.snapshot.holder, self.discovery.book, registered)
+        return watched_configuration(
+            self.config.node.id, listener, self.snapshot.holder, self.discovery.book, registered
+        )
 
     # -- showing -----------------------------------------------------------------------------------------------------
 
@@ -248,7 +252,7 @@ class ObservingNode:
         """Nothing newer can be shown. One torn look is rare; where each of them is, whoever asks must not be misled."""
         self.snapshot.reason = "brokers or the controller change during each look: what is shown is what was seen last"
 
-    async def _judge_ourselves(self, client: ReadOnlyClient, picture: Picture) -> None:
+    async def _judge_ourselves(self, client: ReadOnlyClient, picture: ClusterImage) -> None:
         """Whether we would refuse to lead this cluster; asked less often than the cluster is looked at."""
         now = self._clock.monotonic()
         if self._judged_at is not None and now - self._judged_at < JUDGED_AGAIN_S:
@@ -300,6 +304,7 @@ class ObservingNode:
             audit=lambda: audit_view(self.audit, self.heads),
             now_ms=self._clock.now_ms,
             recent=self.recent,
+            record=self.bus.record,
             observations=self._observations_view,
             cluster_settings=lambda: self.discovery.book.current,
             config=self.config.effective,
@@ -322,14 +327,14 @@ class ObservingNode:
 
     def _observations_view(self) -> ObservationsView:
         observer = self.observer
-        report = observer.report if observer is not None else Report()
+        report = observer.report if observer is not None else ObservationReport()
         return ObservationsView(
             looks=observer.looks if observer is not None else 0,
             torn=observer.torn if observer is not None else 0,
             unsettled=observer.unsettled if observer is not None else 0,
             refusal=self._refusal,
             totals=report.totals,
-            latest=[Compared(cause, *row[:4], told(row.verdict)) for cause, row in report.latest],
+            latest=[Compared(cause, *row[:4], verdict_text(row.verdict)) for cause, row in report.latest],
             not_judged=[kind.value for kind in Unseen],
             cannot_be_seen=CANNOT_BE_SEEN,
         )
@@ -355,7 +360,7 @@ async def open_observer(
     node.beat_within_s = beat_within_s
     async with AsyncExitStack() as stack:
         status = node.status_server()
-        node.renewals.append(status.entrance.reload)
+        node.renewals.append(status.listener.reload)
         node.http_port = await status.start()
         stack.push_async_callback(status.close)
         stack.push_async_callback(node.heads.finish)
@@ -365,7 +370,7 @@ async def open_observer(
         await node.find_cluster(client)
         await node.audit.start(node.snapshot.cluster_id)
         await stack.enter_async_context(exporting(node.heads))
-        node.recent.record(ConfigRecord(config.effective()))
+        node.bus.record(ConfigRecord(config.effective()))
         watching = node.watching(client, lambda: on_published(node), lambda: beat(node))
         await stack.enter_async_context(watching)
         await stack.enter_async_context(measuring_lag(node.meters))

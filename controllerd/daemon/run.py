@@ -12,11 +12,11 @@ from controllerd.audit.heads import BadHead
 from controllerd.audit.segments import AuditInUse
 from controllerd.config.model import Config
 from controllerd.daemon.announcing import Announcer
+from controllerd.daemon.freeze_guard import WakingSelector
 from controllerd.daemon.instance import Instance
 from controllerd.daemon.node import Node, open_node
 from controllerd.daemon.observing import ObservingNode, open_observer
 from controllerd.daemon.reloading import Reloader
-from controllerd.daemon.waking import WakingSelector
 from controllerd.errors import BadZnode, ConfigError, NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity, claim_data_dir
 from controllerd.logs import configure_logging
@@ -53,7 +53,7 @@ async def serve(config: Config, waking: WakingSelector | None = None, load: Load
 
 
 class Reloads:
-    """What a running daemon hears from outside, and whom it tells."""
+    """The reloads of a running daemon: the signal that asks for one, and the announcements of it."""
 
     def __init__(self, notifier: Notifier, asked: asyncio.Event, load: Load) -> None:
         self.notifier = notifier
@@ -69,7 +69,7 @@ class Reloads:
             self._asked.clear()
             self.notifier.reloading()
             if await reloader.reload():
-                node.recent.record(ConfigRecord(reloader.config.effective()))
+                node.bus.record(ConfigRecord(reloader.config.effective()))
             self.announcer.reloaded(node)
 
 

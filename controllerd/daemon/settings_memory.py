@@ -10,7 +10,7 @@ from controllerd.cluster_files import Kept, read_kept, write_kept
 from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import NAMES, understood
 from controllerd.core.model import BrokerId
-from controllerd.core.protocol_versions import version_told
+from controllerd.core.protocol_versions import parse_broker_version
 from controllerd.core.settings_book import Remembered
 
 SETTINGS_FILE: Final = "broker_settings.json"
@@ -76,7 +76,7 @@ class SettingsFile:
 def _understood(kept: _KeptSettings) -> Remembered:
     """Return the kept settings. :raises ValueError: a value cannot be parsed."""
     if kept.protocol_version is not None:
-        version_told(kept.protocol_version)
+        parse_broker_version(kept.protocol_version)
     return Remembered({BrokerId(row.broker): _answer(row) for row in kept.brokers}, kept.protocol_version)
 
 

@@ -1,4 +1,4 @@
-"""One line in the daemon's own log for each event that did something: what, to which topics and brokers.
+"""One line in the daemon's own log for each event that did something: the event, its topics and its brokers.
 
 Never a line per partition: those are in the audit log. Under systemd the line's fields are found by
 ``journalctl KAFKA_TOPIC=payments``.
@@ -9,94 +9,78 @@ from typing import Final
 
 import structlog
 
-from controllerd.daemon.tap import Tap
-from controllerd.ports import AuditLog
+from controllerd.record.envelope import TERM_BEGINS
+from controllerd.record.kinds import DESCRIPTIONS
 from controllerd.record.records import (
-    AssignmentRecord,
-    BrokersRecord,
-    DeletionRecord,
     EventBegin,
     EventEnd,
-    LeadershipRecord,
-    PartitionStateRecord,
-    ReassignmentRecord,
     Record,
-    RefusedRecord,
     TermRecord,
-    TopicsForgotten,
-    TopicsRecord,
 )
 
 log = structlog.get_logger(__name__)
 
 MAX_NAMED: Final = 32
 """Topics and partitions that one line names; it says how many more there are."""
-_PER_PARTITION: Final = (
-    AssignmentRecord,
-    LeadershipRecord,
-    PartitionStateRecord,
-    ReassignmentRecord,
-    RefusedRecord,
-)
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What an event has touched so far."""
+class _EventEffects:
+    """The topics, partitions and brokers that an event has touched so far."""
 
     topics: set[str] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
     """Of any topic; they are named only where there is one topic."""
     brokers: set[int] = field(default_factory=set)
 
-    @property
-    def anything(self) -> bool:
-        return bool(self.topics or self.brokers)
+    def add(self, record: Record) -> None:
+        """Add what the description of the record's kind says."""
+        touched = DESCRIPTIONS[type(record)].touched
+        if touched is not None:
+            topics, partitions, brokers = touched(record)
+            self.topics.update(topics)
+            self.partitions.update(partitions)
+            self.brokers.update(brokers)
 
 
-class EventSummaries(Tap):
-    """An audit log that tells the daemon's log what each event did. Passes everything on."""
+class EventSummaries:
+    """Writes a line about each event to the daemon's log. Subscribes to records."""
 
-    def __init__(self, audit: AuditLog) -> None:
-        super().__init__(audit)
+    takes: Final = frozenset(record for record, kind in DESCRIPTIONS.items() if kind.touched is not None) | {
+        TermRecord,
+        EventBegin,
+        EventEnd,
+    }
+
+    def __init__(self) -> None:
         self._epoch = 0
-        self._seen = _Seen()
+        self._effects = _EventEffects()
 
-    def look(self, record: Record) -> None:
-        """See ``Tap``."""
-        match record:
-            case EventBegin():
-                self._seen = _Seen()
-            case EventEnd():
-                self._tell(record)
-            case TermRecord(change="elected" | "renewed"):
+    def record(self, *records: Record) -> None:
+        """Collect what they touch, and write the line at the end of the event."""
+        for record in records:
+            if isinstance(record, TermRecord) and record.change in TERM_BEGINS:
                 self._epoch = record.controller_epoch
-            case BrokersRecord():
-                self._seen.brokers.update(row.id for row in record.live)
-                self._seen.brokers.update(record.gone, record.shutting_down)
-            case TopicsRecord() | TopicsForgotten():
-                self._seen.topics.update(record.names)
-            case DeletionRecord():
-                self._seen.topics.update(record.topics)
-            case _ if isinstance(record, _PER_PARTITION):
-                self._seen.topics.update(record.topics)
-                self._seen.partitions.update(record.partitions)
-            case _:
-                pass
+            elif isinstance(record, EventBegin):
+                self._effects = _EventEffects()
+            elif isinstance(record, EventEnd):
+                self._write_line(record)
+            else:
+                self._effects.add(record)
 
-    def _tell(self, end: EventEnd) -> None:
-        seen, self._seen = self._seen, _Seen()
-        tell = log.info if seen.anything else log.debug
-        tell(
-            "event",
+    def _write_line(self, end: EventEnd) -> None:
+        effects, self._effects = self._effects, _EventEffects()
+        write = log.info if effects.topics or effects.brokers else log.debug
+        write(
+            "event handled",
             event_id=end.number,
             event_name=end.name,
             outcome=end.outcome,
             epoch=self._epoch,
             took_ms=round(end.took_ms, 1),
-            **_named("topics", seen.topics),
-            **_named("brokers", seen.brokers),
-            **(_named("partitions", seen.partitions) if len(seen.topics) == 1 else {}),
+            **_named("topics", effects.topics),
+            **_named("brokers", effects.brokers),
+            **(_named("partitions", effects.partitions) if len(effects.topics) == 1 else {}),
         )
 
 

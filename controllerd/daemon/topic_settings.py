@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from controllerd.core.policy import Policy
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.settings_book import SettingsBook
 from controllerd.errors import BadZnode, StoreUnavailable
 
@@ -20,7 +20,7 @@ ReadConfigs = Callable[[Iterable[str]], Awaitable[Mapping[str, Mapping[str, str]
 
 
 class KeptSettings:
-    """Implements ``status.sources.TopicSettings``. Whoever asks waits for two seconds at most."""
+    """Implements ``status.sources.TopicSettings``. A request waits for two seconds at most."""
 
     def __init__(
         self,

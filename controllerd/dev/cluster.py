@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.ensemble import EmbeddedEnsemble
 from controllerd.dev.kafka import KafkaBroker
 from controllerd.dev.kafka_jars import class_path
 from controllerd.dev.observe import ZooKeeperObserver, ZooKeeperView
-from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, ReservedPort
+from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports
 from controllerd.dev.processes import ChildProcess
 from controllerd.dev.proxy import TcpProxy
+from controllerd.dev.servers import ServerProcess
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from wire.errors import WireError
 from wire.metadata import ClusterMetadata, fetch_metadata
@@ -31,93 +32,22 @@ _ASK_S: Final = 5.0
 SESSION_MS: Final[Mapping[BrokerKind, int]] = {"embedded": 2_000, "kafka": 6_000}
 
 
-class ClusterBroker(Protocol):
-    """A broker that a story can start and end."""
-
-    @property
-    def port(self) -> int:
-        """Its port on the loopback."""
-        ...
-
-    @property
-    def process(self) -> ChildProcess:
-        """The process itself."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether its process exists."""
-        ...
-
-    async def start(self) -> None:
-        """Start it with the data of its last run and wait until it answers."""
-        ...
-
-    async def kill(self) -> None:
-        """SIGKILL."""
-        ...
-
-    async def terminate(self) -> int:
-        """SIGTERM, a controlled shutdown; the exit status."""
-        ...
-
-    async def close(self) -> None:
-        """Kill it and give its port back."""
-        ...
-
-
-class ZooKeeperServers(Protocol):
-    """One ZooKeeper server or an ensemble, for stories in which it dies."""
-
-    @property
-    def connect(self) -> str:
-        """What goes into `zookeeper.connect`, without chroot."""
-        ...
-
-    async def start(self) -> None:
-        """Start it with the data of its last run and wait until it serves."""
-        ...
-
-    async def kill(self) -> None:
-        """SIGKILL, to every server."""
-        ...
-
-    async def restart(self) -> None:
-        """Kill it if it runs, and start it."""
-        ...
-
-
-class EmbeddedBroker:
+class EmbeddedBroker(ServerProcess):
     """The reference broker as a process."""
 
     def __init__(
         self, broker_id: int, zookeeper_connect: str, directory: Path, session_timeout_ms: int, port: int = 0
     ) -> None:
-        self._port = ReservedPort(port)
-        command = [sys.executable, "-P", "-m", "broker", "--id", str(broker_id), "--zookeeper", zookeeper_connect]
-        command += ["--listener", f"PLAINTEXT://{self._port.address}", "--data-dir", str(directory / "data")]
-        command += ["--session-timeout-ms", str(session_timeout_ms)]
-        self._process = ChildProcess(f"broker {broker_id}", command, log_file=directory / "broker.log")
-
-    @property
-    def port(self) -> int:
-        """Its port on the loopback."""
-        return self._port.port
-
-    @property
-    def process(self) -> ChildProcess:
-        """The process itself."""
-        return self._process
-
-    @property
-    def running(self) -> bool:
-        """Whether its process exists."""
-        return self._process.running
+        super().__init__(f"broker {broker_id}", port)
+        self._broker_id = broker_id
+        self._zookeeper_connect = zookeeper_connect
+        self._directory = directory
+        self._session_timeout_ms = session_timeout_ms
 
     async def start(self) -> None:
         """Start it and wait until it answers."""
-        self._process.start()
-        await self._process.wait_until(self._answers, timeout_s=_START_S, what="answered")
+        self.launch()
+        await self.process.wait_until(self._answers, timeout_s=_START_S, what="answered")
 
     async def _answers(self) -> bool:
         try:
@@ -126,18 +56,11 @@ class EmbeddedBroker:
             return False
         return True
 
-    async def kill(self) -> None:
-        """SIGKILL."""
-        await self._process.kill()
-
-    async def terminate(self) -> int:
-        """SIGTERM, a controlled shutdown; the exit status."""
-        return await self._process.terminate()
-
-    async def close(self) -> None:
-        """Kill it and give its port back."""
-        await self._process.kill()
-        self._port.close()
+    def _prepare(self) -> ChildProcess:
+        command = [sys.executable, "-P", "-m", "broker", "--id", str(self._broker_id)]
+        command += ["--zookeeper", self._zookeeper_connect, "--listener", f"PLAINTEXT://{self.address}"]
+        command += ["--data-dir", str(self._directory / "data"), "--session-timeout-ms", str(self._session_timeout_ms)]
+        return ChildProcess(self._name, command, log_file=self._directory / "broker.log")
 
 
 class RealBroker(KafkaBroker):
@@ -151,13 +74,13 @@ class RealBroker(KafkaBroker):
 
 @dataclass(slots=True)
 class DevCluster:
-    """What runs, and how to ask it."""
+    """A running cluster, and how to query it."""
 
     kind: BrokerKind
     directory: Path
-    zookeeper: ZooKeeperServers
+    zookeeper: EmbeddedZooKeeper | EmbeddedEnsemble
     observer: ZooKeeperObserver
-    brokers: Mapping[int, ClusterBroker]
+    brokers: Mapping[int, ServerProcess]
     controllers: list[ControllerProcess]
     proxies: Mapping[int, TcpProxy] = field(default_factory=dict)
     """By node id of an instance, what stands between it and ZooKeeper; empty when nothing does."""
@@ -173,14 +96,14 @@ class DevCluster:
         return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers.values())
 
     async def active(self) -> ControllerProcess | None:
-        """The instance that leads, None while nobody of ours does."""
+        """The active instance; None while none of ours is active."""
         for controller in self.controllers:
             if controller.process.running and await controller.is_active():
                 return controller
         return None
 
     async def metadata(self) -> dict[str, ClusterMetadata]:
-        """What each running broker tells its clients.
+        """The metadata that each running broker gives its clients.
 
         :raises OSError: one of them does not answer. :raises WireError: its answer cannot be used.
         """
@@ -290,7 +213,7 @@ async def _start_controllers(stack: AsyncExitStack, controllers: Sequence[Contro
 
 
 async def _start_brokers(
-    stack: AsyncExitStack, kind: BrokerKind, brokers: Mapping[int, ClusterBroker], tell: Tell
+    stack: AsyncExitStack, kind: BrokerKind, brokers: Mapping[int, ServerProcess], tell: Tell
 ) -> None:
     tell(f"starting {len(brokers)} {'embedded' if kind == 'embedded' else _releases_of(brokers)} brokers")
     for broker in brokers.values():
@@ -298,7 +221,7 @@ async def _start_brokers(
     await asyncio.gather(*(broker.start() for broker in brokers.values()))
 
 
-def _releases_of(brokers: Mapping[int, ClusterBroker]) -> str:
+def _releases_of(brokers: Mapping[int, ServerProcess]) -> str:
     releases = {broker.version for broker in brokers.values() if isinstance(broker, RealBroker)}
     return f"Apache Kafka {', '.join(sorted(releases))}"
 
@@ -311,7 +234,7 @@ def _broker(
     overrides: Mapping[str, str],
     ports: Ports,
     version: str | None,
-) -> ClusterBroker:
+) -> ServerProcess:
     home, port = directory / f"broker-{broker_id}", ports.broker(broker_id)
     if kind == "embedded":
         return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind], port)

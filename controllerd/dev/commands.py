@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from controllerd.dev.cluster import BROKER_IDS, BrokerKind, DevCluster, Tell, open_cluster
-from controllerd.dev.errors import DevError
 from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, are_free
-from controllerd.dev.processes import ChildProcess
+from controllerd.dev.processes import ChildProcess, DevError
 from controllerd.dev.releases import check_release
 from controllerd.dev.story import Story, Summary
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.logs import configure_logging
 
 USUAL_PORTS: Final = Ports(zookeeper=2181, brokers=9092, listeners=9095, http=9191)
-"""Those of ``controllerd dev`` where all of them are free, so that addresses can be written down."""
+"""The ports of ``controllerd dev`` where all of them are free, so that addresses can be written down."""
 DEFAULT_HTTP: Final = f"{LOOPBACK}:{USUAL_PORTS.http}"
 """Where controllerctl looks unless it is told otherwise."""
 AWAY_S: Final = 30.0
@@ -34,7 +33,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Child(Protocol):
-    """What is started again when it ends."""
+    """A server that is started again when it ends."""
 
     @property
     def process(self) -> ChildProcess:

@@ -76,7 +76,7 @@ class ControllerProcess:
         return str(status["role"]) if status is not None else "unreachable"
 
     async def status(self) -> dict[str, Any] | None:
-        """What ``/v1/status`` says (its meta and status together), None when it does not answer."""
+        """The answer of ``/v1/status`` (its meta and status together); None when there is none."""
         return await asyncio.to_thread(self._ask)
 
     def _ask(self) -> dict[str, Any] | None:

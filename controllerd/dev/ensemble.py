@@ -3,13 +3,11 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Self
 
-from controllerd.dev.errors import DevError
 from controllerd.dev.ports import LOOPBACK, ReservedPort
-from controllerd.dev.processes import POLL_S, ChildProcess
+from controllerd.dev.processes import POLL_S, ChildProcess, DevError
+from controllerd.dev.servers import Server
 from controllerd.dev.zookeeper import EmbeddedZooKeeper, four_letter_word
 
 _ANSWER_S = 2.0
@@ -17,12 +15,12 @@ _QUORUM_S = 30.0
 
 
 class EnsembleServer(EmbeddedZooKeeper):
-    """One server of an ensemble. It serves only while it is in touch with a majority.
+    """One server of an ensemble. It serves only while it is in touch with a majority: launched alone it never does.
 
     Args:
         server_id: its number within the ensemble, from 1.
         directory: as of a single server.
-        tick_ms: as of a single server; also the unit of the limits within which servers must hear of one another.
+        tick_ms: as of a single server; also the unit of the limits within which servers must be in touch.
     """
 
     MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -42,12 +40,6 @@ class EnsembleServer(EmbeddedZooKeeper):
     def join(self, members: str) -> None:
         """Say who belongs to the ensemble; before the first start."""
         self._members = members
-
-    def launch(self) -> None:
-        """Start the process without waiting: alone it never serves."""
-        if self._process is None:
-            self._process = self._prepare()
-        self._process.start()
 
     async def is_leader(self) -> bool:
         """Whether it leads the ensemble now."""
@@ -80,8 +72,8 @@ class EnsembleServer(EmbeddedZooKeeper):
         return f"{super()._configuration()}initLimit=10\nsyncLimit=4\n{self._members}"
 
 
-class EmbeddedEnsemble:
-    """An ensemble on free ports of 127.0.0.1. As an async context manager it runs on entry and is killed on exit.
+class EmbeddedEnsemble(Server):
+    """An ensemble on free ports of 127.0.0.1.
 
     Args:
         directory: each server gets a folder of its own in it.
@@ -100,7 +92,7 @@ class EmbeddedEnsemble:
 
     @property
     def connect(self) -> str:
-        """What goes into `zookeeper.connect`, without chroot: every server."""
+        """The value for `zookeeper.connect`, without chroot: every server."""
         return ",".join(server.connect for server in self.servers.values())
 
     async def start(self) -> None:
@@ -117,11 +109,6 @@ class EmbeddedEnsemble:
         """SIGKILL to every server."""
         for server in self.servers.values():
             await server.kill()
-
-    async def restart(self) -> None:
-        """Kill what runs and start every server, on the same ports with the same data."""
-        await self.kill()
-        await self.start()
 
     async def wait_serving(self, *server_ids: int) -> None:
         """Wait until these servers serve. :raises DevError: one ended, or it took too long."""
@@ -150,13 +137,3 @@ class EmbeddedEnsemble:
         """Kill every server and give the ports back."""
         for server in self.servers.values():
             await server.close()
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(self.close)
-            await self.start()
-            undo.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

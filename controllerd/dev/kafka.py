@@ -5,15 +5,14 @@ import struct
 import time
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from controllerd.dev.errors import DevError
-from controllerd.dev.java import FAST_START_FLAGS, find_java
 from controllerd.dev.kafka_jars import class_path, release_in_use
-from controllerd.dev.ports import LOOPBACK, ReservedPort
-from controllerd.dev.processes import ChildProcess
+from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.processes import FAST_START_FLAGS, ChildProcess, DevError, find_java
+from controllerd.dev.servers import ServerProcess
 
 START_TIMEOUT_S = 90.0
 _PROBE_TIMEOUT_S = 2.0
@@ -40,11 +39,8 @@ class ToolResult(NamedTuple):
     stderr: str
 
 
-class KafkaBroker:
+class KafkaBroker(ServerProcess):
     """One stock broker in ZooKeeper mode with the shipped defaults, but for what makes tests short.
-
-    The port is chosen at construction, unless given, and kept, as is the data, over kill and restart. As an async
-    context manager it runs on entry and is killed on exit.
 
     Args:
         broker_id: `broker.id`.
@@ -69,6 +65,7 @@ class KafkaBroker:
         port: int = 0,
         version: str | None = None,
     ) -> None:
+        super().__init__(f"broker {broker_id}", port)
         self.broker_id = broker_id
         self._version = version
         self._zookeeper_connect = zookeeper_connect
@@ -76,34 +73,6 @@ class KafkaBroker:
         self._overrides = dict(overrides or {})
         self._heap_mib = heap_mib
         self._log4j = log4j
-        self._port = ReservedPort(port)
-        self._process: ChildProcess | None = None
-
-    @property
-    def port(self) -> int:
-        """The port of its listener; the same after a restart."""
-        return self._port.port
-
-    @property
-    def address(self) -> str:
-        """`host:port` of its listener, good as `bootstrap.servers`."""
-        return self._port.address
-
-    @property
-    def running(self) -> bool:
-        """Whether its process exists; a paused broker is running."""
-        return self._process is not None and self._process.running
-
-    @property
-    def process(self) -> ChildProcess:
-        """The JVM.
-
-        Raises:
-            DevError: the broker was never started.
-        """
-        if self._process is None:
-            raise DevError(f"broker {self.broker_id} was never started")
-        return self._process
 
     @property
     def version(self) -> str:
@@ -158,11 +127,11 @@ class KafkaBroker:
         """
         await self._make_ready()
         deadline = time.monotonic() + timeout_s
-        await self.launch()
+        self.launch()
         with ExitStack() as undo:
             undo.callback(self.process.kill_now)
             while not await self._came_up(deadline):
-                await self.launch()
+                self.launch()
             undo.pop_all()
 
     async def _came_up(self, deadline: float) -> bool:
@@ -174,11 +143,6 @@ class KafkaBroker:
                 raise
             return False
         return True
-
-    async def launch(self) -> None:
-        """Start the process without waiting for it, for stories in which something happens meanwhile."""
-        await self._make_ready()
-        self.process.start()
 
     async def _make_ready(self) -> None:
         if self._process is None:
@@ -200,46 +164,13 @@ class KafkaBroker:
         except (OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
             return False
 
-    async def kill(self) -> None:
-        """SIGKILL, as a crash: its znode stays until the session ends. Nothing happens when it does not run."""
-        if self._process is not None:
-            await self._process.kill()
-
     async def terminate(self, *, timeout_s: float = 60.0) -> int:
         """SIGTERM, which is a controlled shutdown; gives the exit status (143 is the orderly one).
 
         Raises:
             DevError: it did not end within `timeout_s`; it is killed then.
         """
-        return await self.process.terminate(timeout_s=timeout_s)
-
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open and nothing answers."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
-        self.process.resume()
-
-    async def restart(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Kill it if it runs, then start it on the same port with the same data."""
-        await self.kill()
-        await self.start(timeout_s=timeout_s)
-
-    async def close(self) -> None:
-        """Kill it and give its port back."""
-        await self.kill()
-        self._port.close()
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(self.close)
-            await self.start()
-            undo.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        return await super().terminate(timeout_s=timeout_s)
 
     def _prepare(self) -> ChildProcess:
         lines = (f"{key}={value}\n" for key, value in self.properties().items())

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 
-from controllerd.dev.errors import DevError
-from controllerd.dev.java import find_java
+from controllerd.dev.processes import DevError, find_java
 from controllerd.dev.releases import DEFAULT_RELEASE, check_release
 
 _POM = Path(__file__).with_name("pom.xml")

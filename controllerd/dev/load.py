@@ -1,29 +1,27 @@
-"""A producer that never gives up while brokers die, and the proof that what it was promised is still there.
+"""A producer that never gives up while brokers die, and what it waits for while it has no acknowledgement.
 
 librdkafka is used because it is no Java client: a second implementation of the protocol on the other side of the
 brokers. It comes with the extra `dev` and is imported when a load starts.
 """
 
 import importlib.util
-import itertools
+import json
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from controllerd.dev.errors import DevError
-from controllerd.dev.load_state import describe
+from controllerd.dev.processes import DevError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+    from confluent_kafka import KafkaError, Message, Producer
 
 UNKNOWN_OFFSET = -1
 _FLUSH_TIMEOUT_S = 60.0
 _MAX_CATCH_UP_S = 1.0
-_POLL_S = 0.2
-_LOG_ERRORS = 2  # syslog's scale: librdkafka's own stderr lines only when it is critical
+POLL_S = 0.2
+LOG_ERRORS = 2  # syslog's scale: librdkafka's own stderr lines only when it is critical
 
 
 # Acknowledgements may take as long as a fault lasts (message.timeout.ms = 0), but a broker that froze is given up after
@@ -42,12 +40,6 @@ _PRODUCER = {
 }
 # A sequence of one is in order however often it is sent again.
 _PLAIN: Mapping[str, bool | int] = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
-_CONSUMER = {
-    "group.id": "controllerd-verify",  # librdkafka wants one; assign() never joins it and nothing is committed
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-}
 
 
 class Record(NamedTuple):
@@ -64,7 +56,7 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class LoadResult:
-    """What a producer load was promised: every acknowledged record, and when, by the monotonic clock in seconds."""
+    """The promises to a producer load: every acknowledged record, and when, by the monotonic clock in seconds."""
 
     sent: int = 0
     acknowledged: list[Record] = field(default_factory=list)
@@ -174,7 +166,9 @@ class ProducerLoad:
         acknowledged = self.result.acknowledged[before:]
         waiting = sorted(set(range(self._partitions)) - {record.partition for record in acknowledged})
         if waiting:
-            return f"partitions {waiting} of {self._topic} have no acknowledgement ({describe(self._statistics)})"
+            return (
+                f"partitions {waiting} of {self._topic} have no acknowledgement ({describe_waiting(self._statistics)})"
+            )
         return None if len(acknowledged) > records else f"the producer to {self._topic} is still waiting"
 
     def __enter__(self) -> Self:
@@ -214,7 +208,7 @@ class ProducerLoad:
             try:
                 producer.produce(self._topic, value, key, partition=partition, on_delivery=acknowledged)
             except BufferError:  # a long fault fills the local queue: wait for room
-                producer.poll(_POLL_S)
+                producer.poll(POLL_S)
             else:
                 self.result.sent += 1
                 return
@@ -222,7 +216,7 @@ class ProducerLoad:
     def _serve_until(self, producer: "Producer", due: float) -> None:
         producer.poll(0)
         while (left := due - time.monotonic()) > 0 and not self._stopping.is_set():
-            producer.poll(min(left, _POLL_S))
+            producer.poll(min(left, POLL_S))
 
     def _note(self, error: "KafkaError | None", partition: int, sequence: int, offset: int | None) -> None:
         if error is not None:
@@ -241,159 +235,52 @@ class ProducerLoad:
         self._statistics = statistics
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """How what was acknowledged compares with what is in the log."""
-
-    acknowledged: int
-    consumed: int
-    lost: int
-    duplicated: int
-    out_of_order: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether every acknowledged record is there, once, and in order per partition."""
-        return self.lost == self.duplicated == self.out_of_order == 0
-
-
-def verify(acknowledged: Iterable[Record], consumed: Sequence[Record]) -> Verification:
-    """Compare the acknowledged records with those read back, which are in the order of the log per partition.
-
-    A record that was never acknowledged may be in the log or not: its producer was promised nothing.
-    """
-    promised = {(record.partition, record.sequence) for record in acknowledged}
-    by_partition: defaultdict[int, list[int]] = defaultdict(list)
-    for record in consumed:
-        by_partition[record.partition].append(record.sequence)
-    first_seen = {partition: list(dict.fromkeys(sequences)) for partition, sequences in by_partition.items()}
-    present = {(partition, sequence) for partition, sequences in first_seen.items() for sequence in sequences}
-    return Verification(
-        acknowledged=len(promised),
-        consumed=len(consumed),
-        lost=len(promised - present),
-        duplicated=len(consumed) - len(present),
-        out_of_order=sum(_steps_back(sequences) for sequences in first_seen.values()),
-    )
-
-
-def _steps_back(sequences: Sequence[int]) -> int:
-    return sum(later < earlier for earlier, later in itertools.pairwise(sequences))
-
-
-def consume_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> list[Record]:
-    """Read every partition from its beginning to its high watermark of now, in the order of the log. It blocks.
-
-    Raises:
-        DevError: librdkafka is not installed, the topic is unknown, or `timeout_s` passed.
-    """
-    deadline = time.monotonic() + timeout_s
-    consumer = _consumer(bootstrap)
-    try:
-        return _read(consumer, topic, deadline)
-    finally:
-        consumer.close()
-
-
-def _read(consumer: "Consumer", topic: str, deadline: float) -> list[Record]:
-    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-    ends = _high_watermarks(consumer, topic, deadline)
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
-    open_partitions = {partition for partition, end in ends.items() if end > 0}
-    records: list[Record] = []
-    while open_partitions:
-        if time.monotonic() >= deadline:
-            raise DevError(f"partitions {sorted(open_partitions)} of {topic} could not be read to their end in time")
-        for message in consumer.consume(500, _POLL_S):
-            if _is_place_in_log(message):
-                open_partitions -= _take(message, records, ends)
-    return records
-
-
-def _is_place_in_log(message: "Message") -> bool:
-    """A record or the end of a partition; other errors (a broker that restarts) pass or end in the time-out."""
-    error = message.error()
-    return error is None or error.name() == "_PARTITION_EOF"
-
-
-def _take(message: "Message", records: list[Record], ends: dict[int, int]) -> set[int]:
-    """Keep a record below the end of its partition; gives the partition if that end is reached."""
-    partition, offset = message.partition(), message.offset()
-    assert partition is not None
-    assert offset is not None
-    end, is_record = ends[partition], message.error() is None
-    if is_record and offset < end:
-        records.append(Record(partition, int(message.value() or b""), offset))
-    next_offset = offset + 1 if is_record else offset
-    return {partition} if next_offset >= end else set()
-
-
-def _high_watermarks(consumer: "Consumer", topic: str, deadline: float) -> dict[int, int]:
-    from confluent_kafka import KafkaException, TopicPartition
-
-    try:
-        known = consumer.list_topics(topic, timeout=max(deadline - time.monotonic(), _POLL_S)).topics[topic]
-        if known.error is not None:
-            raise DevError(f"topic {topic} cannot be read: {known.error}")
-        places = [TopicPartition(topic, partition) for partition in sorted(known.partitions)]
-        return {place.partition: high_watermark(consumer, place, deadline) for place in places}
-    except KafkaException as error:
-        raise DevError(f"topic {topic} cannot be read: {error}") from error
-
-
-class Watermarks(Protocol):
-    """What a consumer is asked for the ends of a partition."""
-
-    def get_watermark_offsets(self, partition: "TopicPartition", *, timeout: float) -> tuple[int, int]:
-        """The first offset, and the one after the last record that can be read."""
-
-
-def high_watermark(consumer: "Watermarks", place: "TopicPartition", deadline: float) -> int:
-    """Where a partition ends now; asked again until ``deadline`` by the monotonic clock.
-
-    A leader of a moment ago does not know it until its followers have fetched (KIP-207), an earlier one never again.
-
-    Raises:
-        KafkaException: what the last question was answered, when there is no time left.
-    """
-    from confluent_kafka import KafkaException
-
-    while True:
-        left = deadline - time.monotonic()
-        try:
-            return consumer.get_watermark_offsets(place, timeout=max(left, _POLL_S))[1]
-        except KafkaException:
-            if left <= _POLL_S:
-                raise
-        time.sleep(_POLL_S)
-
-
 def _producer(
     bootstrap: str,
     on_error: "Callable[[KafkaError], None]",
     on_statistics: Callable[[str], None],
     settings: Mapping[str, bool | int],
 ) -> "Producer":
-    _require_librdkafka()
+    require_librdkafka()
     from confluent_kafka import Producer
 
     ours = {
         "bootstrap.servers": bootstrap,
         "error_cb": on_error,
         "stats_cb": on_statistics,
-        "log_level": _LOG_ERRORS,
+        "log_level": LOG_ERRORS,
     }
     return Producer({**_PRODUCER, **settings, **ours})
 
 
-def _consumer(bootstrap: str) -> "Consumer":
-    _require_librdkafka()
-    from confluent_kafka import Consumer
-
-    return Consumer({**_CONSUMER, "bootstrap.servers": bootstrap, "log_level": _LOG_ERRORS})
-
-
-def _require_librdkafka() -> None:
+def require_librdkafka() -> None:
     if importlib.util.find_spec("confluent_kafka") is None:
-        raise DevError("the load needs librdkafka, which the wheel's extra brings: pip install 'WHEEL[dev]'")
+        raise DevError("the load needs librdkafka: run `make setup`, which installs it")
+
+
+def describe_waiting(statistics: str) -> str:
+    """Return in one line: the idempotent producer, each partition with records to send, each broker it needs.
+
+    Args:
+        statistics: the newest JSON of librdkafka's ``stats_cb``; empty as long as there is none.
+    """
+    if not statistics:
+        return "no statistics yet"
+    told: Mapping[str, Any] = json.loads(statistics)
+    return "; ".join(
+        [f"producer id {told.get('eos', {}).get('idemp_state', 'none')}", *_waiting(told), *_brokers(told)]
+    )
+
+
+def _waiting(told: Mapping[str, Any]) -> Iterator[str]:
+    for topic, partitions in told["topics"].items():
+        for number, row in partitions["partitions"].items():
+            queued, sending, sent = row["msgq_cnt"], row["xmit_msgq_cnt"], row["msgs_inflight"]
+            if queued + sending + sent > 0:
+                yield f"{topic}-{number} on broker {row['broker']} has {queued} + {sending} waiting, {sent} sent"
+
+
+def _brokers(told: Mapping[str, Any]) -> Iterator[str]:
+    for row in told["brokers"].values():
+        if row["nodeid"] >= 0:
+            yield f"broker {row['nodeid']} is {row['state']}, requests under way: {row['waitresp_cnt']}"

@@ -1,4 +1,4 @@
-"""What everybody believes about the cluster, to be compared: ZooKeeper, each broker, the controller, the audit log."""
+"""The views of the cluster, to be compared: ZooKeeper, each broker, the controller, the audit log."""
 
 import asyncio
 import base64
@@ -13,9 +13,10 @@ from typing import Final, Self
 from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.clock import SystemClock
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
-from controllerd.record.fold import ClusterState, Observed, apply, diff_with_zookeeper
+from controllerd.record.fold import Observed, apply, diff_with_zookeeper
 from controllerd.record.invariants import check
 from controllerd.record.records import Record
+from controllerd.record.state import ClusterState
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Committed, Create, ReplyLost
 from controllerd.zk.connection import KazooZooKeeper
@@ -71,7 +72,7 @@ class ZooKeeperObserver:
 
     async def __aenter__(self) -> Self:
         await self._session.open(30.0)
-        await self._store.ensure_paths()
+        await self._store.cluster.ensure_paths()
         return self
 
     async def __aexit__(
@@ -85,7 +86,7 @@ class ZooKeeperObserver:
 
     async def cluster_id(self) -> str:
         """The id of the cluster."""
-        return await self._store.cluster_id()
+        return await self._store.cluster.cluster_id()
 
     async def controller_epoch(self) -> int:
         """The controller epoch as it is now; 0 before the first election."""
@@ -94,10 +95,10 @@ class ZooKeeperObserver:
 
     async def view(self) -> ZooKeeperView:
         """Everything as it is now."""
-        read = await self._store.read_topics(await self._store.read_topic_names())
+        read = await self._store.topics.read_topics(await self._store.topics.read_topic_names())
         assignments = {TopicPartition(t.name, p): a for t in read.topics.values() for p, a in t.assignments.items()}
-        states = await self._store.read_states(assignments)
-        brokers = (await self._store.read_brokers()).brokers.keys() - OUR_IDS
+        states = await self._store.states.read_states(assignments)
+        brokers = (await self._store.brokers.read_brokers()).brokers.keys() - OUR_IDS
         ids = {name: image.topic_id for name, image in read.topics.items()}
         return ZooKeeperView(ids, assignments, states.states, frozenset(brokers))
 
@@ -125,7 +126,7 @@ class ZooKeeperObserver:
 
 
 def metadata_differences(view: ZooKeeperView, told: Mapping[str, ClusterMetadata], controller_id: int) -> list[str]:
-    """Where what somebody tells clients differs from ZooKeeper, as sentences; empty when all agree.
+    """Sentences about metadata of clients that differs from ZooKeeper; empty when all agree.
 
     ``told`` maps who said it (``broker 1``) to what was said.
     """
@@ -165,12 +166,12 @@ def audit_violations(*directories: Path) -> list[str]:
 
 
 def audit_differences(directory: Path, view: ZooKeeperView) -> list[str]:
-    """Where the state folded from an audit log differs from ZooKeeper, as sentences; empty when they agree."""
+    """Sentences about the state folded from an audit log where it differs from ZooKeeper; empty when they agree."""
     return _differences_of(fold_directory(directory), view)
 
 
 def merged_differences(directories: Sequence[Path], view: ZooKeeperView) -> list[str]:
-    """The same of several instances' logs together: their terms in the order of the controller epochs."""
+    """The differences for the logs of several instances together: their terms in the order of the controller epochs."""
     entries = [entry for directory in directories for entry in AuditReader(directory) if entry[0].epoch > 0]
     state = ClusterState()
     # An epoch is won by one boot of one node, so its own count is the order within the term.

@@ -32,14 +32,14 @@ ANY_PORTS = Ports()
 class ReservedPort:
     """A port, chosen by the kernel unless given, and held until `close`: a server that died finds it free again.
 
-    The holding socket is bound and never listens. On Linux a server that sets SO_REUSEADDR, as Java's and asyncio's
-    do, can still listen there, while the kernel gives the port to nobody else. Without it a client that keeps knocking
-    at a dead server may be given that very port as its own, connect to itself, and block the restart. Elsewhere
-    two sockets cannot share a bound port, so it is only chosen, not held.
+    The holding socket is bound and never listens. On Linux a server that sets SO_REUSEADDR, as Java's and asyncio's do,
+    can still listen there, while the kernel gives the port to no other process. Without the holding socket a client
+    that keeps connecting to a dead server may be given that very port as its own, connect to itself, and block the
+    restart. Elsewhere two sockets cannot share a bound port, so it is only chosen, not held.
     """
 
     def __init__(self, port: int = 0) -> None:
-        """:raises OSError: somebody listens on the ``port`` that was asked for."""
+        """:raises OSError: another process listens on the ``port`` that was asked for."""
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with ExitStack() as undo:
@@ -68,7 +68,7 @@ class ReservedPort:
 
 
 def are_free(ports: Iterable[int]) -> bool:
-    """Whether nobody listens on any of them now."""
+    """Whether all of them are free now."""
     for port in ports:
         try:
             ReservedPort(port).close()

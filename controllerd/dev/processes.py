@@ -1,7 +1,7 @@
-"""Child processes that tests and demos may kill, stop and pause, and that never outlive whoever started them.
+"""Child processes that tests and demos may kill, stop and pause, and that never outlive the process that started them.
 
-The child is polled instead of being awaited through the event loop: a cluster shared by many tests lives longer than
-the loop of any one of them.
+Most are Java virtual machines, so `find_java` is here as well. The child is polled instead of being awaited through the
+event loop: a cluster shared by many tests lives longer than the loop of any one of them.
 """
 
 import asyncio
@@ -15,10 +15,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from controllerd.dev.errors import DevError
-
 POLL_S = 0.02
 _TAIL_BYTES = 16_384
+
+# The processes of a development cluster live for seconds or minutes: a cheap compiler and a cheap collector
+# start in about half the time and leave the second core to the others.
+FAST_START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+
+
+class DevError(Exception):
+    """Something that a development cluster needs is missing or did not come up; the text says what to do about it."""
 
 
 class ChildProcess:
@@ -120,7 +126,7 @@ class ChildProcess:
         self.kill_now()
 
     def kill_now(self) -> None:
-        """The same outside an event loop. It blocks for the milliseconds that the kernel needs."""
+        """Do what `kill` does, outside an event loop. It blocks for the milliseconds that the kernel needs."""
         if self._process is not None and self._process.poll() is None:
             self._signal(signal.SIGKILL)
             self._process.wait()
@@ -195,3 +201,25 @@ def _die_with_parent() -> tuple[str, ...]:
     prefix = (setpriv, "--pdeathsig", "KILL", "--")
     probe = subprocess.run([*prefix, "true"], capture_output=True, check=False)
     return prefix if probe.returncode == 0 else ()
+
+
+def find_java() -> str:
+    """The path of the `java` to use: the one of JAVA_HOME when that is set, else the first on PATH.
+
+    Raises:
+        DevError: there is none, or JAVA_HOME points to a folder without one.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        return _java_of(Path(home))
+    found = shutil.which("java")
+    if found is None:
+        raise DevError("no Java found: install a Java 17 runtime and put java on PATH, or set JAVA_HOME")
+    return found
+
+
+def _java_of(home: Path) -> str:
+    found = shutil.which("java", path=home / "bin")
+    if found is None:
+        raise DevError(f"JAVA_HOME is {home}, which holds no bin/java: point it to a Java 17 runtime or unset it")
+    return found

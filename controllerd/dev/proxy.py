@@ -90,7 +90,7 @@ class TcpProxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            # Whoever closes the proxy cancels this; asyncio's server would log that as an error.
+            # Closing the proxy cancels this; asyncio's server would log that as an error.
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 if self.is_open:
                     await self._join(reader, writer)
@@ -131,5 +131,5 @@ class TcpProxy:
             if not writer.is_closing():
                 writer.write(chunk.data)
         if not writer.is_closing():
-            with contextlib.suppress(OSError):  # the other side is gone already, which nobody has noticed yet
+            with contextlib.suppress(OSError):  # the other side is gone already, which was not noticed yet
                 writer.write_eof()

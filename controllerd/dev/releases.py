@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controllerd.dev.errors import DevError
+from controllerd.dev.processes import DevError
 
 DEFAULT_RELEASE: Final = "3.9.1"
 """The release of brokers for which none is given."""

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 from controllerd.dev.cluster import DevCluster, Tell
 from controllerd.dev.controllers import ControllerProcess
-from controllerd.dev.errors import DevError
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.observe import audit_violations, metadata_differences
+from controllerd.dev.processes import DevError
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.waiting import Waiting
 from wire.errors import WireError
 

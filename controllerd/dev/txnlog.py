@@ -73,7 +73,7 @@ class TransactionLog:
         self._offsets: dict[Path, int] = {}
 
     def read_new(self) -> list[LoggedTransaction]:
-        """What was logged since the last call."""
+        """The transactions since the last call."""
         return [found for path in sorted(self._directory.glob("log.*"), key=_first_zxid) for found in self._tail(path)]
 
     def _tail(self, path: Path) -> Iterator[LoggedTransaction]:

@@ -8,8 +8,8 @@ from typing import Final
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.dev.cluster import DevCluster, Tell
 from controllerd.dev.controllers import ControllerProcess
-from controllerd.dev.errors import DevError
 from controllerd.dev.observe import ZooKeeperView, audit_differences, metadata_differences
+from controllerd.dev.processes import DevError
 from controllerd.errors import StoreUnavailable
 from wire.errors import WireError
 
@@ -49,7 +49,7 @@ class Waiting:
             await asyncio.sleep(_POLL_S)
 
     async def missing_agreement(self) -> str | None:
-        """All running brokers show what ZooKeeper has, and nobody misses anything."""
+        """All running brokers show what ZooKeeper has, and no broker lacks a partition."""
         active = await self._cluster.active()
         if active is None:
             return "no instance of controllerd leads"
@@ -66,7 +66,7 @@ class Waiting:
         return next(iter(metadata_differences(view, told, active.node_id)), None)
 
     async def missing_leaders(self, dead: BrokerId) -> str | None:
-        """No partition is led by ``dead`` or by nobody."""
+        """Every partition has a leader other than ``dead``."""
         view = await self._cluster.view()
         left = [str(tp) for tp, state in view.leaderships.items() if state.leader in {dead, -1}]
         return f"no live leader for {', '.join(left[:3])}" if left else None

@@ -1,15 +1,13 @@
-"""The embedded ZooKeeper: the real server, run from the jars that pyspark brings, so that nobody has to install one."""
+"""The embedded ZooKeeper: the real server, run from the jars that pyspark brings, so that none has to be installed."""
 
 import asyncio
 import importlib.util
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
-from controllerd.dev.errors import DevError
-from controllerd.dev.java import FAST_START_FLAGS, find_java
-from controllerd.dev.ports import LOOPBACK, ReservedPort
-from controllerd.dev.processes import ChildProcess
+from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.processes import FAST_START_FLAGS, ChildProcess, DevError, find_java
+from controllerd.dev.servers import ServerProcess
 
 # log4j-core is left out on purpose: its start-up takes longer than ZooKeeper's own. The API alone logs to stderr.
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "log4j-api", "log4j-slf4j2-impl", "metrics-core", "snappy-java")
@@ -22,10 +20,8 @@ _START_TIMEOUT_S = 30.0
 _PROBE_TIMEOUT_S = 1.0
 
 
-class EmbeddedZooKeeper:
+class EmbeddedZooKeeper(ServerProcess):
     """One standalone ZooKeeper server on a port of 127.0.0.1, its data and log under `directory`.
-
-    As an async context manager it runs on entry and is killed, and its port given back, on exit.
 
     Args:
         directory: where configuration, data and log go; created when missing.
@@ -40,38 +36,21 @@ class EmbeddedZooKeeper:
     def __init__(
         self, directory: Path, *, tick_ms: int = 500, heap_mib: int = 256, port: int = 0, durable: bool = False
     ) -> None:
+        super().__init__("the embedded ZooKeeper", port)
         self._directory = directory
         self._tick_ms = tick_ms
         self._heap_mib = heap_mib
         self._durable = durable
-        self._port = ReservedPort(port)
-        self._process: ChildProcess | None = None
-
-    @property
-    def port(self) -> int:
-        """The client port; the same after a restart."""
-        return self._port.port
 
     @property
     def connect(self) -> str:
-        """What goes into `zookeeper.connect`, without chroot."""
-        return self._port.address
+        """The value for `zookeeper.connect`, without chroot."""
+        return self.address
 
     @property
     def data_directory(self) -> Path:
         """Its `dataDir`, where its transaction log is."""
         return self._directory.absolute() / "data"
-
-    @property
-    def process(self) -> ChildProcess:
-        """The JVM, to pause, resume or look at.
-
-        Raises:
-            DevError: it was never started.
-        """
-        if self._process is None:
-            raise DevError("the embedded ZooKeeper was never started")
-        return self._process
 
     async def start(self) -> None:
         """Start the server and wait until it serves; with the data of its last run, if any.
@@ -79,12 +58,10 @@ class EmbeddedZooKeeper:
         Raises:
             DevError: Java or pyspark is missing, or the server did not come up.
         """
-        if self._process is None:
-            self._process = self._prepare()
-        self._process.start()
+        self.launch()
         with ExitStack() as undo:
-            undo.callback(self._process.kill_now)
-            await self._process.wait_until(self.serving, timeout_s=_START_TIMEOUT_S, what="answered")
+            undo.callback(self.process.kill_now)
+            await self.process.wait_until(self.serving, timeout_s=_START_TIMEOUT_S, what="answered")
             undo.pop_all()
 
     async def serving(self) -> bool:
@@ -94,31 +71,6 @@ class EmbeddedZooKeeper:
                 return b"Zookeeper version" in await four_letter_word(self.port, b"srvr")
         except OSError:  # TimeoutError is one
             return False
-
-    async def kill(self) -> None:
-        """SIGKILL, as a crash; nothing happens when it does not run."""
-        if self._process is not None:
-            await self._process.kill()
-
-    async def restart(self) -> None:
-        """Kill the server if it runs and start it on the same port with the same data."""
-        await self.kill()
-        await self.start()
-
-    async def close(self) -> None:
-        """Kill the server and give its port back."""
-        await self.kill()
-        self._port.close()
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(self.close)
-            await self.start()
-            undo.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     def _prepare(self) -> ChildProcess:
         java, class_path = find_java(), ":".join(map(str, zookeeper_jars()))
@@ -159,9 +111,7 @@ def zookeeper_jars() -> list[Path]:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise DevError(
-            "no ZooKeeper found: it comes with pyspark, which the wheel's extra brings: pip install 'WHEEL[dev]'"
-        )
+        raise DevError("no ZooKeeper found: it comes with pyspark: run `make setup`, which installs it")
     folder = Path(spec.submodule_search_locations[0]) / "jars"
     return [_jar(folder, name) for name in _JARS]
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.visible import visible
+from controllerd.core.text import visible
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.moments import moment
 from controllerd.views import ClusterView, Role

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from controllerd.core.counted import counted
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
+from controllerd.core.text import counted
 from controllerd.explain.answers import WARNING, Cause, Diagnosis, cause, error_name, one_line, span, steps_for_holder
 from controllerd.explain.history import refused_partitions
 from controllerd.explain.inputs import PartitionQuestion, Question

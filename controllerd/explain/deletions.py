@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from controllerd.core.counted import counted
+from controllerd.core.intents import DELETIONS
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
-from controllerd.core.pauses import DELETIONS
+from controllerd.core.text import counted
 from controllerd.explain.answers import WARNING, Cause, Condition, Diagnosis, brokers_of, cause, ids, one_line, some
 from controllerd.explain.brokers import why_not_online, why_not_reached
 from controllerd.explain.history import Steps

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from controllerd.core.counted import counted
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_LEADER, TopicPartition
+from controllerd.core.text import counted
 from controllerd.explain.answers import Transition, error_name, ids
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.moments import moment

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from controllerd.core.cluster_settings import UNCLEAN
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, UNCLEAN, Policy
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.explain.answers import clock, span
 from controllerd.explain.history import History, PartitionHistory, Steps, read_history
 from controllerd.record.envelope import RecentRecord

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from controllerd.core.imbalance import is_imbalanced
+from controllerd.core.intents import AUTO_REBALANCE, drain_of
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderRecoveryState
-from controllerd.core.pauses import AUTO_REBALANCE, drain_of
 from controllerd.core.sanitizer import names_us
 from controllerd.explain.answers import Cause, Condition, Diagnosis, brokers_of, cause, ids, one_line, span
 from controllerd.explain.brokers import came_back, causes_offline, why_leaving, why_not_obeying, why_not_online

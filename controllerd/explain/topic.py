@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import islice
 from typing import Final, NamedTuple
 
-from controllerd.core.counted import counted
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
+from controllerd.core.text import counted
 from controllerd.explain.answers import CRITICAL, OK, Condition, Diagnosis, Why, ids
 from controllerd.explain.brokers import diagnose_instance
 from controllerd.explain.deletions import because_quarantined, diagnose_deletion, diagnose_missing

@@ -1,4 +1,4 @@
-"""An audit log in front of the audit log that also writes Kafka's own two logs, in a thread of its own."""
+"""Writes Kafka's own two logs from the records, in a thread of its own."""
 
 import threading
 from pathlib import Path
@@ -10,8 +10,9 @@ import structlog
 from controllerd.kafkalogs.files import Files
 from controllerd.kafkalogs.texts import CONTROLLER, Line
 from controllerd.kafkalogs.wording import Wording
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.clock import Clock
 from controllerd.record.envelope import rows_of
+from controllerd.record.kinds import EVERY_KIND
 from controllerd.record.records import Record
 
 log = structlog.get_logger(__name__)
@@ -21,11 +22,12 @@ MAX_ROWS: Final = 500_000
 
 
 class KafkaLogs:
-    """Passes records on, and writes what Kafka's controller would have logged. Never waits for the disk."""
+    """Writes what Kafka's controller would have logged. Subscribes to records, and never waits for the disk."""
 
-    def __init__(self, audit: AuditLog, clock: Clock, node: int, folder: Path, *, max_rows: int = MAX_ROWS) -> None:
+    takes: Final = EVERY_KIND
+
+    def __init__(self, clock: Clock, node: int, folder: Path, *, max_rows: int = MAX_ROWS) -> None:
         """Nothing is written, and nothing opened, before ``start``."""
-        self._audit = audit
         self._clock = clock
         self._node = node
         self._max_rows = max_rows
@@ -44,7 +46,7 @@ class KafkaLogs:
         self._thread.start()
 
     def record(self, *records: Record) -> None:
-        """Append records."""
+        """Take records to be written by the thread."""
         at_ms = self._clock.now_ms()
         for record in records:
             rows = rows_of(record)
@@ -54,11 +56,6 @@ class KafkaLogs:
                 continue
             self._waiting += rows
             self._queue.put((at_ms, record))
-        self._audit.record(*records)
-
-    async def accepted(self) -> None:
-        """Wait until the audit log's writer took them."""
-        await self._audit.accepted()
 
     def close(self, timeout_s: float) -> None:
         """Write what waits, for so long. Harmless when it was never started."""

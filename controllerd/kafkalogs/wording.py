@@ -56,7 +56,7 @@ class Wording:
         self._is_starting = False
         self._live: set[int] = set()
         self._held: list[Line] = []
-        """Who came and went: written with its consequences, so that what they say of time agrees."""
+        """Lines about brokers that came and went: written with their consequences, so that their times agree."""
         self._offline: set[Partition] = set()
         self._leaderships: dict[Partition, Leadership] = {}
         self._untold: dict[Partition, Leadership] = {}

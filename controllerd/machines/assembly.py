@@ -8,13 +8,16 @@ from controllerd.machines.deletions import TopicDeletionManager
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
 from controllerd.machines.pending_deletions import PendingReplicaDeletions
+from controllerd.machines.reassignment.dependencies import Dependencies
 from controllerd.machines.reassignment.reassigner import Reassigner
 from controllerd.machines.replicas import ReplicaStateMachine
-from controllerd.ports import AuditLog, MetadataStore, Metrics, TopicConfigs
+from controllerd.ports.audit import AuditLog, ElectionMetrics
+from controllerd.ports.configs import TopicConfigs
+from controllerd.ports.metadata import MetadataStore
 
 
 class Machines(NamedTuple):
-    """What changes the state of partitions, replicas, topics and reassignments."""
+    """The machines that change the states of partitions, replicas, topics and reassignments."""
 
     partitions: PartitionStateMachine
     replicas: ReplicaStateMachine
@@ -29,22 +32,22 @@ def build_machines(
     outbox: Outbox,
     audit: AuditLog,
     configs: TopicConfigs,
-    metrics: Metrics,
+    metrics: ElectionMetrics,
 ) -> Machines:
     """The machines of one controller; they share its context and its outbox.
 
-    What they write and send is looked at once more before it leaves.
+    The invariants check every write and every request of theirs before it leaves.
     """
     invariants = Invariants(context)
     store.guard_writes(invariants)
     outbox.guard = invariants
-    partitions = PartitionStateMachine(context, store, outbox, audit, configs, metrics)
-    replicas = ReplicaStateMachine(context, store, outbox, audit)
-    debts = PendingReplicaDeletions(context, store, audit, outbox.pace)
+    partitions = PartitionStateMachine(context, store.states, outbox, audit, store.configs, configs, metrics)
+    replicas = ReplicaStateMachine(context, store.states, outbox, audit)
+    pending_deletions = PendingReplicaDeletions(context, store.pending_deletions, audit, outbox.slicer)
     return Machines(
         partitions,
         replicas,
-        TopicDeletionManager(context, store, outbox, partitions, replicas, audit),
-        Reassigner(context, store, outbox, partitions, replicas, audit, debts),
-        debts,
+        TopicDeletionManager(context, store.topics, outbox, partitions, replicas, audit),
+        Reassigner(Dependencies(context, store, outbox, partitions, replicas, audit, pending_deletions)),
+        pending_deletions,
     )

@@ -1,11 +1,12 @@
-"""The topic deletion manager: which replicas are deleted, what waits and why, and when a topic is gone.
+"""The topic deletion manager: it deletes replicas, says why a deletion waits, and removes a topic in the end.
 
-What each topic waits for is computed anew each time (``core/deletion_progress.py``). All topics that can go on go on
+The state of each deletion is computed anew each time (``core/deletion_progress.py``). All topics that can go on do so
 together: one UpdateMetadata, one batch of requests per step, and their znodes in few transactions.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
@@ -22,16 +23,15 @@ from controllerd.core.deletion_progress import (
 from controllerd.core.deletion_waits import hidden_topics, reassignments_to_wait_for
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, ReplicaState, TopicPartition
-from controllerd.core.quarantine import is_in_quarantine
 from controllerd.core.records import PartitionRecord
-from controllerd.machines.outbox import SLICE, Outbox
+from controllerd.core.soundness import is_in_quarantine
+from controllerd.machines.outbox import Outbox
 from controllerd.machines.partitions import PartitionStateMachine
-from controllerd.machines.passes import paced
 from controllerd.machines.replicas import ReplicaStateMachine
-from controllerd.pace import sliced
-from controllerd.ports import AuditLog, MetadataStore
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.results import Written
+from controllerd.ports.topics import TopicRemover
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Written
 
 log = structlog.get_logger(__name__)
 
@@ -39,14 +39,14 @@ OnBrokers = Mapping[BrokerId, Collection[TopicPartition]]
 _Wanted = Callable[[PartitionRecord, BrokerId], bool]
 
 _AT_ONCE: Final = 2_500
-"""Partitions whose znodes are deleted by one call: many transactions, and yet the event loop gets its turns."""
+"""Partitions whose znodes are deleted by one call: many transactions, but the event loop still gets its turns."""
 _STOPPED: Final = frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED})
 _RUNNING: Final = frozenset({ReplicaState.NEW, ReplicaState.ONLINE})
 _BEING_DELETED: Final = frozenset({ReplicaState.DELETION_STARTED})
 
 
 class _Sorted(NamedTuple):
-    """Topics by what can be done about them; the last two may overlap."""
+    """Topics by the next step of their deletion; the last two may overlap."""
 
     done: list[str]
     ineligible: list[str]
@@ -54,44 +54,44 @@ class _Sorted(NamedTuple):
 
 
 class TopicDeletionManager:
-    """Deletes topics as far as it can, and goes on whenever something that held it up is over."""
+    """Deletes topics as far as it can, and goes on whenever a cause to wait is over."""
 
     def __init__(
         self,
         context: ControllerContext,
-        store: MetadataStore,
+        topics: TopicRemover,
         outbox: Outbox,
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         audit: AuditLog,
     ) -> None:
         self._context = context
-        self._store = store
+        self._topics = topics
         self._outbox = outbox
         self._partitions = partitions
         self._replicas = replicas
         self._audit = audit
 
-    # -- what happened -------------------------------------------------------------------------------------------------
+    # -- causes to go on -----------------------------------------------------------------------------------------------
 
     def queue(self, topics: Iterable[str]) -> None:
-        """Somebody asked for the deletion of these known topics; ``resume`` begins with it."""
+        """Queue the deletion of these known topics; ``resume`` begins it."""
         for topic in topics:
             self._context.deletions.queue(topic)
 
     async def resume(self) -> None:
-        """Go on with every deletion that can."""
+        """Go on with every deletion that can go on."""
         await self._advance(sorted(self._context.deletions.queued))
 
     async def resume_for(self, topics: Iterable[str]) -> None:
-        """What held these topics up may be over: look again, ask again whoever refused, and go on."""
+        """Go on with these topics, and ask brokers again that refused: the cause to wait may be over."""
         queued = self._queued(topics)
         for topic in queued:
-            self._context.deletions.forgive(topic)
+            self._context.deletions.clear_refusal(topic)
         await self._advance(queued)
 
     async def fail(self, replicas: OnBrokers) -> None:
-        """Handle replicas that went offline: those of hidden topics cannot be deleted now.
+        """Handle replicas that went offline: replicas of hidden topics cannot be deleted now.
 
         Replicas whose deletion has not begun yet go offline like any other, so that they do not
         count as running. The reassignment that a deletion waited for may have become impossible, so
@@ -104,18 +104,18 @@ class TopicDeletionManager:
         await self._replicas.handle_on(running, ReplicaState.OFFLINE)
         stopped = await self._in_state(replicas, _STOPPED, hidden)
         await self._replicas.handle_on(stopped, ReplicaState.DELETION_INELIGIBLE)
-        await self._advance(self._queued(tp.topic for those in replicas.values() for tp in those))
+        await self._advance(self._queued(tp.topic for partitions in replicas.values() for tp in partitions))
 
     async def refuse(self, broker: BrokerId, errors: Mapping[TopicPartition, KafkaError]) -> None:
-        """The broker was told to delete these replicas and could not."""
+        """Handle the answer that a broker could not delete these replicas."""
         asked = await self._in_state({broker: errors.keys()}, _BEING_DELETED, self._context.deletions.queued)
-        async for tp in paced(asked[broker], self._outbox.pace):
+        async for tp in self._outbox.slicer.each(asked[broker]):
             self._context.deletions.refuse(tp.topic, f"broker {broker} could not delete {tp}: {errors[tp].name}")
         await self._replicas.handle_on(asked, ReplicaState.DELETION_INELIGIBLE)
         await self._advance(self._queued(tp.topic for tp in asked[broker]))
 
     async def complete(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-        """The broker deleted these replicas; whatever was not to be deleted with its topic does not matter here."""
+        """Handle the answer that a broker deleted these replicas; only replicas of queued topics matter here."""
         asked = await self._in_state({broker: partitions}, _BEING_DELETED, self._context.deletions.queued)
         await self._replicas.handle_on(asked, ReplicaState.DELETION_SUCCESSFUL)
         await self._advance(self._queued(tp.topic for tp in asked[broker]))
@@ -130,20 +130,20 @@ class TopicDeletionManager:
         find = self._context.find
         found: dict[BrokerId, list[TopicPartition]] = {}
         for broker, partitions in replicas.items():
-            those = found[broker] = []
-            for part in sliced(list(partitions), SLICE):
-                records = (find(tp) for tp in part if tp.topic in topics)
-                those += [each.tp for each in records if each is not None and each.replica_states[broker] in states]
-                await self._outbox.pace.breathe()
+            of_broker = found[broker] = []
+            async for tp in self._outbox.slicer.each(partitions):
+                record = find(tp) if tp.topic in topics else None
+                if record is not None and record.replica_states[broker] in states:
+                    of_broker.append(tp)
         return found
 
     # -- the engine ----------------------------------------------------------------------------------------------------
 
     async def _advance(self, topics: Collection[str]) -> None:
-        """Finish what is done, stop again what failed, begin what can begin, and say what holds up the rest.
+        """Finish deletions, stop replicas that could not be deleted, begin deletions, and say why the others wait.
 
-        Stopping comes before beginning: only a replica that was stopped can be told to delete itself. While deletions
-        are paused nothing is done but the last.
+        Stopping comes before beginning, because a broker deletes only a replica that was stopped. While deletions are
+        paused, only the last step is done.
         """
         if not topics:
             return
@@ -167,11 +167,11 @@ class TopicDeletionManager:
                     work.ineligible.append(topic)
                 if self._may_begin(topic, is_ready=bool(progress.ready)):
                     work.startable.append(topic)
-            await self._outbox.pace.breathe()
+            await self._outbox.slicer.yield_to_loop()
         return work
 
     def _may_begin(self, topic: str, *, is_ready: bool) -> bool:
-        """Whether anybody can be told anything about the topic; a deletion that has begun waits for no reassignment."""
+        """Whether a broker can be asked to delete; a deletion that has begun waits for no reassignment."""
         book = self._context.deletions
         if topic in book.refused:
             return False
@@ -190,15 +190,15 @@ class TopicDeletionManager:
             elif book.halted.get(topic) != reason:
                 log.info("topic deletion waits", topic=topic, reason=reason)
                 book.halt(topic, reason)
-            await self._outbox.pace.breathe()
+            await self._outbox.slicer.yield_to_loop()
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
     async def _begin(self, topics: Collection[str]) -> None:
-        """Everybody forgets the topics; then the replicas are stopped, and told to delete themselves."""
+        """Remove the topics from the metadata of all brokers, then stop their replicas and have them deleted."""
         if not topics:
             return
-        log.info("deleting topics", topics=len(topics), first=next(iter(topics)))
+        log.info("began topic deletions", topics=len(topics), first=next(iter(topics)))
         await self._end_partitions([topic for topic in topics if topic not in self._context.deletions.started])
         records = self._records(topics)
         await self._outbox.update_metadata_of(self._context.live_or_shutting_down, records)
@@ -207,7 +207,7 @@ class TopicDeletionManager:
             progress = deletion_progress(self._context, topic)
             if progress.ready and not progress.deleting:
                 self._context.deletions.refuse(topic, f"replicas on {names_of(progress.ready)} could not be stopped")
-            await self._outbox.pace.breathe()
+            await self._outbox.slicer.yield_to_loop()
 
     async def _end_partitions(self, topics: Iterable[str]) -> None:
         fresh = list(topics)
@@ -220,7 +220,7 @@ class TopicDeletionManager:
     async def _delete_replicas(self, records: Collection[PartitionRecord]) -> None:
         context = self._context
 
-        def is_unheard_of(record: PartitionRecord, broker: BrokerId) -> bool:
+        def was_never_started(record: PartitionRecord, broker: BrokerId) -> bool:
             return record.replica_states[broker] is ReplicaState.NON_EXISTENT
 
         def can_be_stopped(record: PartitionRecord, broker: BrokerId) -> bool:
@@ -235,24 +235,24 @@ class TopicDeletionManager:
         def is_out_of_reach(record: PartitionRecord, broker: BrokerId) -> bool:
             return is_stopped(record, broker) and not can_delete(context, record.tp, broker)
 
-        await self._count_in(await self._replicas_of(records, is_unheard_of))
+        await self._count_in(await self._replicas_of(records, was_never_started))
         await self._replicas.handle_on(await self._replicas_of(records, can_be_stopped), ReplicaState.OFFLINE)
         unreachable = await self._replicas_of(records, is_out_of_reach)
         await self._replicas.handle_on(unreachable, ReplicaState.DELETION_INELIGIBLE)
         await self._replicas.handle_on(await self._replicas_of(records, is_stopped), ReplicaState.DELETION_STARTED)
 
     async def _count_in(self, replicas: OnBrokers) -> None:
-        """These never began, as their partition waited for a broker in place of controllerd; they go as any other.
+        """Treat replicas that were never started, because their partition waited for a broker, as new ones.
 
-        An earlier controller may have started them, so that brokers are asked, but nobody is told to start them now.
+        An earlier controller may have started them, so brokers are asked to delete them; but no broker starts them now.
         """
         for broker, partitions in replicas.items():
-            for part in sliced(list(partitions), SLICE):
-                self._context.move_replicas(broker, map(self._context.record, part), ReplicaState.NEW)
-                await self._outbox.pace.breathe()
+            records = [self._context.record(tp) for tp in partitions]
+            move = partial(self._context.move_replicas, broker, state=ReplicaState.NEW)
+            await self._outbox.slicer.for_each_slice(records, move)
 
     async def _stop_again(self, topics: Collection[str]) -> None:
-        """Replicas that could not be deleted are stopped, so that they can be told to delete themselves again."""
+        """Stop replicas that could not be deleted, so that their brokers can be asked again."""
 
         def is_ineligible(record: PartitionRecord, broker: BrokerId) -> bool:
             is_it = record.replica_states[broker] is ReplicaState.DELETION_INELIGIBLE
@@ -269,18 +269,16 @@ class TopicDeletionManager:
         self, records: Collection[PartitionRecord], wanted: _Wanted
     ) -> dict[BrokerId, list[TopicPartition]]:
         found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
-        for part in sliced(list(records), SLICE):
-            for record in part:
-                for broker in replicas_with_data(record):
-                    if wanted(record, broker):
-                        found[broker].append(record.tp)
-            await self._outbox.pace.breathe()
+        async for record in self._outbox.slicer.each(records):
+            for broker in replicas_with_data(record):
+                if wanted(record, broker):
+                    found[broker].append(record.tp)
         return found
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
     async def _finish(self, topics: Sequence[str]) -> None:
-        """No replica is left anywhere: the topics go from ZooKeeper, and then from the context."""
+        """Delete topics without replicas from ZooKeeper, and then from the context."""
         left = list(topics)
         while left:
             part, partitions = list[str](), 0
@@ -291,15 +289,15 @@ class TopicDeletionManager:
 
     async def _delete_from_zookeeper(self, topics: Collection[str]) -> None:
         await self._outbox.write_down_slowly()
-        for topic, result in (await self._store.delete_topics(topics)).items():
+        for topic, result in (await self._topics.delete_topics(topics)).items():
             if isinstance(result, Written):
-                log.info("topic deleted", topic=topic)
+                log.info("deleted topic", topic=topic)
                 self._remove(topic)
             else:
                 reason = f"ZooKeeper did not delete it: {result.reason}"
                 self._context.deletions.refuse(topic, reason)
                 self._audit.record(AlarmRecord("topic was not deleted", f"{topic}: {reason}"))
-            await self._outbox.pace.breathe()
+            await self._outbox.slicer.yield_to_loop()
 
     def _remove(self, topic: str) -> None:
         reassigned = self._context.being_reassigned

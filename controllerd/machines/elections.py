@@ -1,12 +1,12 @@
-"""Elections of leaders, many at a time: decide by the rule of a strategy, write, and decide again what lost the race.
+"""Elections of leaders, many at a time: each strategy has one rule, and the same loop decides, writes and repeats.
 
-Writes are compare-and-set on the partition epoch. A failed election is a value and leaves the partition as it was.
+A failed election is a value, not an exception: it leaves the partition as it was, and ``Elections`` says why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -22,37 +22,35 @@ from controllerd.core.election import (
     Preferred,
     Reassign,
     elect_controlled_shutdown,
-    elect_instead,
+    elect_move_away,
     elect_offline,
     elect_preferred,
     elect_reassign,
     next_leadership,
+    recorded_name,
 )
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.errors import BadZnode
-from controllerd.machines.known_states import known_states
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import Pace, sliced
-from controllerd.ports import AdminStore, AuditLog, Metrics, StateStore, TopicConfigs
+from controllerd.machines.state_changes import NewLeadership, StateChange, States
+from controllerd.ports.audit import AuditLog, ElectionMetrics
+from controllerd.ports.configs import TopicConfigReader, TopicConfigs
+from controllerd.ports.results import WriteResult
+from controllerd.ports.states import StateUpdater
 from controllerd.record.records import MAX_ROWS, DecisionRecord
-from controllerd.results import Conflict, StatesRead, Written
+from controllerd.slicer import Slicer, sliced
 
 log = structlog.get_logger(__name__)
 
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 
 Brokers = tuple[BrokerId, ...]
-States = Mapping[TopicPartition, LeaderAndIsr]
+Rule = Callable[[PartitionRecord, LeaderAndIsr], Elected | None]
 
 
 def is_true(value: str) -> bool:
-    """Whether a configuration says yes; what is neither yes nor no allows nothing that may lose records."""
+    """Whether a setting is on; an unknown value is off, so that it allows nothing that may lose records."""
     return value.strip().lower() == "true"
-
-
-class ElectionStore(StateStore, AdminStore, Protocol):
-    """What elections need of ZooKeeper."""
 
 
 @dataclass(slots=True)
@@ -61,97 +59,77 @@ class Elections:
 
     elected: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     failed: dict[TopicPartition, str] = field(default_factory=dict)
-    may_be_unclean: set[TopicPartition] = field(default_factory=set)
-    """The partitions of which configuration or request allow a leader from outside the ISR, where there is no other."""
 
 
+@dataclass(slots=True)
 class Electing:
-    """How this controller holds elections."""
+    """Holds the elections of one controller, and keeps the partitions whose elections were unclean."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        store: ElectionStore,
-        audit: AuditLog,
-        configs: TopicConfigs,
-        metrics: Metrics,
-        pace: Pace,
-    ) -> None:
-        self._context = context
-        self._store = store
-        self._audit = audit
-        self._configs = configs
-        self._metrics = metrics
-        self._pace = pace
-        self._unclean: set[TopicPartition] = set()
+    context: ControllerContext
+    states: StateUpdater
+    overrides: TopicConfigReader
+    audit: AuditLog
+    configs: TopicConfigs
+    metrics: ElectionMetrics
+    slicer: Slicer
+    unclean: set[TopicPartition] = field(default_factory=set)
 
     def take_unclean(self) -> set[TopicPartition]:
         """Return the partitions whose leader was elected from outside the ISR since the last call."""
-        taken, self._unclean = self._unclean, set()
+        taken, self.unclean = self.unclean, set()
         return taken
 
     async def run(
-        self, records: Sequence[PartitionRecord], strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
-    ) -> None:
-        """Elect; what was written is in the context and in the batch afterwards, the outcome in ``elections``."""
-        states, remaining, quarantined = await known_states(records, self._context, self._pace)
-        elections.failed.update(quarantined)
-        if states:
-            remaining += await self._round(states, strategy, batch, elections)
-        while remaining:
-            usable = self._usable(await self._store.read_states(remaining), elections.failed)
-            remaining = await self._round(usable, strategy, batch, elections)
+        self, records: Sequence[PartitionRecord], strategy: ElectionStrategy, batch: RequestBatch
+    ) -> Elections:
+        """Elect; afterwards the leaderships that were written are in the context and in the batch."""
+        election = Election(self, strategy, batch)
+        await election.change(records)
+        return Elections(election.elected, election.failed)
 
-    async def _round(
-        self, states: States, strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
-    ) -> list[TopicPartition]:
-        """Decide and write once; returns the partitions that lost the compare-and-set."""
-        decided = await self._decide(states, strategy, elections)
-        return await self._write(decided, strategy, batch, elections) if decided else []
 
-    def _usable(self, read: StatesRead, failed: dict[TopicPartition, str]) -> States:
-        for bad in read.broken.values():
-            self._context.put_in_quarantine(bad.path, bad.reason)
-        failed.update((tp, bad.reason) for tp, bad in read.broken.items())
-        failed.update((tp, "the state znode does not exist") for tp in read.missing)
-        usable = {}
-        for tp, state in read.states.items():
-            if state.controller_epoch > self._context.epoch:
-                failed[tp] = f"written by controller epoch {state.controller_epoch}, ours is {self._context.epoch}"
-            else:
-                usable[tp] = state
-        return usable
+class Election(StateChange):
+    """The elections of one call of the state machine."""
+
+    def __init__(self, electing: Electing, strategy: ElectionStrategy, batch: RequestBatch) -> None:
+        super().__init__(electing.context, electing.states, electing.audit, electing.slicer)
+        self._electing = electing
+        self._strategy = strategy
+        self._batch = batch
+        self.elected: dict[TopicPartition, LeaderAndIsr] = {}
+        self._may_be_unclean: set[TopicPartition] = set()
+        """The partitions whose configuration or request allows a leader from outside the ISR, if there is no other."""
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
-    async def _decide(
-        self, states: States, strategy: ElectionStrategy, elections: Elections
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        elected: dict[TopicPartition, Elected] = {}
-        await self._apply(self._rule(strategy), states, elected)
-        if isinstance(strategy, Offline):
-            await self._decide_unclean(states, strategy, elected, elections)
+    async def decide(self, states: States) -> dict[TopicPartition, LeaderAndIsr]:
+        """Elect by the strategy; where it finds no leader, elect outside the ISR if that is allowed."""
+        chosen: dict[TopicPartition, Elected] = {}
+        await self._apply(self._rule(), states, chosen)
+        if isinstance(self._strategy, Offline):
+            await self._decide_unclean(states, self._strategy, chosen)
         updates: dict[TopicPartition, LeaderAndIsr] = {}
-        pace = self._pace
-        for part in sliced(list(states), SLICE):
-            self._next(part, states, elected, updates, elections.failed)
-            await pace.breathe()
-        await self._record_decisions(strategy, elected)
+        await self._slicer.for_each_slice(list(states.items()), lambda part: self._add_updates(part, chosen, updates))
+        await self._record_decisions(chosen)
         return updates
 
-    async def _apply(self, rule: "Rule", states: States, elected: dict[TopicPartition, Elected]) -> None:
-        """One decision for all partitions that have the same replicas, ISR and online replicas."""
-        pace, find = self._pace, self._context.record
-        for part in sliced(list(states.items()), SLICE):
-            for tp, state in part:
-                outcome = rule(find(tp), state)
-                if outcome is not None:
-                    elected[tp] = outcome
-            await pace.breathe()
+    async def _apply(self, rule: Rule, states: States, chosen: dict[TopicPartition, Elected]) -> None:
+        record_of = self._context.record
 
-    def _rule(self, strategy: ElectionStrategy, *, unclean: bool = False) -> "Rule":
-        """The election rule of ``strategy`` as a function of a partition and its state."""
-        context = self._context
+        def step(part: Sequence[tuple[TopicPartition, LeaderAndIsr]]) -> None:
+            for tp, state in part:
+                outcome = rule(record_of(tp), state)
+                if outcome is not None:
+                    chosen[tp] = outcome
+
+        await self._slicer.for_each_slice(list(states.items()), step)
+
+    def _rule(self, *, unclean: bool = False) -> Rule:
+        """The rule of the strategy, as a function of a partition and its state.
+
+        It decides once for all partitions that have the same replicas, ISR and online replicas.
+        """
+        context, strategy = self._context, self._strategy
         leaving = isinstance(strategy, ControlledShutdown)
 
         @cache
@@ -167,51 +145,45 @@ class Electing:
                 case ControlledShutdown():
                     return elect_controlled_shutdown(replicas, isr, set(online), context.shutting_down)
                 case MoveLeadershipAway():
-                    return elect_instead(replicas, isr, set(online), strategy.broker)
+                    return elect_move_away(replicas, isr, set(online), strategy.broker)
 
         def rule(record: PartitionRecord, state: LeaderAndIsr) -> Elected | None:
             assignment = record.assignment
             target = assignment.target if assignment.removing else assignment.replicas
             online = context.liveness.online(record, include_shutting_down=leaving)
             if unclean:
-                online = self._staying(record.tp, online)
+                online = self._without_pending_deletions(record.tp, online)
             return decide(assignment.replicas, state.isr, target, online)
 
         return rule
 
-    def _staying(self, tp: TopicPartition, online: Brokers) -> Brokers:
-        """Without those that are about to delete what they have, though they are to have the replica again.
+    def _without_pending_deletions(self, tp: TopicPartition, online: Brokers) -> Brokers:
+        """The brokers that are not about to delete the data that they have, though they are to get the replica again.
 
-        Whoever is in sync is past that: the order to begin anew comes after the one to delete.
+        A broker that is in the ISR has passed that point: it got the request to begin anew after the one to delete.
         """
         is_going = self._context.pending_deletions.is_going
         return tuple(broker for broker in online if not is_going(broker, tp))
 
-    async def _decide_unclean(
-        self,
-        states: States,
-        strategy: Offline,
-        elected: dict[TopicPartition, Elected],
-        elections: Elections,
-    ) -> None:
-        """Partitions without an online ISR member may elect outside the ISR, if their topic's configuration says so."""
-        hopeless = {tp: state for tp, state in states.items() if tp not in elected}
-        if not hopeless:
+    async def _decide_unclean(self, states: States, strategy: Offline, chosen: dict[TopicPartition, Elected]) -> None:
+        """Elect outside the ISR where no member of it is online, and the topic's configuration allows that."""
+        leaderless = {tp: state for tp, state in states.items() if tp not in chosen}
+        if not leaderless:
             return
-        unclean = await self._unclean_topics(hopeless, strategy, elections.failed)
+        unclean = await self._unclean_topics(leaderless, strategy)
         allowed = {
             tp: state
-            for tp, state in hopeless.items()
-            if tp not in elections.failed and (tp.topic in unclean or self._is_given_by_us(tp, state))
+            for tp, state in leaderless.items()
+            if tp not in self.failed and (tp.topic in unclean or self._is_given_by_us(tp, state))
         }
-        elections.may_be_unclean.update(allowed)
-        await self._apply(self._rule(strategy, unclean=True), allowed, elected)
+        self._may_be_unclean.update(allowed)
+        await self._apply(self._rule(unclean=True), allowed, chosen)
 
     def _is_given_by_us(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
         """Whether the ISR is controllerd alone, and the partition has one replica, on a broker.
 
         ``controllerd/services/our_replicas.py`` writes the assignment first and elects then; a controller that
-        dies between leaves this. Controllerd holds no records, and with one replica there is no
+        dies between the two leaves this. Controllerd holds no records, and with one replica there is no
         other that could hold more, so that its election loses nothing. Where there are several
         replicas an operator decides.
         """
@@ -219,53 +191,51 @@ class Electing:
         is_given = len(replicas) == 1 and replicas[0] not in OUR_IDS
         return is_given and len(state.isr) > 0 and all(member in OUR_IDS for member in state.isr)
 
-    async def _unclean_topics(self, hopeless: States, strategy: Offline, failed: dict[TopicPartition, str]) -> set[str]:
-        topics = {tp.topic for tp in hopeless}
+    async def _unclean_topics(self, leaderless: Collection[TopicPartition], strategy: Offline) -> set[str]:
+        topics = {tp.topic for tp in leaderless}
         if strategy.allow_unclean:
             return topics
-        configs = await self._store.read_topic_configs(topics)
-        for tp in hopeless:
+        configs = await self._electing.overrides.read_topic_configs(topics)
+        for tp in leaderless:
             config = configs[tp.topic]
             if isinstance(config, BadZnode):
-                failed[tp] = f"the topic's configuration cannot be read: {config.reason}"
-        default = "true" if self._configs.unclean_by_default() else "false"
+                self.failed[tp] = f"the topic's configuration cannot be read: {config.reason}"
+        default = "true" if self._electing.configs.unclean_by_default() else "false"
         return {
             topic
             for topic, config in configs.items()
             if not isinstance(config, BadZnode) and is_true(config.get(UNCLEAN_CONFIG, default))
         }
 
-    def _next(
+    def _add_updates(
         self,
-        part: Sequence[TopicPartition],
-        states: States,
-        elected: Mapping[TopicPartition, Elected],
+        part: Sequence[tuple[TopicPartition, LeaderAndIsr]],
+        chosen: Mapping[TopicPartition, Elected],
         updates: dict[TopicPartition, LeaderAndIsr],
-        failed: dict[TopicPartition, str],
     ) -> None:
         epoch = self._context.epoch
-        for tp in part:
-            outcome = elected.get(tp)
+        for tp, state in part:
+            outcome = chosen.get(tp)
             if outcome is None:
-                failed.setdefault(tp, self._why_nobody(tp, states[tp]))
+                self.failed.setdefault(tp, self._why_no_leader(tp, state))
                 continue
-            update = next_leadership(states[tp], outcome, epoch)
+            update = next_leadership(state, outcome, epoch)
             if isinstance(update, LeaderEpochExhausted):
-                failed[tp] = "the leader epoch is exhausted"
+                self.failed[tp] = "the leader epoch is exhausted"
             else:
                 updates[tp] = update
 
-    def _why_nobody(self, tp: TopicPartition, state: LeaderAndIsr) -> str:
+    def _why_no_leader(self, tp: TopicPartition, state: LeaderAndIsr) -> str:
         online = self._context.liveness.online(self._context.record(tp))
-        going = sorted(set(online).difference(self._staying(tp, online)))
+        going = sorted(set(online).difference(self._without_pending_deletions(tp, online)))
         deleted_first = f", to be deleted first {going}" if going else ""
         return f"no replica is electable: isr {list(state.isr)}, online {sorted(online)}{deleted_first}"
 
-    async def _record_decisions(self, strategy: ElectionStrategy, elected: Mapping[TopicPartition, Elected]) -> None:
-        for part in sliced(list(elected.items()), MAX_ROWS):
+    async def _record_decisions(self, chosen: Mapping[TopicPartition, Elected]) -> None:
+        for part in sliced(list(chosen.items()), MAX_ROWS):
             self._audit.record(
                 DecisionRecord(
-                    type(strategy).__name__,
+                    recorded_name(self._strategy),
                     [tp.topic for tp, _ in part],
                     [tp.partition for tp, _ in part],
                     [outcome.leader for _, outcome in part],
@@ -273,52 +243,32 @@ class Electing:
                     [outcome.unclean for _, outcome in part],
                 )
             )
-            await self._pace.breathe()
-        unclean = {tp for tp, outcome in elected.items() if outcome.unclean}
+            await self._slicer.yield_to_loop()
+        unclean = {tp for tp, outcome in chosen.items() if outcome.unclean}
         if unclean:
-            log.warning("unclean leader elections", partitions=len(unclean))
-            self._metrics.count_unclean_elections(len(unclean))
-            self._unclean |= unclean
+            log.warning("elected leaders from outside the ISR", partitions=len(unclean))
+            self._electing.metrics.count_unclean_elections(len(unclean))
+            self._electing.unclean |= unclean
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    async def _write(
-        self, updates: States, strategy: ElectionStrategy, batch: RequestBatch, elections: Elections
-    ) -> list[TopicPartition]:
-        """Write the new leaderships; returns the partitions that lost the compare-and-set."""
-        lost: list[TopicPartition] = []
-        results, pace = await self._store.update_states(updates, unclean=elections.may_be_unclean), self._pace
-        for part in sliced(list(results.items()), SLICE):
-            written: list[tuple[PartitionRecord, LeaderAndIsr]] = []
-            for tp, result in part:
-                if isinstance(result, Written):
-                    leadership = elections.elected[tp] = updates[tp].at(result.version)
-                    written.append((self._context.record(tp), leadership))
-                elif isinstance(result, Conflict):
-                    lost.append(tp)
-                else:
-                    elections.failed[tp] = result.reason
-            self._take(written, strategy, batch)
-            await pace.breathe()
-        return lost
+    async def write(self, updates: States) -> Mapping[TopicPartition, WriteResult]:
+        """Write the new leaderships; the store refuses an unclean one that was not allowed."""
+        return await self._states.update_states(updates, unclean=self._may_be_unclean)
 
-    def _take(
-        self, written: list[tuple[PartitionRecord, LeaderAndIsr]], strategy: ElectionStrategy, batch: RequestBatch
-    ) -> None:
-        """What was elected goes into the context and into the batch."""
+    def take_written(self, written: Sequence[NewLeadership]) -> None:
+        """Put the new leaderships into the context and into the batch."""
+        self.elected.update((record.tp, leadership) for record, leadership in written)
         self._context.set_leaderships(written)
         self._context.move_partitions([record for record, _ in written], PartitionState.ONLINE)
-        batch.add_leaderships(((record, self._recipients(record, strategy)) for record, _ in written), is_new=False)
+        self._batch.add_leaderships(((record, self._recipients(record)) for record, _ in written), is_new=False)
 
-    def _recipients(self, record: PartitionRecord, strategy: ElectionStrategy) -> Brokers:
-        match strategy:
+    def _recipients(self, record: PartitionRecord) -> Brokers:
+        match self._strategy:
             case Reassign():
                 return record.assignment.target
             case Preferred() | MoveLeadershipAway():
                 return record.assignment.replicas
             case Offline() | ControlledShutdown():
-                leaving_too = isinstance(strategy, ControlledShutdown)
+                leaving_too = isinstance(self._strategy, ControlledShutdown)
                 return self._context.liveness.online(record, include_shutting_down=leaving_too)
-
-
-Rule = Callable[[PartitionRecord, LeaderAndIsr], Elected | None]

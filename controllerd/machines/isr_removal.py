@@ -1,4 +1,4 @@
-"""Takes a broker out of the ISRs of many partitions: from the states that we know, and anew from those that moved."""
+"""The removal of a broker from the ISRs of many partitions, with or without a successor for each leader that goes."""
 
 from typing import ClassVar, Final
 
@@ -6,17 +6,18 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.election import LeaderEpochExhausted, shrink_isr
 from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.core.records import PartitionRecord
-from controllerd.machines.state_changes import StateChange
-from controllerd.pace import Pace, sliced
-from controllerd.ports import AuditLog, StateStore
+from controllerd.machines.state_changes import PartitionwiseChange
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.states import StateUpdater
 from controllerd.record.records import MAX_ROWS, DecisionRecord
+from controllerd.slicer import Slicer, sliced
 
 HAND_OVER: Final = "HandOver"
-"""The name of the decision who follows a leader that is taken away."""
+"""The name of a decision that chooses the successor of a leader that is removed."""
 
 
-class IsrRemoval(StateChange):
-    """The removal of one broker; made for one call of the replica state machine."""
+class IsrRemoval(PartitionwiseChange):
+    """The removal of one broker, made for one call of the replica state machine."""
 
     what: ClassVar[str] = "isr removal"
 
@@ -24,39 +25,40 @@ class IsrRemoval(StateChange):
         self,
         broker: BrokerId,
         context: ControllerContext,
-        store: StateStore,
+        states: StateUpdater,
         audit: AuditLog,
-        pace: Pace,
+        slicer: Slicer,
         *,
         hand_over: bool = False,
     ) -> None:
-        """With ``hand_over`` a leader that is removed is followed, in the same write, by the first online assigned
-        replica that stays in the ISR; without, by nobody. Its broker need not be dead then (KAFKA-14808).
+        """``hand_over``: the same write that removes a leader names its successor, the first online assigned replica
+        that stays in the ISR. Needed where the broker is alive, and no election follows (KAFKA-14808). Without it the
+        partition has no leader afterwards.
         """
-        super().__init__(context, store, audit, pace)
+        super().__init__(context, states, audit, slicer)
         self._broker = broker
         self._hand_over = hand_over
-        self._followed: list[tuple[TopicPartition, LeaderAndIsr]] = []
+        self._handed_over: list[tuple[TopicPartition, LeaderAndIsr]] = []
 
-    def decide(self, record: PartitionRecord, state: LeaderAndIsr) -> LeaderAndIsr | LeaderEpochExhausted | None:
-        """The ISR without the broker; nothing where it is not in it."""
+    def decide_one(self, record: PartitionRecord, state: LeaderAndIsr) -> LeaderAndIsr | LeaderEpochExhausted | None:
+        """The ISR without the broker; None where the broker is not in it."""
         shrunk = shrink_isr(state, self._broker, self._context.epoch)
         if self._hand_over and isinstance(shrunk, LeaderAndIsr) and shrunk.leader == NO_LEADER:
-            return self._followed_by_another(record, shrunk)
+            return self._with_successor(record, shrunk)
         return shrunk
 
-    def _followed_by_another(self, record: PartitionRecord, shrunk: LeaderAndIsr) -> LeaderAndIsr:
+    def _with_successor(self, record: PartitionRecord, shrunk: LeaderAndIsr) -> LeaderAndIsr:
         online = self._context.liveness.online(record)
-        heir = next((broker for broker in online if broker in shrunk.isr), None)
-        if heir is None:
+        successor = next((broker for broker in online if broker in shrunk.isr), None)
+        if successor is None:
             return shrunk
-        followed = shrunk._replace(leader=heir)
-        self._followed.append((record.tp, followed))
-        return followed
+        handed_over = shrunk._replace(leader=successor)
+        self._handed_over.append((record.tp, handed_over))
+        return handed_over
 
     def record_decisions(self) -> None:
-        """Who follows."""
-        for part in sliced(self._followed, MAX_ROWS):
+        """Write down the successors."""
+        for part in sliced(self._handed_over, MAX_ROWS):
             self._audit.record(
                 DecisionRecord(
                     HAND_OVER,
@@ -67,4 +69,4 @@ class IsrRemoval(StateChange):
                     [False] * len(part),
                 )
             )
-        self._followed.clear()
+        self._handed_over.clear()

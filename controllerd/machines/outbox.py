@@ -1,6 +1,11 @@
-"""From decisions to brokers: one fresh request batch per state-machine call, written down before it leaves.
+"""From decisions to brokers: one fresh request batch per state-machine call, recorded before it leaves.
 
-A batch that fails half-way is dropped with its block; the peer kept it and refused every later transition.
+The order within a flush: the changes of the context go into the audit log, then each request is checked by the guard,
+then the requests go into the audit log, and only when its writer has accepted them do the senders get them. So a reader
+of the log finds the decision before every request that a broker got, and a guard that refuses one request keeps back
+all of them. ZooKeeper's answer came before all that: the state machine filled the batch with what is written there
+(``state_changes.py`` says why). A batch that fails half-way is dropped with its block; Kafka's controller kept it, and
+refused every later transition because of it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -13,15 +18,12 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.core.requests import ControlRequest, StopReplicaRequest
 from controllerd.errors import IllegalState
-from controllerd.guards import RequestGuard
 from controllerd.machines.recorded import journal_records
-from controllerd.pace import Pace, sliced
-from controllerd.ports import AuditLog, Channels
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.channels import RequestGuard, RequestSender
 from controllerd.record.records import LeadershipRecord, Record, RequestRecord
 from controllerd.record.request_columns import request_records
-
-SLICE: Final = 1_000
-"""Partitions of a pass between two looks at the clock."""
+from controllerd.slicer import Slicer
 
 
 class Outbox:
@@ -30,10 +32,10 @@ class Outbox:
     def __init__(
         self,
         context: ControllerContext,
-        channels: Channels,
+        channels: RequestSender,
         audit: AuditLog,
         new_batch: Callable[[ControllerContext], RequestBatch],
-        pace: Pace | None = None,
+        slicer: Slicer | None = None,
         is_written: Callable[[type[Record]], bool] = lambda _kind: True,
         *,
         names_partitions: bool = True,
@@ -50,9 +52,9 @@ class Outbox:
         self._new_batch = new_batch
         self._is_open = False
         self.guard: RequestGuard | None = None
-        """Looks at requests before they leave, and raises ``InvariantBroken``."""
-        self.pace: Final = pace or Pace()
-        """The one pace of the event task: many short passes in a row are one long one to everybody else."""
+        """Checks requests before they leave, and raises ``InvariantBroken``."""
+        self.slicer: Final = slicer or Slicer()
+        """The slicer of the event task, shared by all its passes."""
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[RequestBatch]:
@@ -71,19 +73,19 @@ class Outbox:
             self._is_open = False
 
     async def _flush(self, batch: RequestBatch) -> None:
-        """Everything is prepared in slices and recorded; then all of it goes to the senders in one go."""
+        """Prepare and record the requests slice by slice, then hand all of them to the senders at once."""
         await self.write_down_slowly()
         requests: list[tuple[BrokerId, ControlRequest]] = []
         for addressed in batch.requests():
             requests.append(addressed)
             if self.guard is not None:
                 self.guard.check_requests((addressed,))
-            await self.pace.breathe()
+            await self.slicer.yield_to_loop()
         if not requests:
             return
         for record in self._request_records(requests):
             self._audit.record(record)
-            await self.pace.breathe()
+            await self.slicer.yield_to_loop()
         await self._audit.accepted()
         for broker, request in requests:
             if isinstance(request, StopReplicaRequest):
@@ -97,7 +99,7 @@ class Outbox:
         return request_records(requests if is_written else (), names_partitions=self._names_partitions)
 
     def write_down(self) -> None:
-        """Put what changed in the context since the last time into the audit log."""
+        """Put the changes of the context since the last call into the audit log."""
         self._audit.record(*self._journal())
 
     async def write_down_slowly(self) -> None:
@@ -106,16 +108,16 @@ class Outbox:
         try:
             for record in records:
                 self._audit.record(record)
-                await self.pace.breathe()
+                await self.slicer.yield_to_loop()
         finally:
-            self._audit.record(*records)  # nothing unless it was cancelled: what was taken is written down
+            self._audit.record(*records)  # the rest, if this was cancelled: the journal has given them up already
 
     def _journal(self) -> Iterator[Record]:
         changes = self._context.take_changes()
         return journal_records(changes if self._is_written(LeadershipRecord) else ())
 
     async def update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """An explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""
+        """Send an explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""
         async with self.batch() as batch:
             batch.add_update_metadata(brokers, partitions)
 
@@ -123,12 +125,10 @@ class Outbox:
         """The same for many partitions, in slices."""
         async with self.batch() as batch:
             batch.add_update_metadata(brokers)
-            for part in sliced(records, SLICE):
-                batch.add_metadata(part)
-                await self.pace.breathe()
+            await self.slicer.for_each_slice(records, batch.add_metadata)
 
     async def repeat_removals(self, brokers: Iterable[BrokerId]) -> None:
-        """Send each broker what its closed channels were still to remove from its metadata, as a batch of its own.
+        """Send each broker the removals that its closed channels did not deliver, as a batch of its own.
 
         This comes before all other metadata of the new channel (``channel_manager.removals`` says why).
         """
@@ -138,8 +138,7 @@ class Outbox:
                     batch.add_removals(broker, removals)
 
     async def stop_replicas(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-        """Tell a broker to stop many of its replicas, as a batch of its own."""
+        """Send a broker StopReplica for many of its replicas, as a batch of its own."""
         async with self.batch() as batch:
-            for part in sliced(partitions, SLICE):
-                batch.add_stops(broker, map(self._context.record, part), delete=False)
-                await self.pace.breathe()
+            records = [self._context.record(tp) for tp in partitions]
+            await self.slicer.for_each_slice(records, lambda part: batch.add_stops(broker, part, delete=False))

@@ -1,60 +1,60 @@
 """The partition state machine: initialises new partitions and has leaders elected, many at a time.
 
-A slice of partitions is one step; between two the event loop gets a turn when its time has come.
+Why each write precedes its request, and what fences it: ``state_changes.py``. Which transitions are legal, and why:
+``core/transitions.py``.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.election import ElectionStrategy, Offline, initial_leadership
+from controllerd.core.election import ElectionStrategy, Offline, initial_leadership, recorded_name
 from controllerd.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import leadership_flaw
 from controllerd.core.transitions import is_valid_partition_move
 from controllerd.errors import IllegalState
-from controllerd.machines.elections import Electing, Elections, ElectionStore
-from controllerd.machines.outbox import SLICE, Outbox
-from controllerd.machines.refusals import refuse
-from controllerd.pace import sliced
-from controllerd.ports import AuditLog, Metrics, TopicConfigs
-from controllerd.results import Conflict, StatesRead, WriteResult, Written
-
-Those = list[PartitionRecord]
+from controllerd.machines.elections import Electing, Elections
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.recorded import record_refusals
+from controllerd.ports.audit import AuditLog, ElectionMetrics
+from controllerd.ports.configs import TopicConfigReader, TopicConfigs
+from controllerd.ports.results import Conflict, StatesRead, WriteResult, Written
+from controllerd.ports.states import StateStore
 
 
 class PartitionStateMachine:
-    """Carries out partition transitions against ZooKeeper and tells the brokers."""
+    """Carries out partition transitions in ZooKeeper, and sends the outcome to the brokers."""
 
     def __init__(
         self,
         context: ControllerContext,
-        store: ElectionStore,
+        states: StateStore,
         outbox: Outbox,
         audit: AuditLog,
+        overrides: TopicConfigReader,
         configs: TopicConfigs,
-        metrics: Metrics,
+        metrics: ElectionMetrics,
     ) -> None:
         self._context = context
-        self._store = store
+        self._states = states
         self._outbox = outbox
         self._audit = audit
-        self._electing = Electing(context, store, audit, configs, metrics, outbox.pace)
+        self._electing = Electing(context, states, overrides, audit, configs, metrics, outbox.slicer)
 
     async def startup(self) -> None:
-        """Give every partition its initial state from the cached leadership, then bring online what can be."""
-        pace = self._outbox.pace
-        for part in sliced(list(self._context.records()), SLICE):
-            for state, those in self._by_initial_state(part).items():
-                self._context.move_partitions(those, state)
-            await pace.breathe()
+        """Give every partition its initial state from the cached leadership, then bring online each one that can be."""
+        await self._outbox.slicer.for_each_slice(list(self._context.records()), self._initialise_states)
         await self.trigger_online()
 
-    def _by_initial_state(self, part: Collection[PartitionRecord]) -> dict[PartitionState, Those]:
-        """One judgement for all partitions whose leader, ISR, replicas and online replicas are the same."""
+    def _initialise_states(self, part: Sequence[PartitionRecord]) -> None:
+        """Judge once for all partitions whose leader, ISR, replicas and online replicas are the same.
+
+        A hot loop of every failover, so fields of tuples are read by number.
+        """
         judged: dict[object, PartitionState] = {}
-        by_state: dict[PartitionState, Those] = {}
+        by_state: dict[PartitionState, list[PartitionRecord]] = {}
         online = self._context.liveness.online
         for record in part:
             leadership = record.leadership
@@ -67,7 +67,8 @@ class PartitionStateMachine:
             if state is None:
                 state = judged[alike] = self._initial_state(record)
             by_state.setdefault(state, []).append(record)
-        return by_state
+        for state, records in by_state.items():
+            self._context.move_partitions(records, state)
 
     def _initial_state(self, record: PartitionRecord) -> PartitionState:
         leadership, tp = record.leadership, record.tp
@@ -85,7 +86,7 @@ class PartitionStateMachine:
         return self._electing.take_unclean()
 
     async def trigger_online(self, topic: str | None = None) -> Elections:
-        """Try to bring every New and Offline partition online, or only those of one topic."""
+        """Try to bring online every partition in New or Offline, or only the partitions of one topic."""
         waiting = self._context.waiting_partitions() if topic is None else self._context.waiting_partitions_of(topic)
         return await self.handle(waiting, PartitionState.ONLINE, Offline())
 
@@ -95,72 +96,71 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: ElectionStrategy | None = None,
     ) -> Elections:
-        """Move partitions to ``target``; those for which the table forbids it are refused and recorded."""
+        """Move partitions to ``target``; a move that the transition table forbids is refused and recorded."""
         elections = Elections()
         if not partitions:
             return elections
         async with self._outbox.batch() as batch:
             allowed = await self._allowed(partitions, target)
             if target is PartitionState.ONLINE:
-                await self._bring_online(allowed, strategy, batch, elections)
+                elections = await self._bring_online(allowed, strategy, batch)
             else:
-                await self._move(allowed, target)
+                await self._outbox.slicer.for_each_slice(
+                    allowed, lambda part: self._context.move_partitions(part, target)
+                )
         return elections
 
-    async def _allowed(self, partitions: Collection[TopicPartition], target: PartitionState) -> Those:
-        allowed, refused, pace = [], [], self._outbox.pace
-        for part in sliced(list(partitions), SLICE):
+    async def _allowed(self, partitions: Collection[TopicPartition], target: PartitionState) -> list[PartitionRecord]:
+        allowed, refused = list[PartitionRecord](), list[tuple[TopicPartition, str]]()
+        find = self._context.find
+
+        def divide(part: Sequence[TopicPartition]) -> None:
             for tp in part:
-                record = self._context.find(tp)
+                record = find(tp)
                 state = PartitionState.NON_EXISTENT if record is None else record.state
                 if record is not None and is_valid_partition_move(state, target):
                     allowed.append(record)
                 else:
                     refused.append((tp, f"no transition from {state.value} to {target.value}"))
-            await pace.breathe()
-        refuse(self._audit, "partition transition", refused)
+
+        await self._outbox.slicer.for_each_slice(list(partitions), divide)
+        record_refusals(self._audit, "partition transition", refused)
         return allowed
 
-    async def _move(self, records: Those, target: PartitionState) -> None:
-        pace = self._outbox.pace
-        for part in sliced(records, SLICE):
-            self._context.move_partitions(part, target)
-            await pace.breathe()
-
     async def _bring_online(
-        self, records: Those, strategy: ElectionStrategy | None, batch: RequestBatch, elections: Elections
-    ) -> None:
+        self, records: list[PartitionRecord], strategy: ElectionStrategy | None, batch: RequestBatch
+    ) -> Elections:
         fresh = [record for record in records if record.state is PartitionState.NEW]
         known = [record for record in records if record.state is not PartitionState.NEW]
         adopted = await self._initialise(fresh, batch) if fresh else []
-        if known or adopted:
-            if strategy is None:
-                raise IllegalState("an election needs a strategy")
-            await self._electing.run(known + adopted, strategy, batch, elections)
-        refuse(self._audit, f"election {type(strategy).__name__}", elections.failed.items())
+        if not known and not adopted:
+            return Elections()
+        if strategy is None:
+            raise IllegalState("an election needs a strategy")
+        elections = await self._electing.run(known + adopted, strategy, batch)
+        record_refusals(self._audit, f"election {recorded_name(strategy)}", elections.failed.items())
+        return elections
 
     # -- new partitions ----------------------------------------------------------------------------------------------
 
-    async def _initialise(self, records: Those, batch: RequestBatch) -> Those:
-        """Create state znodes; returns the partitions whose znode existed already, for an election instead.
+    async def _initialise(self, records: list[PartitionRecord], batch: RequestBatch) -> list[PartitionRecord]:
+        """Create state znodes; returns the partitions whose znode exists already, and which need an election instead.
 
-        One that nobody can lead may have a state as well: its topic was in quarantine when we loaded.
+        A partition without a live replica may have a state znode as well, if its topic was in quarantine at the load.
         """
         wanted: dict[TopicPartition, LeaderAndIsr] = {}
         refused: dict[TopicPartition, str] = {}
         existing: list[TopicPartition] = []
-        pace = self._outbox.pace
-        for part in sliced(records, SLICE):
-            existing += self._decide_initial(part, wanted, refused)
-            await pace.breathe()
-        results = await self._store.create_states(wanted) if wanted else {}
-        for results_part in sliced(list(results.items()), SLICE):
-            existing += self._take_created(results_part, wanted, refused, batch)
-            await pace.breathe()
+        slicer = self._outbox.slicer
+        await slicer.for_each_slice(records, lambda part: existing.extend(self._decide_initial(part, wanted, refused)))
+        results = await self._states.create_states(wanted) if wanted else {}
+        await slicer.for_each_slice(
+            list(results.items()), lambda part: existing.extend(self._take_created(part, wanted, refused, batch))
+        )
         adopted = await self._adopt(existing, batch)
         for record in adopted:
             refused.pop(record.tp, None)
-        refuse(self._audit, "initial leadership", refused.items())
+        record_refusals(self._audit, "initial leadership", refused.items())
         return adopted
 
     def _decide_initial(
@@ -169,7 +169,7 @@ class PartitionStateMachine:
         wanted: dict[TopicPartition, LeaderAndIsr],
         refused: dict[TopicPartition, str],
     ) -> list[TopicPartition]:
-        """Returns the partitions without a live replica."""
+        """Decide on first leaderships; returns the partitions without a live replica."""
         leaderless = []
         for record in part:
             assignment, tp = record.assignment, record.tp
@@ -195,7 +195,7 @@ class PartitionStateMachine:
         refused: dict[TopicPartition, str],
         batch: RequestBatch,
     ) -> list[TopicPartition]:
-        """Created ones go into the context and into the batch; returns those that exist already."""
+        """Put created states into the context and into the batch; returns the partitions whose state exists already."""
         created: list[tuple[PartitionRecord, LeaderAndIsr]] = []
         existing = []
         for tp, result in part:
@@ -210,15 +210,15 @@ class PartitionStateMachine:
         batch.add_leaderships(((record, leadership.isr) for record, leadership in created), is_new=True)
         return existing
 
-    async def _adopt(self, existing: list[TopicPartition], batch: RequestBatch) -> Those:
+    async def _adopt(self, existing: list[TopicPartition], batch: RequestBatch) -> list[PartitionRecord]:
         """Take over states of new partitions that exist already (a write of an earlier term), as a failover does.
 
-        Everybody is told, even if nobody can be elected: brokers would hide the partition, or never forget it when its
-        topic is deleted.
+        Every broker gets their metadata, even if no leader can be elected. Otherwise brokers would hide the partition
+        from clients, and would never forget it when its topic is deleted.
         """
         if not existing:
             return []
-        read = await self._store.read_states(existing)
+        read = await self._states.read_states(existing)
         self._quarantine(read)
         adopted = [(self._context.record(tp), leadership) for tp, leadership in read.states.items()]
         records = [record for record, _ in adopted]

@@ -1,8 +1,23 @@
-"""Replicas that brokers must still delete, kept in ZooKeeper before anybody forgets that they have them.
+"""Pending replica deletions: replicas that brokers must still delete, kept in ZooKeeper until the brokers have.
 
-Written before an assignment loses a replica, whether its broker is live or not, and crossed out when the broker answers
-that it deleted it: a controller that ends in between leaves no data behind, and a broker that is away learns of it when
-it is back. The peer counts a replica as deleted when it has sent the request.
+**The rule.** A deletion becomes pending before an assignment loses the replica, and is cleared when the broker answers
+that it has deleted it, or when the replica is assigned to the broker again. Without the znode, two things would leave
+data on a disk for ever. The broker may be away when the replica is removed; after that no assignment names it, so no
+later request would. Or this controller may end after it has written the assignment and before the broker has the
+request; the next controller sees only the assignment. Kafka's controller counts a replica as deleted once the request
+is sent, and has both gaps.
+
+**Too many rather than too few.** A pending deletion whose assignment was never written is harmless: the next
+``send_pending_deletions`` finds the replica assigned, and clears it. So a write of the znode that ZooKeeper refuses
+stops nothing: the deletion stays pending in memory for as long as this controller leads.
+
+**Topic ids.** Each pending deletion carries the id that its topic had. StopReplica names no id, so a topic that was
+created anew under the same name must not be confused with the earlier one: the pending deletion of the earlier topic
+stays, until the broker has answered (``services/pending_deletions.py``).
+
+**Waivers.** A broker that was sent the deletion deletes the data even if the replica was assigned to it again
+meanwhile. Until it answers, the deletion is waived but not over, and no election from outside the ISR may choose that
+broker: it would lead with data that it is about to delete.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,81 +28,81 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_progress import has_pending_of_earlier_topic
 from controllerd.core.model import OUR_IDS, BrokerId, TopicPartition
 from controllerd.errors import BadZnode
-from controllerd.machines.passes import paced
-from controllerd.pace import Pace
-from controllerd.ports import AdminStore, AuditLog
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.own_znodes import PendingDeletionStore
 from controllerd.record.records import AlarmRecord
+from controllerd.slicer import Slicer
 
 log = structlog.get_logger(__name__)
 
-Owed = Mapping[TopicPartition, str | None]
+Pending = Mapping[TopicPartition, str | None]
 
 
 class PendingReplicaDeletions:
-    """The book of debts in the context, and its copy in ZooKeeper."""
+    """The pending deletions of the context, and their copy in ZooKeeper."""
 
-    def __init__(self, context: ControllerContext, store: AdminStore, audit: AuditLog, pace: Pace) -> None:
+    def __init__(
+        self, context: ControllerContext, store: PendingDeletionStore, audit: AuditLog, slicer: Slicer
+    ) -> None:
         self._context = context
         self._store = store
         self._audit = audit
-        self._pace = pace
+        self._slicer = slicer
 
     async def add(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
-        """These brokers have to delete these replicas."""
-        changed: dict[BrokerId, Owed] = {}
+        """Make the deletion of these replicas pending."""
+        changed: dict[BrokerId, Pending] = {}
         for broker, partitions in replicas.items():
             if broker in OUR_IDS:
                 continue  # assigned by mistake: controllerd has no disk to delete anything from
-            owed = self._context.pending_deletions.of(broker)
-            more = {tp: self._id_to_owe(broker, tp) async for tp in paced(partitions, self._pace)}
-            if not more.items() <= owed.items():
-                changed[broker] = {**owed, **more}
+            before = self._context.pending_deletions.of(broker)
+            more = {tp: self._id_of(broker, tp) async for tp in self._slicer.each(partitions)}
+            if not more.items() <= before.items():
+                changed[broker] = {**before, **more}
         await self._write(changed)
 
-    def _id_to_owe(self, broker: BrokerId, tp: TopicPartition) -> str | None:
-        """What is owed of an earlier topic of that name stays so: no other could begin where that one still is."""
+    def _id_of(self, broker: BrokerId, tp: TopicPartition) -> str | None:
+        """The topic id of the replica: that of an earlier topic if its deletion is pending, as it is still there."""
         if has_pending_of_earlier_topic(self._context, broker, tp):
             return self._context.pending_deletions.of(broker)[tp]
         return self._context.topic_id(tp.topic)
 
     async def clear(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """The broker owes these no longer: it has nothing of them any more, or is to have them."""
+        """Clear pending deletions: the broker has deleted the replicas, or they are assigned to it again."""
         await self._clear({broker: partitions})
 
     async def clear_all(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
-        """These brokers are to have these replicas after all; those of earlier topics must go all the same."""
-        settled: dict[BrokerId, list[TopicPartition]] = {}
+        """Clear them where replicas are assigned again; replicas of earlier topics must be deleted all the same."""
+        cleared: dict[BrokerId, list[TopicPartition]] = {}
         for broker, partitions in replicas.items():
-            settled[broker] = [tp for tp in partitions if not has_pending_of_earlier_topic(self._context, broker, tp)]
-        await self._clear(settled)
+            cleared[broker] = [tp for tp in partitions if not has_pending_of_earlier_topic(self._context, broker, tp)]
+        await self._clear(cleared)
 
     async def waive(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> None:
-        """As ``clear_all``, where brokers may have been told to delete these: until they answer, none of them may lead
-        from outside the ISR.
-        """
+        """As ``clear_all``, where brokers may have been sent the deletion: until they answer, it is waived."""
         for broker, partitions in replicas.items():
             self._context.pending_deletions.waive(broker, partitions)
         await self.clear_all(replicas)
 
     async def _clear(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
-        changed: dict[BrokerId, Owed] = {}
+        changed: dict[BrokerId, Pending] = {}
         for broker, partitions in replicas.items():
-            owed = self._context.pending_deletions.of(broker)
-            if not owed:
+            pending = self._context.pending_deletions.of(broker)
+            if not pending:
                 continue
-            settled = owed.keys() & set(partitions)
-            if settled:
-                changed[broker] = {tp: topic_id for tp, topic_id in owed.items() if tp not in settled}
+            cleared = pending.keys() & set(partitions)
+            if cleared:
+                changed[broker] = {tp: topic_id for tp, topic_id in pending.items() if tp not in cleared}
         await self._write(changed)
 
-    async def _write(self, changed: Mapping[BrokerId, Owed]) -> None:
-        """A debt that ZooKeeper refuses is known to us as long as we lead: data on a disk is no reason to stop."""
+    async def _write(self, changed: Mapping[BrokerId, Pending]) -> None:
+        """Write them; if ZooKeeper refuses, they are pending in memory alone: data on a disk is no reason to stop."""
         if not changed:
             return
         try:
             await self._store.write_pending_deletions(changed)
         except BadZnode as bad:
-            log.error("owed deletions were not written", path=bad.path, reason=bad.reason)
+            log.error("pending deletions were not written", path=bad.path, reason=bad.reason)
             self._audit.record(AlarmRecord("owed deletions were not written", str(bad)))
-        for broker, owed in changed.items():
-            self._context.pending_deletions.set(broker, owed)
+        for broker, pending in changed.items():
+            self._context.pending_deletions.set(broker, pending)

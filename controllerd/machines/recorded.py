@@ -1,8 +1,13 @@
-"""The context's journal as records of the audit log, changes of many partitions included, a slice of rows at a time."""
+"""Records of state machines for the audit log: the journal of the context, and the partitions that were refused.
+
+Many partitions are the rows of few records, a slice of rows at a time, so that no record takes long to make.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
+
+import structlog
 
 from controllerd.core.changes import (
     BulkChange,
@@ -13,8 +18,8 @@ from controllerd.core.changes import (
     ReplicasMoved,
     TopicKnown,
 )
-from controllerd.core.model import ReplicaAssignment
-from controllerd.pace import sliced
+from controllerd.core.model import ReplicaAssignment, TopicPartition
+from controllerd.ports.audit import AuditLog
 from controllerd.record.columns import records_of
 from controllerd.record.records import (
     MAX_ROWS,
@@ -22,12 +27,16 @@ from controllerd.record.records import (
     LeadershipRecord,
     PartitionStateRecord,
     Record,
+    RefusedRecord,
     ReplicaStateRecord,
 )
+from controllerd.slicer import sliced
+
+log = structlog.get_logger(__name__)
 
 
 def journal_records(changes: Iterable[Change | BulkChange]) -> Iterator[Record]:
-    """Replaying them in order gives the same picture as the changes did. Nobody waits long for the next one."""
+    """Turn changes into records; replaying the records in order gives the same image as the changes did."""
     part = _Part()
     for change in changes:
         if not part.add(change):
@@ -37,11 +46,21 @@ def journal_records(changes: Iterable[Change | BulkChange]) -> Iterator[Record]:
     yield from part.records()
 
 
-class _Part:
-    """Single changes, and after them one kind of change of many partitions.
+def record_refusals(audit: AuditLog, what: str, refused: Iterable[tuple[TopicPartition, str]]) -> None:
+    """Record partitions that were refused, each with its reason, and log how many there were; nothing for none."""
+    rows = list(refused)
+    for part in sliced(rows, MAX_ROWS):
+        topics, partitions = [tp.topic for tp, _ in part], [tp.partition for tp, _ in part]
+        audit.record(RefusedRecord(what, topics, partitions, [reason for _, reason in part]))
+    if rows:
+        log.warning("refused partitions", what=what, partitions=len(rows), first=str(rows[0][0]), reason=rows[0][1])
 
-    A load comes as a topic, its partitions, the next topic and so on: the topics move to the front, because nothing
-    else was said of theirs before.
+
+class _Part:
+    """Single changes, and after them one bulk change of many partitions.
+
+    A load comes as a topic, its partitions, the next topic and so on. The topics move to the front: a topic that is
+    known anew has no earlier change that it could overtake.
     """
 
     def __init__(self) -> None:
@@ -50,7 +69,7 @@ class _Part:
         self._bulk: BulkChange | None = None
 
     def add(self, change: Change | BulkChange) -> bool:
-        """Take the change; false, and nothing done, if it must come after what is here."""
+        """Take the change, or return false and take nothing where it must come after the changes of this part."""
         if self._bulk is not None:
             return False
         if isinstance(change, PartitionsAssigned):
@@ -64,7 +83,7 @@ class _Part:
         return True
 
     def records(self) -> Iterator[Record]:
-        """What was taken."""
+        """The records of the changes that were taken."""
         yield from records_of(self._singles)
         yield from _assignments(self._assigned.values())
         if self._bulk is not None:

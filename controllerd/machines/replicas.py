@@ -1,88 +1,92 @@
 """The replica state machine: starts, stops and removes replicas, broker by broker, many partitions at a time.
 
-A slice of partitions is one step; between two the event loop gets a turn when its time has come. Only the event task
-changes the context, so what a step finds is what the step before left.
+Which transitions are legal, and why: ``core/transitions.py``. A pass goes slice by slice; only the event task changes
+the context, so each slice finds what the slice before it left.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.model import BrokerId, Replica, ReplicaState, TopicPartition
-from controllerd.core.quarantine import is_in_doubt
 from controllerd.core.records import PartitionRecord
 from controllerd.core.replica_states import ReplicaStates
+from controllerd.core.soundness import is_in_doubt
 from controllerd.core.transitions import is_valid_replica_move
 from controllerd.machines.isr_removal import IsrRemoval
-from controllerd.machines.outbox import SLICE, Outbox
-from controllerd.machines.refusals import refuse
-from controllerd.pace import sliced
-from controllerd.ports import AuditLog, StateStore
+from controllerd.machines.outbox import Outbox
+from controllerd.machines.recorded import record_refusals
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.states import StateUpdater
+from controllerd.slicer import SLICE
 
 Brokers = tuple[BrokerId, ...]
-Those = list[PartitionRecord]
+Records = list[PartitionRecord]
 
 
 class ReplicaStateMachine:
-    """Carries out replica transitions against ZooKeeper and tells the brokers."""
+    """Carries out replica transitions in ZooKeeper, and sends the outcome to the brokers."""
 
-    def __init__(self, context: ControllerContext, store: StateStore, outbox: Outbox, audit: AuditLog) -> None:
+    def __init__(self, context: ControllerContext, states: StateUpdater, outbox: Outbox, audit: AuditLog) -> None:
         self._context = context
         self._outbox = outbox
         self._audit = audit
-        self._store = store
+        self._states = states
 
     async def startup(self) -> None:
-        """Initial states, then LeaderAndIsr to everybody who is online and ISR removal for everybody who is not."""
+        """Give replicas their states, send LeaderAndIsr for those online, and take the others out of their ISRs."""
         records = list(self._context.records())
         offline = await self._begin(records)
         async with self._outbox.batch() as batch:
-            online, pace = self._context.liveness.online, self._outbox.pace
-            for part in sliced(records, SLICE):
-                told = [(record, online(record)) for record in part if record.leadership is not None]
-                batch.add_leaderships((row for row in told if row[1]), is_new=False)
-                await pace.breathe()
+            online = self._context.liveness.online
+
+            def add(part: Sequence[PartitionRecord]) -> None:
+                led = [(record, online(record)) for record in part if record.leadership is not None]
+                batch.add_leaderships((row for row in led if row[1]), is_new=False)
+
+            await self._outbox.slicer.for_each_slice(records, add)
         await self.handle_on(offline, ReplicaState.OFFLINE)
 
-    async def _begin(self, records: Those) -> Mapping[BrokerId, list[TopicPartition]]:
-        """Give every replica its initial state; returns those that are offline, by broker."""
-        online: defaultdict[BrokerId, Those] = defaultdict(list)
-        offline: defaultdict[BrokerId, Those] = defaultdict(list)
-        pace, liveness = self._outbox.pace, self._context.liveness
-        for part in sliced(records, SLICE):
+    async def _begin(self, records: Records) -> Mapping[BrokerId, list[TopicPartition]]:
+        """Give every replica its initial state; returns the offline ones by broker."""
+        online: defaultdict[BrokerId, Records] = defaultdict(list)
+        offline: defaultdict[BrokerId, Records] = defaultdict(list)
+        liveness = self._context.liveness
+
+        def divide(part: Sequence[PartitionRecord]) -> None:
             for record in part:
                 for broker in liveness.online(record):
                     online[broker].append(record)
                 for broker in liveness.offline(record):
                     offline[broker].append(record)
-            await pace.breathe()
+
+        await self._outbox.slicer.for_each_slice(records, divide)
         await self._move(online, ReplicaState.ONLINE)
         await self._move(offline, ReplicaState.DELETION_INELIGIBLE)
-        return {broker: [record.tp for record in those] for broker, those in offline.items()}
+        return {broker: [record.tp for record in of_broker] for broker, of_broker in offline.items()}
 
-    async def _move(self, replicas: Mapping[BrokerId, Those], state: ReplicaState) -> None:
-        pace = self._outbox.pace
+    async def _move(self, replicas: Mapping[BrokerId, Records], state: ReplicaState) -> None:
+        move = self._context.move_replicas
         for broker, records in sorted(replicas.items()):
-            for part in sliced(records, 5 * SLICE):
-                self._context.move_replicas(broker, part, state)
-                await pace.breathe()
+            await self._outbox.slicer.for_each_slice(records, partial(move, broker, state=state), 5 * SLICE)
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState) -> None:
-        """Move replicas to ``target``; those for which the table forbids it are refused and recorded."""
+        """Move replicas to ``target``; a move that the transition table forbids is refused and recorded."""
         by_broker: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for tp, broker in replicas:
             by_broker[broker].append(tp)
         await self.handle_on(by_broker, target)
 
     async def handle_on(self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> bool:
-        """As ``handle``, for replicas that are known by broker already; whether every broker was told who is live."""
+        """As ``handle``, for replicas by broker; whether every live broker is sent the list of live brokers by it."""
         return await self._handle_on(replicas, target, hand_over=False)
 
     async def stop_handing_over(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> bool:
-        """Move replicas to Offline; a leader among them is followed by another at once, see ``IsrRemoval``."""
+        """Move replicas to Offline; a leader among them gets a successor by the same write, see ``IsrRemoval``."""
         return await self._handle_on(replicas, ReplicaState.OFFLINE, hand_over=True)
 
     async def _handle_on(
@@ -94,12 +98,13 @@ class ReplicaStateMachine:
             for broker, partitions in sorted(replicas.items()):
                 allowed = await self._allowed(broker, partitions, target)
                 await self._apply(broker, allowed, target, batch, hand_over=hand_over)
-            return batch.tells_everybody
+            return batch.reaches_every_broker
 
-    async def _allowed(self, broker: BrokerId, partitions: Collection[TopicPartition], target: ReplicaState) -> Those:
-        allowed, refused, pace = [], [], self._outbox.pace
+    async def _allowed(self, broker: BrokerId, partitions: Collection[TopicPartition], target: ReplicaState) -> Records:
+        allowed, refused = Records(), list[tuple[TopicPartition, str]]()
         may_move: dict[ReplicaStates, bool] = {}
-        for part in sliced(list(partitions), SLICE):
+
+        def divide(part: Sequence[TopicPartition]) -> None:
             for tp in part:
                 record = self._context.find(tp)
                 states = self._context.no_replicas if record is None else record.replica_states
@@ -110,20 +115,18 @@ class ReplicaStateMachine:
                 else:
                     state = states[broker]
                     refused.append((tp, f"replica {broker}: no transition from {state.value} to {target.value}"))
-            await pace.breathe()
-        refuse(self._audit, "replica transition", refused)
+
+        await self._outbox.slicer.for_each_slice(list(partitions), divide)
+        record_refusals(self._audit, "replica transition", refused)
         return allowed
 
     async def _apply(
-        self, broker: BrokerId, records: Those, target: ReplicaState, batch: RequestBatch, *, hand_over: bool
+        self, broker: BrokerId, records: Records, target: ReplicaState, batch: RequestBatch, *, hand_over: bool
     ) -> None:
         if target is ReplicaState.OFFLINE:
             await self._stop(broker, records, batch, hand_over=hand_over)
             return
-        pace = self._outbox.pace
-        for part in sliced(records, SLICE):
-            self._step(broker, part, target, batch)
-            await pace.breathe()
+        await self._outbox.slicer.for_each_slice(records, lambda part: self._step(broker, part, target, batch))
 
     def _step(
         self, broker: BrokerId, part: Collection[PartitionRecord], target: ReplicaState, batch: RequestBatch
@@ -144,25 +147,26 @@ class ReplicaStateMachine:
     def _start_new(
         self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch
     ) -> Collection[PartitionRecord]:
-        """A new replica cannot lead already; returns those that do not."""
+        """Start new replicas, and refuse each that leads its partition: a new replica has no data to lead with."""
         leads = [each for each in part if each.leadership is not None and each.leadership.leader == broker]
         reason = f"replica {broker} is new but leads the partition"
-        refuse(self._audit, "replica transition", [(record.tp, reason) for record in leads])
+        record_refusals(self._audit, "replica transition", [(record.tp, reason) for record in leads])
         others = [each for each in part if each not in leads] if leads else part
-        told = [each for each in others if each.leadership is not None]
-        batch.add_leaderships(zip(told, repeat((broker,))), is_new=True)
+        led = [each for each in others if each.leadership is not None]
+        batch.add_leaderships(zip(led, repeat((broker,))), is_new=True)
         return others
 
     def _start(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
-        """Those that were new were told with their leadership already, or will be when their reassignment goes on.
+        """Send LeaderAndIsr for replicas that are not new.
 
-        Where the state is in quarantine it does not go on. That is no new replica either: who knows whether it is in
-        the ISR by now.
+        A new replica got it with its partition's first leadership, or gets it when its reassignment goes on. Where the
+        state is in quarantine the reassignment does not go on; then the replica gets it here, not as a new one, because
+        it may be in the ISR by now.
         """
         new = {states for states in {each.replica_states for each in part} if states[broker] is ReplicaState.NEW}
         led = [each for each in part if each.leadership is not None]
-        told = [each for each in led if each.replica_states not in new or is_in_doubt(self._context, each.tp)]
-        batch.add_leaderships(zip(told, repeat((broker,))), is_new=False)
+        due = [each for each in led if each.replica_states not in new or is_in_doubt(self._context, each.tp)]
+        batch.add_leaderships(zip(due, repeat((broker,))), is_new=False)
 
     def _unassign(self, broker: BrokerId, part: Collection[PartitionRecord]) -> None:
         for record in part:
@@ -172,17 +176,18 @@ class ReplicaStateMachine:
 
     # -- going offline -----------------------------------------------------------------------------------------------
 
-    async def _stop(self, broker: BrokerId, records: Those, batch: RequestBatch, *, hand_over: bool) -> None:
-        pace = self._outbox.pace
-        for part in sliced(records, SLICE):  # before the ISR changes: it carries the leader epoch that the broker knows
-            batch.add_stops(broker, part, delete=False)
-            await pace.breathe()
+    async def _stop(self, broker: BrokerId, records: Records, batch: RequestBatch, *, hand_over: bool) -> None:
+        slicer = self._outbox.slicer
+        # StopReplica goes into the batch before the ISR changes: it must carry the leader epoch that the broker knows.
+        await slicer.for_each_slice(records, lambda part: batch.add_stops(broker, part, delete=False))
         led = [record for record in records if record.leadership is not None]
-        removal = IsrRemoval(broker, self._context, self._store, self._audit, self._outbox.pace, hand_over=hand_over)
-        for part in sliced(await removal.run(led), SLICE):
-            self._tell_others(broker, part, batch)
+        removal = IsrRemoval(broker, self._context, self._states, self._audit, slicer, hand_over=hand_over)
+
+        def finish(part: Sequence[PartitionRecord]) -> None:
+            self._send_to_others(broker, part, batch)
             self._context.move_replicas(broker, part, ReplicaState.OFFLINE)
-            await pace.breathe()
+
+        await slicer.for_each_slice(await removal.run(led), finish)
         self._give_up(broker, led)
         leaderless = [record for record in records if record.leadership is None]
         if leaderless:
@@ -190,18 +195,18 @@ class ReplicaStateMachine:
             batch.add_update_metadata(self._context.live_or_shutting_down)
             batch.add_metadata(leaderless)
 
-    def _give_up(self, broker: BrokerId, records: Those) -> None:
-        """Of a topic that is being deleted states need not be right, nor even exist: its replicas go (KAFKA-6650)."""
+    def _give_up(self, broker: BrokerId, records: Records) -> None:
+        """Move replicas of topics that are being deleted to Offline, whatever their states say (KAFKA-6650)."""
         hidden = hidden_topics(self._context)
         doomed = [record for record in records if record.tp.topic in hidden] if hidden else []
         self._context.move_replicas(broker, doomed, ReplicaState.OFFLINE)
 
-    def _tell_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
+    def _send_to_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         others: dict[Brokers, Brokers] = {}
         hidden = hidden_topics(self._context)
-        told = [record for record in part if record.tp.topic not in hidden]
-        for record in told:
+        shown = [record for record in part if record.tp.topic not in hidden]
+        for record in shown:
             replicas = record.assignment.replicas
             if replicas not in others:
                 others[replicas] = tuple(other for other in replicas if other != broker)
-        batch.add_leaderships(((record, others[record.assignment.replicas]) for record in told), is_new=False)
+        batch.add_leaderships(((record, others[record.assignment.replicas]) for record in shown), is_new=False)

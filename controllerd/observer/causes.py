@@ -1,10 +1,11 @@
-"""From two pictures to what must have happened in between, and which partitions can be judged by it. Pure.
+"""The causes between two images of ZooKeeper, and the partitions that can be compared by them. Pure.
 
-A cause is what a controller does not do itself: brokers come and die, tools write topics and requests. What it did in
-answer is in the later picture too, and never among the facts of the cause. What comes to a controller by request or by
-time leaves only its result, which nothing can be compared with; it is counted.
+A cause is a change that a controller does not make itself: brokers start and fail, tools write topics and requests. The
+later image also has what the observed controller wrote in answer; the facts of a cause never include that. A cause that
+reaches a controller by a request or a timer leaves only its result in ZooKeeper. Such a change cannot be compared with
+anything, so it is counted.
 
-Pictures of 50,000 partitions take a good part of a second to go through, so everything gives the loop its turns.
+A pass over images of 50,000 partitions takes a good part of a second, so every pass yields to the event loop.
 """
 
 from collections import Counter
@@ -17,22 +18,21 @@ from typing import Final
 from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
-from controllerd.machines.passes import paced
-from controllerd.pace import Pace
+from controllerd.slicer import Slicer
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
 from events.base import Event
 from events.cluster import BrokerChange
 from events.elections import TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
 from events.topics import PartitionModifications, TopicChange
 
 Facts = Mapping[str, Node | None]
-"""Znodes as they are after a cause; None: gone. Nothing that a controller writes in answer to it."""
+"""The znodes that a cause changed, as they are after it; None: deleted. No writes of a controller are among them."""
 
 
-class Kind(Enum):
-    """What happened."""
+class CauseKind(Enum):
+    """The kind of a cause."""
 
     BROKER_DIED = "broker died"
     BROKER_BOUNCED = "broker bounced"
@@ -46,7 +46,7 @@ class Kind(Enum):
 
 
 class Unseen(Enum):
-    """What changed without a cause that shows."""
+    """The kind of a change whose cause does not show in ZooKeeper."""
 
     ISR_CHANGED = "ISR changed: AlterPartition"
     LEADER_MOVED = "leader moved: controlled shutdown, request or rebalance"
@@ -57,60 +57,60 @@ class Unseen(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """Something happened, once or several times at once, that a controller answers."""
+class ObservedCause:
+    """One or several simultaneous changes that a controller reacts to."""
 
-    kind: Kind
+    kind: CauseKind
     subjects: tuple[str, ...]
     """The brokers or topics."""
     partitions: frozenset[TopicPartition]
-    """Those that are judged by it."""
+    """The partitions that are compared for this cause."""
     facts: Facts = field(default_factory=dict, repr=False)
     events: tuple[Event, ...] = ()
-    """What a controller that leads is told. None, and no failover: only the end is judged."""
+    """The events that an active controller gets. Without any, and without a failover, only the end is compared."""
     is_failover: bool = False
-    """Another controller answered it, by taking over."""
+    """Whether another controller reacted to it, by a failover."""
     mixed: frozenset[TopicPartition] = frozenset()
-    """Those that more than one thing concerns that happened between the two pictures: in which order does not show."""
+    """Partitions of several causes between the two images, whose order does not show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """Partitions changed for a reason that does not show in ZooKeeper."""
+    """Partitions that changed for a reason which does not show in ZooKeeper."""
 
     kind: Unseen
     partitions: frozenset[TopicPartition]
     notes: Mapping[str, int] = field(default_factory=dict)
-    """What is true of how many of the new leaders: live, in sync, preferred."""
+    """Counts of the new leaders that are live, in sync, preferred."""
 
 
-async def causes(before: Picture, after: Picture, pace: Pace) -> list[Cause | Unjudged]:
-    """What happened between two pictures, causes first; each partition is in one of them at most."""
-    between = _Between(before, after, pace)
+async def causes(before: ClusterImage, after: ClusterImage, slicer: Slicer) -> list[ObservedCause | Unjudged]:
+    """Return the causes between two images, then the other changes; each partition is in at most one of them."""
+    between = _Between(before, after, slicer)
     found = await between.causes()
     changed = await between.changed(set[TopicPartition]().union(*(cause.partitions for cause in found)))
     if between.is_failover and not any(cause.is_failover for cause in found):
         partitions = frozenset(changed)
-        return [*found, Cause(Kind.FAILOVER, (), partitions, {**_term(after)}, is_failover=True)]
-    return [*found, *await _unjudged(changed, before, after, pace)]
+        return [*found, ObservedCause(CauseKind.FAILOVER, (), partitions, {**_term(after)}, is_failover=True)]
+    return [*found, *await _unjudged(changed, before, after, slicer)]
 
 
 Pair = tuple[LeaderAndIsr, LeaderAndIsr | None]
 
 
 class _Between:
-    def __init__(self, before: Picture, after: Picture, pace: Pace) -> None:
-        self._before, self._after, self._pace = before, after, pace
+    def __init__(self, before: ClusterImage, after: ClusterImage, slicer: Slicer) -> None:
+        self._before, self._after, self._slicer = before, after, slicer
         self.is_failover: Final = _epoch(before) != _epoch(after)
 
-    async def causes(self) -> list[Cause]:
-        """Brokers first: a topic that was created is begun on those who live then."""
-        found: list[Cause] = []
+    async def causes(self) -> list[ObservedCause]:
+        """Return the causes, brokers first: a new topic is initialised on the brokers that live then."""
+        found: list[ObservedCause] = []
         taken: set[TopicPartition] = set()
         doomed = _asked_to_go(self._before) | _asked_to_go(self._after)
         for cause in _mixed(await self._brokers(), await self._topics(), await self._unclean()):
             left = set[TopicPartition]()
-            async for tp in paced(cause.partitions, self._pace):
+            async for tp in self._slicer.each(cause.partitions):
                 if tp not in taken and tp.topic not in doomed:
                     left.add(tp)
             taken |= left
@@ -119,11 +119,11 @@ class _Between:
         return [*found, *await self._deleted()]
 
     async def changed(self, explained: AbstractSet[TopicPartition]) -> dict[TopicPartition, Pair]:
-        """The states that are others now, but those of partitions that a cause explains."""
+        """Return the states that changed, without the partitions that a cause explains."""
         found: dict[TopicPartition, Pair] = {}
         for topic, state_paths in self._before.state_paths.items():
             is_another = _czxid(self._before, paths.topic(topic)) != _czxid(self._after, paths.topic(topic))
-            async for path in paced(state_paths, self._pace):
+            async for path in self._slicer.each(state_paths):
                 then, now = self._before.nodes.get(path), self._after.nodes.get(path)
                 if then is None or (not is_another and then == now):
                     continue
@@ -135,26 +135,26 @@ class _Between:
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
-    async def _brokers(self) -> list[Cause]:
+    async def _brokers(self) -> list[ObservedCause]:
         epochs = [_czxids(picture) for picture in (self._before, self._after)]
         then, now = epochs
         moved = {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
         if not moved:
             return []
         died, came = moved - now.keys(), moved - then.keys()
-        kind = Kind.BROKER_DIED if died else Kind.BROKER_CAME if came == moved else Kind.BROKER_BOUNCED
+        kind = CauseKind.BROKER_DIED if died else CauseKind.BROKER_CAME if came == moved else CauseKind.BROKER_BOUNCED
         facts = _term(self._after) | {path: self._after.nodes.get(path) for path in map(_registration, sorted(moved))}
         on_them, on_several = await self._partitions_on(_ids(moved))
         events = (BrokerChange(),)
-        return [Cause(kind, tuple(sorted(moved)), on_them, facts, events, self.is_failover, mixed=on_several)]
+        return [ObservedCause(kind, tuple(sorted(moved)), on_them, facts, events, self.is_failover, mixed=on_several)]
 
     async def _partitions_on(
         self, brokers: frozenset[int]
     ) -> tuple[frozenset[TopicPartition], frozenset[TopicPartition]]:
-        """Those with a replica on one of these brokers at least, and those with replicas on several."""
+        """Return the partitions with replicas on any of these brokers, and the ones with replicas on several."""
         found, on_several = set[TopicPartition](), set[TopicPartition]()
         async for name, image in self._images(self._before.names(paths.BROKER_TOPICS)):
-            async for number, assignment in paced(image.assignments.items(), self._pace):
+            async for number, assignment in self._slicer.each(image.assignments.items()):
                 if on_them := brokers.intersection(assignment.replicas):
                     found.add(TopicPartition(name, number))
                 if len(on_them) > 1:
@@ -162,16 +162,16 @@ class _Between:
         return frozenset(found), frozenset(on_several)
 
     async def _images(self, topics: Iterable[str]) -> AsyncIterator[tuple[str, TopicImage]]:
-        """What was known of topics; those of which nothing was are left out."""
+        """Yield topics as they were before; unknown ones are left out."""
         for name in topics:
             image = _image(name, self._before.nodes.get(paths.topic(name)))
             if image is not None:
                 yield name, image
-            await self._pace.breathe()
+            await self._slicer.yield_to_loop()
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    async def _topics(self) -> list[Cause]:
+    async def _topics(self) -> list[ObservedCause]:
         new: dict[str, TopicImage] = {}
         grown: dict[str, frozenset[TopicPartition]] = {}
         reassigned: set[TopicPartition] = set()
@@ -181,44 +181,44 @@ class _Between:
                 continue
             if added := image.assignments.keys() - known.assignments.keys():
                 grown[name] = frozenset(TopicPartition.all_of(name, added))
-            async for number, assignment in paced(image.assignments.items(), self._pace):
+            async for number, assignment in self._slicer.each(image.assignments.items()):
                 if known.assignments.get(number, assignment) != assignment:
                     reassigned.add(TopicPartition(name, number))
         found = [*await self._created(new), *self._grown(grown)]
         if reassigned:
             topics = tuple(sorted({tp.topic for tp in reassigned}))
-            found.append(Cause(Kind.REASSIGNED, topics, frozenset(reassigned)))
+            found.append(ObservedCause(CauseKind.REASSIGNED, topics, frozenset(reassigned)))
         return found
 
     async def _written_topics(self) -> AsyncIterator[tuple[str, TopicImage | None, TopicImage]]:
-        """New topics, with None, and those whose znode was written: as they were and as they are."""
-        async for name in paced(self._after.names(paths.BROKER_TOPICS), self._pace):
+        """Yield new topics with None, and topics whose znode was written, as they were and as they are."""
+        async for name in self._slicer.each(self._after.names(paths.BROKER_TOPICS)):
             then, now = (picture.nodes.get(paths.topic(name)) for picture in (self._before, self._after))
             image = _image(name, now) if now != then else None
             known = _image(name, then) if image is not None else None
             if image is not None and (then is None or (known is not None and known.czxid == image.czxid)):
                 yield name, known, image
-                await self._pace.breathe()
+                await self._slicer.yield_to_loop()
 
-    async def _created(self, images: Mapping[str, TopicImage]) -> list[Cause]:
+    async def _created(self, images: Mapping[str, TopicImage]) -> list[ObservedCause]:
         if not images:
             return []
         partitions = set[TopicPartition]()
         for name, image in images.items():
             partitions.update(_all(name, image))
-            await self._pace.breathe()
+            await self._slicer.yield_to_loop()
         facts = _term(self._after) | self._written_by_tools(images)
         created = tuple(sorted(images)), frozenset(partitions), facts, (TopicChange(),)
-        return [Cause(Kind.TOPICS_CREATED, *created, self.is_failover)]
+        return [ObservedCause(CauseKind.TOPICS_CREATED, *created, self.is_failover)]
 
-    def _grown(self, added: Mapping[str, frozenset[TopicPartition]]) -> list[Cause]:
+    def _grown(self, added: Mapping[str, frozenset[TopicPartition]]) -> list[ObservedCause]:
         if not added:
             return []
         names = tuple(sorted(added))
         partitions = frozenset[TopicPartition]().union(*added.values())
         facts = _term(self._after) | self._written_by_tools(added)
         events = tuple(PartitionModifications(name) for name in names)
-        return [Cause(Kind.PARTITIONS_ADDED, names, partitions, facts, events, self.is_failover)]
+        return [ObservedCause(CauseKind.PARTITIONS_ADDED, names, partitions, facts, events, self.is_failover)]
 
     def _written_by_tools(self, topics: Iterable[str]) -> dict[str, Node | None]:
         nodes = self._after.nodes
@@ -226,11 +226,11 @@ class _Between:
 
     # -- configurations and deletions ----------------------------------------------------------------------------------
 
-    async def _unclean(self) -> list[Cause]:
+    async def _unclean(self) -> list[ObservedCause]:
         events: list[Event] = []
         everywhere = self._begins_to_allow(paths.CONFIG_BROKER_DEFAULTS)
         names = list[str]()
-        async for name in paced(self._before.names(paths.BROKER_TOPICS), self._pace):
+        async for name in self._slicer.each(self._before.names(paths.BROKER_TOPICS)):
             if self._begins_to_allow(paths.topic_config(name)):
                 names.append(name)
         if everywhere:
@@ -242,7 +242,11 @@ class _Between:
         written += [paths.topic_config(name) for name in names]
         facts = {path: self._after.nodes.get(path) for path in written} | _term(self._after)
         leaderless = await self._leaderless(None if everywhere else frozenset(names))
-        return [Cause(Kind.UNCLEAN_ALLOWED, tuple(sorted(names)), leaderless, facts, tuple(events), self.is_failover)]
+        return [
+            ObservedCause(
+                CauseKind.UNCLEAN_ALLOWED, tuple(sorted(names)), leaderless, facts, tuple(events), self.is_failover
+            )
+        ]
 
     def _begins_to_allow(self, path: str) -> bool:
         then, now = (picture.nodes.get(path) for picture in (self._before, self._after))
@@ -252,26 +256,28 @@ class _Between:
         """The partitions of these topics that had no leader; None: of all."""
         found = set[TopicPartition]()
         for topic, state_paths in self._before.state_paths.items():
-            async for path in paced(state_paths if topics is None or topic in topics else (), self._pace):
+            async for path in self._slicer.each(state_paths if topics is None or topic in topics else ()):
                 tp = paths.parse_partition(path)
                 state = _state(tp, self._before.nodes.get(path)) if tp is not None else None
                 if tp is not None and state is not None and state.leader == NO_LEADER:
                     found.add(tp)
         return frozenset(found)
 
-    async def _deleted(self) -> list[Cause]:
-        """Topics that are asked to be deleted, and those that are gone after that was asked."""
+    async def _deleted(self) -> list[ObservedCause]:
+        """Return topics whose deletion was requested, and topics that are gone after such a request."""
         asked_before, asked = _asked_to_go(self._before), _asked_to_go(self._after)
         then, now = (set(picture.names(paths.BROKER_TOPICS)) for picture in (self._before, self._after))
         names = (then & (asked - asked_before)) | (asked_before & (then - now))
         doomed = set[TopicPartition]()
         async for name, image in self._images(names):
             doomed.update(_all(name, image))
-        return [Cause(Kind.TOPICS_DELETED, tuple(sorted(names)), frozenset(doomed))] if names else []
+        return [ObservedCause(CauseKind.TOPICS_DELETED, tuple(sorted(names)), frozenset(doomed))] if names else []
 
 
-def _mixed(brokers: list[Cause], topics: list[Cause], unclean: list[Cause]) -> list[Cause]:
-    """All of them, brokers first. What is begun while brokers move is begun on those who are there just then."""
+def _mixed(
+    brokers: list[ObservedCause], topics: list[ObservedCause], unclean: list[ObservedCause]
+) -> list[ObservedCause]:
+    """Return all causes, brokers first: partitions are initialised on the brokers that are registered just then."""
     if not brokers:
         return [*topics, *unclean]
     allowed = frozenset[TopicPartition]().union(*(cause.partitions for cause in unclean))
@@ -286,13 +292,13 @@ def _mixed(brokers: list[Cause], topics: list[Cause], unclean: list[Cause]) -> l
 
 
 async def _unjudged(
-    changed: Mapping[TopicPartition, Pair], before: Picture, after: Picture, pace: Pace
+    changed: Mapping[TopicPartition, Pair], before: ClusterImage, after: ClusterImage, slicer: Slicer
 ) -> list[Unjudged]:
     found: dict[Unseen, set[TopicPartition]] = {}
     notes: Counter[str] = Counter()
     live = _ids(after.names(paths.BROKER_IDS))
     doomed, images = _asked_to_go(after), dict[str, TopicImage | None]()
-    async for tp, (then, now) in paced(changed.items(), pace):
+    async for tp, (then, now) in slicer.each(changed.items()):
         kind = Unseen.BEING_DELETED
         if tp.topic not in doomed:
             is_another = _czxid(before, paths.topic(tp.topic)) != _czxid(after, paths.topic(tp.topic))
@@ -323,18 +329,18 @@ def _kind_of(then: LeaderAndIsr, now: LeaderAndIsr | None) -> Unseen:
     return Unseen.LEADER_EPOCH_ROSE if now.leader_epoch != then.leader_epoch else Unseen.ISR_CHANGED
 
 
-# -- what pictures say -------------------------------------------------------------------------------------------------
+# -- reading images --------------------------------------------------------------------------------------------------
 
 
-def _epoch(picture: Picture) -> Node | None:
+def _epoch(picture: ClusterImage) -> Node | None:
     return picture.nodes.get(paths.CONTROLLER_EPOCH)
 
 
-def _term(picture: Picture) -> dict[str, Node | None]:
+def _term(picture: ClusterImage) -> dict[str, Node | None]:
     return {paths.CONTROLLER_EPOCH: _epoch(picture)}
 
 
-def _asked_to_go(picture: Picture) -> frozenset[str]:
+def _asked_to_go(picture: ClusterImage) -> frozenset[str]:
     """The topics whose deletion is asked for."""
     return frozenset(picture.names(paths.DELETE_TOPICS))
 
@@ -348,17 +354,17 @@ def _registration(name: str) -> str:
     return f"{paths.BROKER_IDS}/{name}"
 
 
-def _czxid(picture: Picture, path: str) -> int | None:
+def _czxid(picture: ClusterImage, path: str) -> int | None:
     node = picture.nodes.get(path)
     return node.czxid if node is not None else None
 
 
-def _czxids(picture: Picture) -> dict[str, int | None]:
+def _czxids(picture: ClusterImage) -> dict[str, int | None]:
     return {name: _czxid(picture, _registration(name)) for name in picture.names(paths.BROKER_IDS)}
 
 
 def _image(name: str, node: Node | None) -> TopicImage | None:
-    """What a topic znode says; None if it says nothing."""
+    """Decode a topic znode; None if it is missing or invalid."""
     if node is None:
         return None
     try:
@@ -372,7 +378,7 @@ def _all(name: str, image: TopicImage) -> list[TopicPartition]:
 
 
 def _state(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
-    """What a state znode says; None if it says nothing."""
+    """Decode a state znode; None if it is missing or invalid."""
     try:
         return codecs.decode_state(tp, node.data, node.version) if node is not None else None
     except BadZnode:

@@ -1,7 +1,7 @@
-"""The cluster of the newest picture, published like that of a controller at work, so that readers see it as usual.
+"""The cluster of the newest image, published as an active controller publishes it, so that readers work as usual.
 
-Its context is of its own: no handler touches it, and it is never compared with anything. What does not show in
-ZooKeeper (controlled shutdowns, failed log directories, how far a deletion is) does not show here either.
+The mirror has a context of its own: no handler changes it, and the observer compares nothing with it. State that is not
+in ZooKeeper (controlled shutdowns, failed log directories, the progress of a deletion) is not published either.
 """
 
 from typing import Final
@@ -9,48 +9,62 @@ from typing import Final
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Features, LeaderAndIsr, PartitionState
 from controllerd.core.records import PartitionRecord
+from controllerd.core.soundness import leadership_flaw
 from controllerd.errors import BadZnode
-from controllerd.observer.standing import standing_of
-from controllerd.pace import Pace
+from controllerd.slicer import Slicer
 from controllerd.snapshot import ClusterSnapshot, Publication
 from controllerd.zk import codecs, paths
 from controllerd.zk.elector import holder_of
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
+
+
+def partition_state_of(record: PartitionRecord, context: ControllerContext) -> PartitionState:
+    """Return Online with a live leader, Offline without one, New before the first.
+
+    An active controller reaches the same states at its start by writing.
+    """
+    leadership = record.leadership
+    if leadership is None:
+        return PartitionState.NON_EXISTENT if record.tp.state_path in context.quarantine else PartitionState.NEW
+    is_sound = leadership_flaw(leadership, record.assignment.replicas) is None
+    is_led = leadership.leader in context.liveness.online(record)
+    return PartitionState.ONLINE if is_sound and is_led else PartitionState.OFFLINE
+
 
 _IDS: Final = f"{paths.BROKER_IDS}/"
-_NOTHING: Final = Picture({}, {})
+_NOTHING: Final = ClusterImage({}, {})
 
 
 class Mirror:
-    """Brings a snapshot up to date with pictures, at the cost of what changed between them."""
+    """Updates a snapshot from images, at the cost of the differences between them."""
 
     def __init__(self, features: Features, snapshot: ClusterSnapshot) -> None:
         self._context = ControllerContext(features)
         self._snapshot = snapshot
         self._last = _NOTHING
 
-    async def show(self, picture: Picture) -> None:
-        """Readers see this picture from now on, all of it at once."""
+    async def show(self, picture: ClusterImage) -> None:
+        """Publish this image, all of it at once."""
         last, self._last = self._last, picture
-        pace = Pace()
+        slicer = Slicer()
         epoch = picture.nodes.get(paths.CONTROLLER_EPOCH)
         self._context.begin_term(max(picture.controller_epoch, 0), epoch.version if epoch is not None else 0)
         brokers_moved = self._take_brokers(picture)
-        await self._take_topics(last, picture, pace)
+        await self._take_topics(last, picture, slicer)
         self._take_deletions(picture)
         if brokers_moved:
-            await self._judge_all(pace)
+            await self._move_all(slicer)
         self._context.take_changes()
         publication = Publication(self._context)
         while publication.prepare_one():
-            await pace.breathe()
+            await slicer.yield_to_loop()
         self._snapshot.holder = holder_of(picture.nodes.get(paths.CONTROLLER))
         publication.show(self._snapshot)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
-    def _take_brokers(self, picture: Picture) -> bool:
-        """Whether any came, went, or is registered in another way."""
+    def _take_brokers(self, picture: ClusterImage) -> bool:
+        """Update the brokers; return whether any was added, removed or registered anew."""
         context, registered = self._context, self._registered(picture)
         gone = context.brokers.keys() - registered.keys()
         moved = [broker for broker in registered.values() if context.brokers.get(broker.id) != broker]
@@ -60,8 +74,8 @@ class Mirror:
             context.add_broker(broker)
         return bool(gone or moved)
 
-    def _registered(self, picture: Picture) -> dict[BrokerId, Broker]:
-        """The brokers; one whose registration cannot be understood stays as it is known, or is left out."""
+    def _registered(self, picture: ClusterImage) -> dict[BrokerId, Broker]:
+        """Return the brokers; one whose registration cannot be decoded stays as known before, or is left out."""
         context = self._context
         found: dict[BrokerId, Broker] = {}
         present = {
@@ -84,7 +98,7 @@ class Mirror:
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    async def _take_topics(self, last: Picture, picture: Picture, pace: Pace) -> None:
+    async def _take_topics(self, last: ClusterImage, picture: ClusterImage, slicer: Slicer) -> None:
         names = picture.names(paths.BROKER_TOPICS)
         for name in set(last.names(paths.BROKER_TOPICS)).difference(names):
             self._forget(name, last)
@@ -92,15 +106,15 @@ class Mirror:
             if _differs(name, last, picture):
                 self._forget(name, last)
                 self._load(name, picture)
-            await pace.breathe()
+            await slicer.yield_to_loop()
 
-    def _forget(self, name: str, last: Picture) -> None:
+    def _forget(self, name: str, last: ClusterImage) -> None:
         self._context.remove_topic(name)
         for path in (paths.topic(name), *last.state_paths.get(name, ())):
             self._context.release(path)
 
-    def _load(self, name: str, picture: Picture) -> None:
-        """A topic as it is now. The whole of it: most topics that change have few partitions."""
+    def _load(self, name: str, picture: ClusterImage) -> None:
+        """Load a topic as it is now, all of it: most topics that change have few partitions."""
         context, node = self._context, picture.nodes.get(paths.topic(name))
         if node is None:
             return
@@ -113,9 +127,9 @@ class Mirror:
         records = list(context.topics[name].partitions.values())
         states = ((record, self._state_of(record, picture)) for record in records)
         context.set_leaderships([(record, state) for record, state in states if state is not None])
-        self._judge(records)
+        self._move(records)
 
-    def _state_of(self, record: PartitionRecord, picture: Picture) -> LeaderAndIsr | None:
+    def _state_of(self, record: PartitionRecord, picture: ClusterImage) -> LeaderAndIsr | None:
         node = picture.nodes.get(record.tp.state_path)
         try:
             return codecs.decode_state(record.tp, node.data, node.version) if node is not None else None
@@ -123,7 +137,7 @@ class Mirror:
             self._context.put_in_quarantine(bad.path, bad.reason)
             return None
 
-    def _take_deletions(self, picture: Picture) -> None:
+    def _take_deletions(self, picture: ClusterImage) -> None:
         context = self._context
         asked = context.topics.keys() & set(picture.names(paths.DELETE_TOPICS))
         for name in context.deletions.queued - asked:
@@ -134,28 +148,28 @@ class Mirror:
 
     # -- states --------------------------------------------------------------------------------------------------------
 
-    async def _judge_all(self, pace: Pace) -> None:
-        """Who leads has not changed, but whether the leader is there."""
+    async def _move_all(self, slicer: Slicer) -> None:
+        """Move all partitions to their states, after brokers changed: leaders are the same, but may not be live."""
         for topic in list(self._context.topics.values()):
-            self._judge(list(topic.partitions.values()))
-            await pace.breathe()
+            self._move(list(topic.partitions.values()))
+            await slicer.yield_to_loop()
 
-    def _judge(self, records: list[PartitionRecord]) -> None:
+    def _move(self, records: list[PartitionRecord]) -> None:
         by_state: dict[PartitionState, list[PartitionRecord]] = {}
         for record in records:
-            by_state.setdefault(standing_of(record, self._context), []).append(record)
-        for state, those in by_state.items():
-            self._context.move_partitions(those, state)
+            by_state.setdefault(partition_state_of(record, self._context), []).append(record)
+        for state, moved in by_state.items():
+            self._context.move_partitions(moved, state)
 
 
-def _broker_in(picture: Picture, path: str, broker_id: BrokerId | None) -> Broker | None:
-    """A registration; None if it went while the picture was taken. :raises BadZnode: it cannot be understood."""
+def _broker_in(picture: ClusterImage, path: str, broker_id: BrokerId | None) -> Broker | None:
+    """Decode a registration; None if it was deleted while the image was read. :raises BadZnode: it is invalid."""
     if broker_id is None:
         raise BadZnode(path, "no broker id")
     node = picture.nodes.get(path)
     return codecs.decode_broker(broker_id, node.data, node.czxid) if node is not None else None
 
 
-def _differs(topic: str, last: Picture, picture: Picture) -> bool:
+def _differs(topic: str, last: ClusterImage, picture: ClusterImage) -> bool:
     then, now = last.nodes, picture.nodes
     return any(then.get(path) != now.get(path) for path in (paths.topic(topic), *picture.state_paths.get(topic, ())))

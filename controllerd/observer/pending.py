@@ -1,7 +1,8 @@
-"""Causes whose end has not come yet: when one can be judged, and the rows that come of it.
+"""Pending comparisons: when a cause can be compared, and the rows that come of it.
 
-A picture right after a cause shows a controller at work. So it is judged when its partitions have rested for a while;
-and where ours would have written what has not moved at all, only when there is no more hope: the other may be slow.
+An image right after a cause shows a controller at work. So a cause is compared when its partitions have not changed for
+a while. If a partition that the dry run wrote has not changed at all, the comparison waits for the full time: the
+observed controller may be slow.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,50 +11,49 @@ from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, TopicImage, TopicPartition
 from controllerd.errors import BadZnode
-from controllerd.machines.passes import in_order, paced
-from controllerd.observer.causes import Cause, Kind
-from controllerd.observer.judge import (
+from controllerd.observer.causes import CauseKind, ObservedCause
+from controllerd.observer.dry_run import DryRunResult, state_of
+from controllerd.observer.report import ComparisonRow
+from controllerd.observer.verdicts import (
     NOT_SETTLED,
+    PartitionVerdict,
     Ruling,
-    Verdict,
     deliberate,
     judge,
     judge_deleted,
     judge_reassigned,
 )
-from controllerd.observer.rehearsal import Rehearsed, state_of
-from controllerd.observer.report import Row
-from controllerd.pace import Pace
+from controllerd.slicer import Slicer, in_order
 from controllerd.zk import codecs, paths
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
 
 SETTLE_S: Final = 2.0
-"""Seconds for which nothing of a cause may have moved."""
+"""Seconds without a change after which a cause is compared."""
 LONGEST_S: Final = 30.0
-"""Seconds after which nobody waits for a cause any longer."""
+"""Seconds after which a cause is compared in any case."""
 DOOMED: Final = "leaders of a topic whose deletion waits are given up when their broker dies, as any others"
 """A row of ``docs/deviations.md``: the built-in controller lets the states say that they still lead."""
-OVERLAPPED: Final = Verdict(
-    Ruling.UNCLEAR, reason="something else happened to it at the same time, or before it was settled"
+OVERLAPPED: Final = PartitionVerdict(
+    Ruling.UNCLEAR, reason="another cause concerned it at the same time, or before it was settled"
 )
-OUT_OF_SIGHT: Final = Verdict(Ruling.UNCLEAR, reason="ZooKeeper was out of reach before it was settled")
-RENEWED: Final = Verdict(Ruling.UNCLEAR, reason="its topic went, or was created again, before it was settled")
-WITHDRAWN: Final = Verdict(
+OUT_OF_SIGHT: Final = PartitionVerdict(Ruling.UNCLEAR, reason="ZooKeeper was out of reach before it was settled")
+RENEWED: Final = PartitionVerdict(Ruling.UNCLEAR, reason="its topic went, or was created again, before it was settled")
+WITHDRAWN: Final = PartitionVerdict(
     Ruling.UNCLEAR, reason="the request to delete is gone, the topic is not, or one of its name was created since"
 )
 
 
 @dataclass(eq=False)
-class Rehearsing:
-    """A cause of which is known what ours would have done."""
+class PendingComparison:
+    """A cause with the result of its dry run."""
 
-    cause: Cause
-    before: Picture
-    would: Rehearsed | None
+    cause: ObservedCause
+    before: ClusterImage
+    would: DryRunResult | None
     since: float
-    """Monotonic seconds at which it was seen."""
+    """Monotonic seconds at which the cause was observed."""
     failure: str = ""
-    """Why it could not be rehearsed."""
+    """The reason for which there is no dry run."""
     partitions: frozenset[TopicPartition] = frozenset()
     overlapped: set[TopicPartition] = field(default_factory=set)
     """Partitions that another cause concerns as well."""
@@ -68,44 +68,44 @@ class Rehearsing:
         self.doomed = frozenset(self.before.names(paths.DELETE_TOPICS))
         self.moved_at = self.since
 
-    async def look(self, last: Picture, now: Picture, at: float, pace: Pace) -> None:
-        """Note whether something moved between two pictures."""
-        async for tp in paced(self.partitions, pace):
+    async def look(self, last: ClusterImage, now: ClusterImage, at: float, slicer: Slicer) -> None:
+        """Note whether a partition changed between two images."""
+        async for tp in slicer.each(self.partitions):
             path = paths.partition_state(tp)
             if last.nodes.get(path) != now.nodes.get(path):
                 self.moved_at = at
                 return
 
-    async def rows(self, now: Picture, at: float, pace: Pace) -> tuple[Row, ...] | None:
-        """What came of it; None: too early."""
+    async def rows(self, now: ClusterImage, at: float, slicer: Slicer) -> tuple[ComparisonRow, ...] | None:
+        """Return the rows of the comparison; None: too early."""
         is_quiet, is_late = at - self.moved_at >= SETTLE_S, at - self.since >= LONGEST_S
-        if not is_late and not (is_quiet and await self._has_moved(now, pace)):
+        if not is_late and not (is_quiet and await self._has_moved(now, slicer)):
             return None
-        return await self._rows(now, pace, is_quiet=is_quiet)
+        return await self._rows(now, slicer, is_quiet=is_quiet)
 
-    async def _rows(self, now: Picture, pace: Pace, *, is_quiet: bool) -> tuple[Row, ...]:
-        partitions = await in_order(self.partitions, pace)
-        return tuple([self._row(tp, now, is_quiet=is_quiet) async for tp in paced(partitions, pace)])
+    async def _rows(self, now: ClusterImage, slicer: Slicer, *, is_quiet: bool) -> tuple[ComparisonRow, ...]:
+        partitions = await in_order(self.partitions, slicer)
+        return tuple([self._row(tp, now, is_quiet=is_quiet) async for tp in slicer.each(partitions)])
 
-    async def _has_moved(self, now: Picture, pace: Pace) -> bool:
-        """Whether everything that ours would have written was written by the other."""
-        async for tp in paced(self.would.touched if self.would is not None else (), pace):
+    async def _has_moved(self, now: ClusterImage, slicer: Slicer) -> bool:
+        """Return whether the observed controller wrote every state that the dry run wrote."""
+        async for tp in slicer.each(self.would.touched if self.would is not None else ()):
             path = paths.partition_state(tp)
             if now.nodes.get(path) == self.before.nodes.get(path):
                 return False
         return True
 
-    async def unclear(self, now: Picture, verdict: Verdict, pace: Pace) -> tuple[Row, ...]:
-        """It is not waited for any longer."""
-        return tuple([row._replace(verdict=verdict) for row in await self._rows(now, pace, is_quiet=True)])
+    async def unclear(self, now: ClusterImage, verdict: PartitionVerdict, slicer: Slicer) -> tuple[ComparisonRow, ...]:
+        """Return the rows with this verdict, without further wait."""
+        return tuple([row._replace(verdict=verdict) for row in await self._rows(now, slicer, is_quiet=True)])
 
-    def _row(self, tp: TopicPartition, now: Picture, *, is_quiet: bool) -> Row:
+    def _row(self, tp: TopicPartition, now: ClusterImage, *, is_quiet: bool) -> ComparisonRow:
         before, after = state_in(self.before, tp), state_in(now, tp)
         if self.would is None:
-            return Row(tp, before, None, after, Verdict(Ruling.UNCLEAR, reason=self.failure))
+            return ComparisonRow(tp, before, None, after, PartitionVerdict(Ruling.UNCLEAR, reason=self.failure))
         try:
             would = self.would.state(tp)
-        except BadZnode:  # ours leaves it alone, and so should the other
+        except BadZnode:  # the dry run leaves it alone, and so should the observed controller
             would = None
         verdict = judge(before, would, after) if is_quiet else NOT_SETTLED
         if verdict.ruling is Ruling.DIFFERENT and tp in self.overlapped:
@@ -114,47 +114,49 @@ class Rehearsing:
             verdict = RENEWED
         if tp.topic in self.doomed:
             verdict = deliberate(verdict, DOOMED)
-        return Row(tp, before, would, after, verdict)
+        return ComparisonRow(tp, before, would, after, verdict)
 
-    def _has_other_topic(self, name: str, now: Picture) -> bool:
-        """Whether the topic is another one by now, or none: what became of it is no answer to the cause."""
+    def _has_other_topic(self, name: str, now: ClusterImage) -> bool:
+        """Return whether the topic was deleted or created anew: then its states are no reaction to the cause."""
         path = paths.topic(name)
         then, there = self.cause.facts.get(path, self.before.nodes.get(path)), now.nodes.get(path)
         return then is not None and (there is None or there.czxid != then.czxid)
 
 
 @dataclass(eq=False)
-class Ending:
-    """A cause of which only the end is judged: a reassignment, or a deletion. It may take long."""
+class PendingEnd:
+    """A cause of which only the end is compared: a reassignment or a deletion. It may take long."""
 
-    cause: Cause
+    cause: ObservedCause
     before: Mapping[TopicPartition, LeaderAndIsr | None]
-    """The states when it was seen: a whole picture would be kept for as long as it takes."""
+    """The states when the cause was observed; a whole image would be kept for too long."""
     gone_since: dict[str, float] = field(default_factory=dict)
 
-    async def rows(self, now: Picture, at: float, pace: Pace) -> tuple[Row, ...]:
-        """Those partitions that have come to their end since; they are waited for no longer."""
-        ends, verdicts = _Ends(now, at, self.gone_since), dict[TopicPartition, Verdict]()
-        of = ends.of_reassignment if self.cause.kind is Kind.REASSIGNED else ends.of_deletion
-        async for tp in paced(self.cause.partitions, pace):
+    async def rows(self, now: ClusterImage, at: float, slicer: Slicer) -> tuple[ComparisonRow, ...]:
+        """Return the rows of partitions that have ended since; they are no longer pending."""
+        ends, verdicts = _Ends(now, at, self.gone_since), dict[TopicPartition, PartitionVerdict]()
+        of = ends.of_reassignment if self.cause.kind is CauseKind.REASSIGNED else ends.of_deletion
+        async for tp in slicer.each(self.cause.partitions):
             verdicts[tp] = of(tp)
         ended = {tp: verdict for tp, verdict in verdicts.items() if verdict != NOT_SETTLED}
         if not ended:
             return ()
         self.cause = replace(self.cause, partitions=self.cause.partitions - ended.keys())
-        partitions = paced(await in_order(ended, pace), pace)
-        return tuple([Row(tp, self.before[tp], None, state_in(now, tp), ended[tp]) async for tp in partitions])
+        partitions = slicer.each(await in_order(ended, slicer))
+        return tuple(
+            [ComparisonRow(tp, self.before[tp], None, state_in(now, tp), ended[tp]) async for tp in partitions]
+        )
 
 
 class _Ends:
-    """What one picture says of what is to come to its end. Each topic is decoded once."""
+    """The ends of reassignments and deletions in one image. Each topic is decoded once."""
 
-    def __init__(self, now: Picture, at: float, gone_since: dict[str, float]) -> None:
+    def __init__(self, now: ClusterImage, at: float, gone_since: dict[str, float]) -> None:
         self._now, self._at, self._gone_since = now, at, gone_since
         self._asked: Final = frozenset(now.names(paths.DELETE_TOPICS))
         self._images: dict[str, TopicImage | BadZnode | None] = {}
 
-    def of_reassignment(self, tp: TopicPartition) -> Verdict:
+    def of_reassignment(self, tp: TopicPartition) -> PartitionVerdict:
         if tp.topic not in self._images:
             self._images[tp.topic] = self._image(tp.topic)
         image = self._images[tp.topic]
@@ -170,7 +172,7 @@ class _Ends:
         except BadZnode as bad:
             return bad
 
-    def of_deletion(self, tp: TopicPartition) -> Verdict:
+    def of_deletion(self, tp: TopicPartition) -> PartitionVerdict:
         is_asked = tp.topic in self._asked
         if paths.topic(tp.topic) in self._now.nodes:
             return NOT_SETTLED if is_asked else WITHDRAWN
@@ -178,16 +180,16 @@ class _Ends:
         return judge_deleted(is_topic_there=False, is_marker_there=is_asked) if rests else NOT_SETTLED
 
 
-def state_in(picture: Picture, tp: TopicPartition) -> LeaderAndIsr | None:
-    """The state of a partition in a picture; None without one, and for one that cannot be understood."""
+def state_in(picture: ClusterImage, tp: TopicPartition) -> LeaderAndIsr | None:
+    """Return the state of a partition in an image; None if it is missing or invalid."""
     try:
         return state_of(tp, picture.nodes.get(paths.partition_state(tp)))
     except BadZnode:
         return None
 
 
-def note_overlaps(new: Rehearsing, others: Iterable[Rehearsing]) -> None:
-    """A new cause concerns partitions of causes that have not settled: none of them can be told apart there."""
+def note_overlaps(new: PendingComparison, others: Iterable[PendingComparison]) -> None:
+    """Mark partitions that a new cause shares with pending ones: their changes cannot be told apart."""
     for other in others:
         both = new.partitions & other.partitions
         other.overlapped |= both

@@ -1,4 +1,4 @@
-"""What was found, for the audit log and for who asks: rows of one cause, and totals of all."""
+"""The results of comparisons: rows of one cause for the audit log, and totals of all causes for readers."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
-from controllerd.observer.judge import Verdict
-from controllerd.pace import sliced
-from controllerd.record.observation import ObservationRecord
+from controllerd.observer.verdicts import PartitionVerdict
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.record.records import MAX_ROWS
+from controllerd.slicer import sliced
 
 NO_STATE: Final = -2
 """Leader and leader epoch of a partition without a state."""
 NOT_JUDGED: Final = "not judged"
 KEPT: Final = 200
-"""Rows that are kept for who asks; the audit log has all of them."""
+"""Number of latest rows that are kept for readers; the audit log has all of them."""
 CANNOT_BE_SEEN: Final = (
     "requests to brokers, and when they are sent",
     "answers to brokers and clients",
@@ -25,35 +25,35 @@ CANNOT_BE_SEEN: Final = (
     "producer ids",
     "quotas",
 )
-"""What an observer of ZooKeeper says nothing about, however long it looks."""
+"""The behaviour of a controller that an observer of ZooKeeper cannot compare."""
 
 
-class Row(NamedTuple):
-    """One partition: before, as ours would have left it, after. ``verdict`` is None where nothing can be compared."""
+class ComparisonRow(NamedTuple):
+    """One partition: before, as the dry run left it, after. ``verdict`` is None where nothing can be compared."""
 
     tp: TopicPartition
     before: LeaderAndIsr | None
     would: LeaderAndIsr | None
     after: LeaderAndIsr | None
-    verdict: Verdict | None
+    verdict: PartitionVerdict | None
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What came of one cause."""
+    """The result of one cause."""
 
     cause: str
     subjects: tuple[str, ...]
     controller_epoch: int
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
 
     def records(self) -> Iterator[ObservationRecord]:
-        """For the audit log, at most ``MAX_ROWS`` partitions each; one without rows when it concerned none."""
+        """Yield records of at most ``MAX_ROWS`` partitions; one without rows for a cause without partitions."""
         parts = list(sliced(self.rows, MAX_ROWS)) or [()]
         for number, part in enumerate(parts):
             yield self._record(part, continues=number > 0)
 
-    def _record(self, rows: Sequence[Row], *, continues: bool) -> ObservationRecord:
+    def _record(self, rows: Sequence[ComparisonRow], *, continues: bool) -> ObservationRecord:
         return ObservationRecord(
             self.cause,
             list(self.subjects),
@@ -63,7 +63,7 @@ class Observation:
             *_columns(row.before for row in rows),
             *_columns(row.would for row in rows),
             *_columns(row.after for row in rows),
-            [told(row.verdict) for row in rows],
+            [verdict_text(row.verdict) for row in rows],
             continues=continues,
         )
 
@@ -77,22 +77,22 @@ def _columns(states: Iterable[LeaderAndIsr | None]) -> tuple[list[int], list[int
     )
 
 
-def told(verdict: Verdict | None) -> str:
-    """A verdict in words."""
+def verdict_text(verdict: PartitionVerdict | None) -> str:
+    """Return a verdict as text."""
     return str(verdict) if verdict is not None else NOT_JUDGED
 
 
-class Report:
-    """Everything that was found so far: totals of all, and the newest rows."""
+class ObservationReport:
+    """All results so far: totals, and the newest rows."""
 
     def __init__(self) -> None:
         self.totals: Counter[tuple[str, str]] = Counter()
         """Partitions by cause and ruling."""
-        self.latest: deque[tuple[str, Row]] = deque(maxlen=KEPT)
+        self.latest: deque[tuple[str, ComparisonRow]] = deque(maxlen=KEPT)
         """The newest rows with their causes, oldest first."""
 
-    def add(self, cause: str, rows: Iterable[Row]) -> None:
-        """Count what came of a cause, or a part of it."""
+    def add(self, cause: str, rows: Iterable[ComparisonRow]) -> None:
+        """Count the rows of a cause, or a part of them."""
         for row in rows:
             ruling = row.verdict.ruling.value if row.verdict is not None else NOT_JUDGED
             self.totals[cause, ruling] += 1

@@ -17,7 +17,7 @@ _IN_QUARANTINE: Final = "its state cannot be understood: see the quarantine"
 _ALONE: Final = "it has no other replica"
 
 
-class Led(NamedTuple):
+class LedPartition(NamedTuple):
     """A partition that the broker leads. ``online``: its replicas on live brokers with good log directories."""
 
     tp: TopicPartition
@@ -35,7 +35,9 @@ class DrainPlan(NamedTuple):
     remaining: dict[TopicPartition, str]
 
 
-def plan_drain(broker: BrokerId, partitions: Iterable[Led], quarantine: Container[str], plan: DrainPlan) -> None:
+def plan_drain(
+    broker: BrokerId, partitions: Iterable[LedPartition], quarantine: Container[str], plan: DrainPlan
+) -> None:
     """Add these partitions of the broker to the plan."""
     for led in partitions:
         reason = _why_not(broker, led, quarantine)
@@ -45,7 +47,7 @@ def plan_drain(broker: BrokerId, partitions: Iterable[Led], quarantine: Containe
             plan.remaining[led.tp] = reason
 
 
-def _why_not(broker: BrokerId, led: Led, quarantine: Container[str]) -> str | None:
+def _why_not(broker: BrokerId, led: LedPartition, quarantine: Container[str]) -> str | None:
     others = [replica for replica in led.assignment.replicas if replica != broker]
     if led.is_hidden:
         return _BEING_DELETED

@@ -21,7 +21,6 @@ from controllerd.core.changes import (
     PendingDeletionsSet,
     Quarantined,
     Released,
-    ReplicaMoved,
     TopicForgotten,
     TopicKnown,
 )
@@ -38,7 +37,6 @@ from controllerd.record.records import (
     PendingDeletionsRecord,
     QuarantineRecord,
     Record,
-    ReplicaStateRecord,
     TopicsForgotten,
     TopicsRecord,
 )
@@ -47,7 +45,7 @@ T = TypeVar("T")
 
 
 def records_of(changes: Sequence[Change]) -> list[Record]:
-    """The context's journal as records; replaying them in order gives the same picture as the changes did."""
+    """The context's journal as records; replaying them in order gives the same state as the changes did."""
     records: list[Record] = []
     lanes = _Lanes()
     for change in changes:
@@ -106,7 +104,7 @@ class _Lanes:
         return True
 
     def records(self) -> Iterator[Record]:
-        """What was taken."""
+        """The changes that were taken, as records."""
         for kind, (_, changes) in self._lanes.items():
             for rows in _slices(changes):
                 yield from _BUILDERS[kind](rows)
@@ -182,16 +180,6 @@ def _partition_moves(rows: Sequence[PartitionMoved]) -> Iterator[Record]:
     )
 
 
-def _replica_moves(rows: Sequence[ReplicaMoved]) -> Iterator[Record]:
-    yield ReplicaStateRecord(
-        [row.tp.topic for row in rows],
-        [row.tp.partition for row in rows],
-        [row.broker for row in rows],
-        [row.before.value for row in rows],
-        [row.after.value for row in rows],
-    )
-
-
 def _offline_dirs(rows: Sequence[OfflineDirsSet]) -> Iterator[Record]:
     for row in rows:
         first, *rest = list(_slices(sorted(row.partitions))) or [()]
@@ -216,9 +204,9 @@ def _deletions(rows: Sequence[DeletionChanged]) -> Iterator[Record]:
     yield DeletionRecord([row.topic for row in rows], [row.what for row in rows], [row.reason for row in rows])
 
 
-def _debts(rows: Sequence[PendingDeletionsSet]) -> Iterator[Record]:
+def _pending_deletions(rows: Sequence[PendingDeletionsSet]) -> Iterator[Record]:
     for row in rows:
-        first, *rest = list(_slices(sorted(row.owed))) or [()]
+        first, *rest = list(_slices(sorted(row.pending))) or [()]
         yield _pending_deletions_record(row, first, continues=False)
         for part in rest:
             yield _pending_deletions_record(row, part, continues=True)
@@ -228,7 +216,7 @@ def _pending_deletions_record(
     row: PendingDeletionsSet, part: Sequence[TopicPartition], *, continues: bool
 ) -> PendingDeletionsRecord:
     topics, partitions = [tp.topic for tp in part], [tp.partition for tp in part]
-    return PendingDeletionsRecord(row.broker, topics, partitions, [row.owed[tp] for tp in part], continues)
+    return PendingDeletionsRecord(row.broker, topics, partitions, [row.pending[tp] for tp in part], continues)
 
 
 _BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
@@ -240,12 +228,11 @@ _BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
     AssignmentSet: _assignments,
     LeadershipSet: _leaderships,
     PartitionMoved: _partition_moves,
-    ReplicaMoved: _replica_moves,
     OfflineDirsSet: _offline_dirs,
     Quarantined: _quarantined,
     Released: _released,
     DeletionChanged: _deletions,
-    PendingDeletionsSet: _debts,
+    PendingDeletionsSet: _pending_deletions,
 }
 
 # What concerns more than one partition, or none, is a barrier: nothing moves across it.

@@ -1,4 +1,4 @@
-"""One short text for a whole picture of the cluster, the same whoever computes it: the daemon, or a replay. Pure.
+"""One short text for the whole state of the cluster, equal whether the daemon or a replay computes it. Pure.
 
 Per topic a hash over a canonical text; their sum does not depend on an order and can be kept up to date at the cost of
 the topics that changed. The states of replicas are left out: what the daemon publishes does not have them.
@@ -9,16 +9,10 @@ from hashlib import blake2b
 from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, PartitionState, ReplicaAssignment
-from controllerd.record.fold import ClusterState, PartitionPicture
-from controllerd.record.records import (
-    AssignmentRecord,
-    LeadershipRecord,
-    PartitionStateRecord,
-    Record,
-    SnapshotBegin,
-    TopicsForgotten,
-    TopicsRecord,
-)
+from controllerd.record.kinds import FOLDS
+from controllerd.record.phrases import names_of
+from controllerd.record.records import Record, SnapshotBegin
+from controllerd.record.state import ClusterState, FoldedPartition
 
 Row = tuple[int, PartitionState, ReplicaAssignment, LeaderAndIsr | None]
 """One partition: its number, state, assignment and leadership; the first four fields of a ``PartitionView``."""
@@ -80,12 +74,10 @@ class FoldDigest:
 
     def see(self, record: Record) -> None:
         """The next record of the fold."""
-        if isinstance(record, AssignmentRecord | LeadershipRecord | PartitionStateRecord):
-            self._touched.update(record.topics)
-        elif isinstance(record, TopicsRecord | TopicsForgotten):
-            self._touched.update(record.names)
-        elif isinstance(record, SnapshotBegin):
+        if isinstance(record, SnapshotBegin):
             self._touched.update(self._running.names())
+        elif type(record) in FOLDS:
+            self._touched.update(names_of(record))
 
     def of(self, state: ClusterState) -> str:
         """The digest of the state that all records seen so far have led to."""
@@ -107,7 +99,7 @@ def digest_of(state: ClusterState) -> str:
     return running.of(_epochs(state), state.shutting_down)
 
 
-def _rows(partitions: Mapping[int, PartitionPicture]) -> Iterable[Row]:
+def _rows(partitions: Mapping[int, FoldedPartition]) -> Iterable[Row]:
     return [(number, known.state, known.assignment, known.leadership) for number, known in partitions.items()]
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from controllerd.record.envelope import Envelope
-from controllerd.record.fold import TERM_BEGINS, ClusterState, apply
+from controllerd.record.envelope import TERM_BEGINS, Envelope
+from controllerd.record.fold import apply
 from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
@@ -37,6 +37,7 @@ from controllerd.record.rules import (
     writes,
 )
 from controllerd.record.rules.base import CurrentEvent, Entry, Evidence, Rule, Severity
+from controllerd.record.state import ClusterState
 
 RULES: Final[tuple[type[Rule], ...]] = (
     writes.OneTermPerEpoch,
@@ -84,7 +85,7 @@ RULES: Final[tuple[type[Rule], ...]] = (
     events.NothingHadToBeStopped,
 )
 TITLES: Final[Mapping[str, str]] = {rule.id: rule.title for rule in reversed(RULES)}
-"""What each invariant says, by its id."""
+"""The title of each invariant, by its id."""
 
 
 def _sees_leaderships(rule: type[Rule]) -> bool:
@@ -109,7 +110,7 @@ _PICTURE: Final[frozenset[type[Record]]] = frozenset({
     SnapshotBegin,
     TopicsRecord,
 })  # fmt: skip
-"""What a periodic snapshot consists of: nothing happened that these would speak of."""
+"""The kinds in a periodic snapshot: within one they show no change."""
 _BORDERS: Final = frozenset({SnapshotBegin, SnapshotEnd, TermRecord})
 SUMMARY: Final = "summary"
 """The level of a log without the records on which many rules rest."""
@@ -175,7 +176,7 @@ class _Boot:
         return found
 
     def _see_border(self, record: Record) -> None:
-        """What follows is to be judged otherwise."""
+        """Judge the records to come otherwise."""
         if isinstance(record, SnapshotBegin):
             self._is_periodic = record.periodic
             if record.level != self._level:
@@ -224,7 +225,7 @@ class InvariantChecker:
         return boot.see(envelope, record)
 
     def finish(self) -> list[Violation]:
-        """What only the complete log shows."""
+        """The violations that only the complete log shows."""
         return [_at_the_end(rule, said) for rule in self._shared for said in rule.finish()]
 
 

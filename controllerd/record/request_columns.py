@@ -34,7 +34,7 @@ def request_records(
 
     A flush is one or more rounds; in a round a broker gets at most one LeaderAndIsr, UpdateMetadata and StopReplica,
     in this order, so records ordered by round and API are in order for every broker. They are made one by one, so that
-    whoever asks for them may do something else in between.
+    the caller may do something else in between.
     """
     steps: dict[tuple[int, int], list[_Shared]] = {}
     last: dict[BrokerId, tuple[int, int]] = {}

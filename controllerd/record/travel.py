@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.moments import moment
 from controllerd.record.records import Record, SnapshotBegin, SnapshotEnd
+from controllerd.record.state import ClusterState
 
 Logged = tuple[Envelope, Record]
 SKEW_MS: Final = 60_000
@@ -43,9 +44,9 @@ def merged(logs: Sequence[Iterable[Logged]], *, skew_ms: int = SKEW_MS) -> Itera
 
 
 class Traveller:
-    """Folds a log (``merged``, if several nodes wrote it) and always has a complete picture at hand.
+    """Folds a log (``merged``, if several nodes wrote it) and always has a complete state at hand.
 
-    While a snapshot is being read the picture is the one before it. Of the records without a term only those of the
+    While a snapshot is being read the state is the one before it. Of the records without a term only those of the
     node that led last are folded: what others do meanwhile is not the controller's state. Nor is what somebody writes
     in an older term, because he had not yet heard that it was over.
     """
@@ -57,7 +58,7 @@ class Traveller:
 
     @property
     def state(self) -> ClusterState:
-        """The newest complete picture."""
+        """The newest complete state."""
         return self._state if self._complete is None else self._complete
 
     def see(self, envelope: Envelope, record: Record) -> None:
@@ -156,7 +157,7 @@ def _emptied(state: ClusterState) -> ClusterState:
 
 
 _CLUSTER_FIELDS: Final = (
-    "brokers", "shutting_down", "topics", "offline_dirs", "quarantine", "deletions", "debts",
+    "brokers", "shutting_down", "topics", "offline_dirs", "quarantine", "deletions", "pending_deletions",
 )  # fmt: skip
 
 

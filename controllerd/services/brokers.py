@@ -1,17 +1,19 @@
-"""Brokers come, bounce and die: their channels, replicas and leaderships follow."""
+"""Brokers register, bounce and die, and log directories fail: channels, replicas and leaderships follow."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.brokers import BrokerDiff, diff_brokers
-from controllerd.core.model import Broker, BrokerId, ReplicaState
+from controllerd.core.deletion_waits import hidden_topics
+from controllerd.core.liveness import BrokerDiff, diff_brokers
+from controllerd.core.model import Broker, BrokerId, PartitionState, ReplicaState, TopicPartition
+from controllerd.core.sanitizer import names_us
 from controllerd.services.our_replicas import replace_our_replicas
 from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.reassignments import resume_reassignments_to
 from controllerd.services.registration import keep_registered
-from controllerd.services.replicas_offline import on_replicas_become_offline
 from controllerd.services.settings_changes import expect_answers
 from controllerd.services.usable_brokers import usable_brokers
 
@@ -29,12 +31,14 @@ async def compare_brokers(c: Controller) -> None:
 
 
 async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
-    """Start, bury, start, bury: the order of Kafka's controller, which elects from new brokers before others are gone.
+    """Start the new brokers, then fail and start the bounced ones, then fail the dead ones.
+
+    It is the order of Kafka's controller, which elects from new brokers before others are gone.
 
     While the new brokers are started, the others still count as live, and requests to them carry their earlier broker
-    epochs. So a channel is closed when its broker is buried, and not before. Such a request is either answered before,
-    or it ends with the channel, and the next channel begins with what it was to remove from the broker's metadata. In
-    the next channel it would be refused for its broker epoch, and its removals would be kept for the channel after
+    epochs. So a channel is closed when its broker's failure is handled, and not before. Such a request is either
+    answered before, or it ends with the channel, and the next channel begins with the removals that it did not deliver.
+    In the next channel it would be refused for its broker epoch, and its removals would be kept for the channel after
     that: too late if the topic was created anew meanwhile (``channel_manager.removals``).
 
     What a broker said before it bounced allows no unclean election, also while it still counts as live.
@@ -53,7 +57,7 @@ async def on_broker_startup(brokers: Iterable[BrokerId], observed: Mapping[Broke
     """Brokers are live now.
 
     They get everything that has a leader before their LeaderAndIsr, and that one names all their partitions at once,
-    because a broker starts to checkpoint high watermarks after the first. Everybody else learns first that they live.
+    because a broker starts to checkpoint high watermarks after the first. The other brokers first learn that they live.
     """
     started = list(brokers)
     for broker in started:
@@ -69,11 +73,11 @@ async def on_broker_startup(brokers: Iterable[BrokerId], observed: Mapping[Broke
 
 
 async def bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
-    """Everything that has a leader, then all replicas of these brokers at once.
+    """Send these brokers all partitions that have a leader, then LeaderAndIsr for all their replicas at once.
 
-    What their closed channels were still to remove from their metadata goes first: a topic of that name may exist
-    again. Topics that go are told as gone: where only the session of a broker ended, its process lives on and
-    shows them.
+    The removals that their closed channels did not deliver go first: a topic of that name may exist again. Topics that
+    are being deleted are sent as deleted: where only the session of a broker ended, its process lives on and shows
+    them.
     """
     await c.outbox.repeat_removals(brokers)
     await c.outbox.update_metadata_of(brokers, list(c.context.records()))
@@ -81,9 +85,43 @@ async def bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
 
 
 async def on_broker_failure(brokers: Iterable[BrokerId], c: Controller) -> None:
-    """Brokers are dead: whatever they led is led by others, or by nobody."""
+    """Brokers are dead: partitions that they led get another leader, or none."""
     dead = list(brokers)
     for broker in dead:
         c.channels.remove_broker(broker)
         c.context.remove_broker(broker)
     await on_replicas_become_offline({broker: c.context.partitions_on(broker) for broker in dead}, c)
+
+
+async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[TopicPartition]], c: Controller) -> None:
+    """Elect new leaders first, from the ISR as it still is; only then take the replicas out of ISRs.
+
+    The other order would elect from ISRs that have shrunk already, and bump leader epochs twice.
+    """
+    hidden = hidden_topics(c.context)
+    leaderless = c.context.partitions_without_online_leader()
+    await c.partitions.handle(leaderless, PartitionState.OFFLINE)
+    elections = await c.partitions.trigger_online()
+    left_alone = _never_started(c)
+    stopped = {broker: _kept(partitions, hidden, left_alone) for broker, partitions in replicas.items()}
+    is_sent = await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
+    await c.deletions.fail(replicas)
+    number = sum(map(len, replicas.values()))
+    log.info("handled offline replicas", replicas=number, elected=len(elections.elected), failed=len(elections.failed))
+    if not is_sent and not elections.elected:
+        await c.outbox.update_metadata(c.context.live_or_shutting_down)
+
+
+def _never_started(c: Controller) -> AbstractSet[TopicPartition]:
+    """Return the partitions that wait for a broker in place of controllerd: none of their replicas has started."""
+    new = (tp for tp in c.context.waiting_partitions() if c.context.partition_state(tp) is PartitionState.NEW)
+    return {tp for tp in new if names_us(c.context.assignment(tp))}
+
+
+def _kept(
+    partitions: Collection[TopicPartition], hidden: AbstractSet[str], left_alone: AbstractSet[TopicPartition]
+) -> Collection[TopicPartition]:
+    """Return the replicas to stop, without topics that are being deleted and replicas that never started."""
+    if not hidden and not left_alone:
+        return partitions
+    return [tp for tp in partitions if tp.topic not in hidden and tp not in left_alone]

@@ -1,4 +1,4 @@
-"""A broker is about to stop: its leaderships move away, and it leaves the ISRs in which it follows."""
+"""Controlled shutdown: the leaderships of a broker move away, and it leaves the ISRs in which it follows."""
 
 import structlog
 
@@ -7,8 +7,6 @@ from controllerd.core.deletion_waits import hidden_topics
 from controllerd.core.election import ControlledShutdown as ShutdownElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import sliced
 from controllerd.services.brokers import compare_brokers
 from events.admin import ControlledShutdownReply
 
@@ -32,14 +30,16 @@ async def shut_down(broker: BrokerId, broker_epoch: int, c: Controller) -> Contr
     await c.deletions.resume()  # a reassignment to this broker cannot end before the broker is gone
     still_led, _ = _by_role(broker, replicated, c)
     remaining = frozenset(still_led)
-    log.info("controlled shutdown", broker=broker, led=len(led), followed=len(followed), remaining=len(remaining))
+    log.info(
+        "prepared controlled shutdown", broker=broker, led=len(led), followed=len(followed), remaining=len(remaining)
+    )
     return ControlledShutdownReply(KafkaError.NONE, remaining)
 
 
 def _refusal(broker: BrokerId, broker_epoch: int, c: Controller) -> KafkaError:
     """Why nothing is done.
 
-    BROKER_NOT_AVAILABLE: nobody with this id is registered, whatever epoch it gives (Kafka fails where it gives one).
+    BROKER_NOT_AVAILABLE: no broker with this id is registered, whichever epoch it gives (Kafka fails if it gives one).
     STALE_BROKER_EPOCH: the request is of an earlier life of the broker; epoch -1 means that it does not know its own.
     """
     known = c.context.brokers.get(broker)
@@ -51,23 +51,19 @@ def _refusal(broker: BrokerId, broker_epoch: int, c: Controller) -> KafkaError:
 
 
 async def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Its partitions that somebody else has as well; the others cannot be moved and do not hold the broker up."""
-    found: list[TopicPartition] = []
-    pace, hidden = c.outbox.pace, hidden_topics(c.context)
-    for part in sliced(c.context.records_on(broker), SLICE):
-        found += [
-            record.tp
-            for record in part
-            if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in hidden
-        ]
-        await pace.breathe()
-    return found
+    """Its partitions that other brokers have as well; the rest cannot be moved and does not delay the shutdown."""
+    hidden = hidden_topics(c.context)
+    return [
+        record.tp
+        async for record in c.outbox.slicer.each(c.context.records_on(broker))
+        if len(record.assignment.replicas) > 1 and record.leadership is not None and record.tp.topic not in hidden
+    ]
 
 
 def _by_role(
     broker: BrokerId, partitions: list[TopicPartition], c: Controller
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Those that the broker leads, and those that it follows."""
+    """Divide partitions into the ones that the broker leads and the ones that it follows."""
     led = c.context.partitions_led_by(broker)
     return [tp for tp in partitions if tp in led], [tp for tp in partitions if tp not in led]
 

@@ -14,15 +14,15 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.errors import BadZnode
+from controllerd.ports.results import Conflict, DelegationToken, WriteFailed
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, DelegationToken, WriteFailed
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.cluster import DelegationTokenExpiryCheck
 
 
 async def look_for_tokens(c: Controller, delay_s: float = 0.0) -> None:
     """Check delegation tokens after ``delay_s`` seconds, and then periodically, if there are any."""
-    if await c.store.has_delegation_tokens():
+    if await c.store.tokens.has_delegation_tokens():
         c.timers.put_later(delay_s, DelegationTokenExpiryCheck())
 
 
@@ -33,7 +33,7 @@ _TOKENS: Final = "/delegation_token/tokens/"
 
 async def delete_expired_tokens(c: Controller) -> None:
     """Delete the tokens that have expired; while there are tokens, check again after the broker's interval."""
-    read = await c.store.read_delegation_tokens()
+    read = await c.store.tokens.read_delegation_tokens()
     await _show(read.broken, c)
     if read.tokens or read.broken:
         c.timers.put_later(c.policy.delegation_token_expiry_check_interval_s, DelegationTokenExpiryCheck())
@@ -44,7 +44,7 @@ async def delete_expired_tokens(c: Controller) -> None:
 
 
 async def _delete(expired: Mapping[str, DelegationToken], c: Controller) -> None:
-    results = await c.store.delete_delegation_tokens(expired)
+    results = await c.store.tokens.delete_delegation_tokens(expired)
     for token_id, result in results.items():
         owner = expired[token_id].owner
         if isinstance(result, WriteFailed):

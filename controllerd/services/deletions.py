@@ -1,4 +1,4 @@
-"""Deletions of topics: which are asked for, which may begin, and which are tried again."""
+"""Deletions of topics: the requested ones, when each may begin, and when one is tried again."""
 
 from collections.abc import Collection
 from typing import Final
@@ -9,7 +9,7 @@ from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId
-from controllerd.core.quarantine import is_in_quarantine
+from controllerd.core.soundness import is_in_quarantine
 from controllerd.services.pending_deletions import load_pending_deletions
 from controllerd.services.topics import compare_topics
 from events.reassignments import ZkPartitionReassignment
@@ -27,15 +27,15 @@ _BEGINS_AFTER_S: Final = 1.0
 async def initialise_deletions(c: Controller) -> None:
     """At the start of a term, before the state machines: which topics are to be deleted.
 
-    A marker without a topic is what a controller left that died while it deleted: the rest goes now. What is known of a
-    deletion otherwise is lost with a term; its replicas are deleted again.
+    A marker without a topic was left by a controller that died while it deleted the topic: the rest is deleted now. A
+    new term knows nothing else of a deletion; its replicas are deleted again.
 
     If ``delete.topic.enable`` is off now, the requests are dropped, as the built-in controller does. ZooKeeper does not
     show whether an earlier term had begun a deletion: a partition without leader may as well have a leader that died.
     It is worse to carry out a deletion that was never allowed than to serve a topic again whose replicas are empty.
     """
     await load_pending_deletions(c)
-    asked = await c.store.read_topic_deletions()
+    asked = await c.store.admin.read_topic_deletions()
     if not c.policy.delete_topic_enable:
         await _drop_all(asked, c)
         return
@@ -43,18 +43,18 @@ async def initialise_deletions(c: Controller) -> None:
     unknown = asked - c.context.topics.keys()
     if not unknown:
         return
-    there = await c.store.read_topic_names()
+    there = await c.store.topics.read_topic_names()
     gone = unknown - there
     if gone:
-        log.info("ending deletions of an earlier controller", topics=len(gone))
-        await c.store.delete_topics(gone)
+        log.info("completed deletions of an earlier controller", topics=len(gone))
+        await c.store.topics.delete_topics(gone)
     if unknown & there:
         c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
 
 
 async def serve_deletion_requests(c: Controller) -> None:
-    """Queue the deletions that were asked for by markers, and begin those that wait for nothing."""
-    asked = await c.store.read_topic_deletions()
+    """Queue the deletions that markers request, and begin each that waits for nothing."""
+    asked = await c.store.admin.read_topic_deletions()
     if not c.policy.delete_topic_enable:
         await _drop_all(asked - c.context.deletions.queued, c)
         await c.deletions.resume()
@@ -68,7 +68,7 @@ async def serve_deletion_requests(c: Controller) -> None:
 
 
 def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
-    """Those to be queued now. While deletions are paused the others go on as any topic, though readers see the wish."""
+    """The topics to queue now. While deletions are paused the others are served, though readers see the request."""
     book = c.context.deletions
     before = book.waiting
     begun = book.queued | book.begun_before
@@ -88,31 +88,31 @@ async def _drop_all(asked: Collection[str], c: Controller) -> None:
         return
     if asked:
         log.warning("topic deletion is disabled: requests dropped", topics=sorted(asked))
-        await c.store.delete_deletion_markers(asked)
+        await c.store.admin.delete_deletion_markers(asked)
 
 
 async def _drop_unknown(unknown: Collection[str], c: Controller) -> None:
-    """Requests for topics that do not exist go; those for topics that we cannot understand wait (KAFKA-3175)."""
+    """Drop requests for topics that do not exist; a request for a topic in quarantine waits (KAFKA-3175)."""
     waiting = {name for name in unknown if is_in_quarantine(c.context, name)}
     stray = sorted(set(unknown) - waiting)
     if waiting:
         log.warning("topics in quarantine are not deleted", topics=sorted(waiting))
     if stray:
         log.warning("deletion of unknown topics dropped", topics=stray)
-        await c.store.delete_deletion_markers(stray)
+        await c.store.admin.delete_deletion_markers(stray)
 
 
 async def repeat_deletions(broker: BrokerId, c: Controller) -> None:
-    """What the broker was told to delete did not reach it: tell it again."""
+    """Send a broker the deletions again that did not reach it."""
     started = c.context.deletions.started
     await c.deletions.fail({broker: [tp for tp in c.context.partitions_on(broker) if tp.topic in started]})
 
 
 def schedule_deletions(c: Controller) -> None:
-    """Called after every event: while somebody refuses to delete something, ask again from time to time.
+    """Run after every event: while a deletion is refused, try it again from time to time.
 
     Have the requests for reassignments looked through when a topic went that was being reassigned. And
-    begin a deletion that waits for nothing any more: whatever ended the wait, a topic that is no longer
+    begin a deletion that waits for nothing any more: however the wait ended, a topic that is no longer
     served must not stay so without its deletion.
     """
     book = c.context.deletions

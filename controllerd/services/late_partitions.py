@@ -1,4 +1,4 @@
-"""Partitions that are added to a topic while it is being deleted: they go again before they were ever started.
+"""Partitions that are added to a topic while it is being deleted: they are dropped before they start.
 
 Otherwise the deletion would know nothing of them, and leave them behind (KAFKA-6612).
 """
@@ -10,8 +10,8 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.model import TopicImage, TopicPartition
+from controllerd.ports.results import Conflict, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, Written
 from controllerd.services.quarantine import quarantine
 from events.topics import PartitionModifications
 
@@ -23,8 +23,8 @@ Images = Mapping[str, TopicImage]
 async def drop_late_partitions(images: Images, c: Controller) -> Images:
     """Take what was added out of the znodes of topics that are being deleted; returns the topics without it.
 
-    A compared write that keeps everything else; what somebody else initialised meanwhile is left alone, for it is no
-    addition. Nothing is done about topics that are not being deleted.
+    A compared write that keeps everything else; a partition that another controller initialised meanwhile is left
+    alone, because it is no addition. Nothing is done about topics that are not being deleted.
     """
     doomed = {name: image for name, image in images.items() if name in c.context.queued_for_deletion}
     if not doomed:
@@ -48,15 +48,15 @@ def _as_known(image: TopicImage, c: Controller) -> TopicImage:
 
 
 async def _restore(late: Images, done: dict[str, TopicImage], c: Controller) -> Images:
-    """Write once; returns the topics that somebody else changed meanwhile, as they are now."""
-    folders = await c.store.read_partition_folders(late)
+    """Write once; returns the topics that another writer changed meanwhile, as they are now."""
+    folders = await c.store.topics.read_partition_folders(late)
     wanted = {name: _without(image, _unknown(image, c) - folders[name]) for name, image in late.items()}
     wanted = {name: image for name, image in wanted.items() if image != late[name]}
     again = set()
-    for name, result in (await c.store.write_topics(wanted)).items() if wanted else ():
+    for name, result in (await c.store.topics.write_topics(wanted)).items() if wanted else ():
         dropped = sorted(late[name].assignments.keys() - wanted[name].assignments.keys())
         if isinstance(result, Written):
-            log.info("partitions of a topic that is being deleted dropped", topic=name, partitions=dropped)
+            log.info("dropped partitions of a topic that is being deleted", topic=name, partitions=dropped)
             done[name] = replace(wanted[name], znode_version=result.version)
         elif isinstance(result, Conflict):
             again.add(name)
@@ -72,7 +72,7 @@ def _without(image: TopicImage, dropped: set[int]) -> TopicImage:
 async def _read_again(names: set[str], done: dict[str, TopicImage], c: Controller) -> Images:
     if not names:
         return {}
-    read = await c.store.read_topics(names)
+    read = await c.store.topics.read_topics(names)
     quarantine(c, read.broken)
     for name in names:
         done.pop(name)

@@ -1,4 +1,4 @@
-"""Replicas that brokers assigned to controllerd, because it is in their metadata: live brokers get them.
+"""Replicas that brokers assigned to controllerd, because it is in their metadata: live brokers get them instead.
 
 Before a topic starts that happens in ``topic_preparation``. Here are the rest: partitions that had to wait for a
 broker, and partitions that a broker's own controller started while no instance led.
@@ -37,10 +37,10 @@ async def replace_our_replicas(c: Controller) -> None:
 
 async def _give_away(ours: set[TopicPartition], c: Controller) -> None:
     names = {tp.topic for tp in ours}
-    read = await c.store.read_topics(names)
+    read = await c.store.topics.read_topics(names)
     others = {tp for name in names for tp in c.context.partitions_of(name)} - ours
     images = await prepare_topics(c, read.topics, others)
-    added = await unknown_partitions(images, c)  # somebody may have added them while the topic was prepared
+    added = await unknown_partitions(images, c)  # another writer may have added them while the topic was prepared
     for image in images.values():
         take_topic(c, image)
     gained = _adopt(ours, images, c)
@@ -65,7 +65,7 @@ def _adopt(
 
 
 async def _join(gained: Mapping[TopicPartition, tuple[BrokerId, ...]], c: Controller) -> None:
-    """Replicas of running partitions start as new; an election with its new leader epoch tells the others."""
+    """Start replicas of running partitions as new; an election with its new leader epoch reaches the others."""
     replicas = [Replica(tp, broker) for tp, brokers in gained.items() for broker in brokers]
     were_ours = {tp for tp in gained if _isr_names_us(tp, c)}
     await c.replicas.handle(replicas, ReplicaState.NEW)
@@ -88,7 +88,7 @@ def _partitions_naming_us(c: Controller) -> set[TopicPartition]:
 def _naming_us(c: Controller) -> set[TopicPartition]:
     """Return the partitions with a replica on us.
 
-    Topics whose deletion has begun are left alone: whoever got the replica would only have one more to delete.
+    Topics whose deletion has begun are left alone: a broker that got the replica would only have to delete it.
     """
     hidden = hidden_topics(c.context)
     named = {tp for number in OUR_IDS for tp in c.context.partitions_on(BrokerId(number)) if tp.topic not in hidden}

@@ -9,15 +9,8 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.intents import AUTO_REBALANCE, DELETIONS, LONGEST_MS, PausesRead, PauseView, drained_by
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import (
-    AUTO_REBALANCE,
-    DELETIONS,
-    LONGEST_MS,
-    PausesRead,
-    PauseView,
-    drained_by,
-)
 from controllerd.errors import BadZnode, CallRefused
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from controllerd.views import say_pause
@@ -28,22 +21,23 @@ log = structlog.get_logger(__name__)
 
 ZNODE: Final = "/controllerd/pauses"
 LOOK_AGAIN_S: Final = 10.0
-"""While the znode cannot be understood or written, and after the wall clock was behind."""
+"""Seconds until the next look while the znode cannot be parsed or written, or the wall clock was behind."""
 
 
 async def load_pauses(c: Controller) -> None:
     """Learn what is paused, before anything is deleted.
 
-    While the znode cannot be understood nobody knows whether deletions are paused: then none begins, as that alone has
-    no way back. What had begun cannot be known either; every topic with a marker is hidden, as after any failover.
+    While the znode cannot be parsed it is unknown whether deletions are paused. Then none begins, because a deletion
+    alone cannot be undone. Which had begun is unknown as well; every topic with a marker is hidden, as after any
+    failover.
     """
     try:
-        read = await c.store.read_pauses()
+        read = await c.store.operators.read_pauses()
     except BadZnode as bad:
         quarantine(c, [bad])
         book = c.context.deletions
         book.paused = f"held because {ZNODE} cannot be understood ({bad.reason}): repair or delete that znode"
-        book.begun_before = await c.store.read_topic_deletions()
+        book.begun_before = await c.store.admin.read_topic_deletions()
         return
     await take_out_of_quarantine(c, ZNODE)
     _apply(PausesRead({w: p for w, p in read.pauses.items() if not is_pause_over(w, p, c)}, read.begun), c)
@@ -74,7 +68,7 @@ async def _write(pauses: dict[str, PauseView], c: Controller) -> None:
     begun = book.begun_before | (book.started & book.queued) if DELETIONS in pauses else frozenset[str]()
     read = PausesRead(pauses, begun)
     try:
-        await c.store.write_pauses(read)
+        await c.store.operators.write_pauses(read)
     except BadZnode as bad:
         raise CallRefused(f"{bad}: repair or delete that znode, and ask again") from bad
     await take_out_of_quarantine(c, ZNODE)
@@ -111,7 +105,7 @@ def drained_now(c: Controller) -> frozenset[BrokerId]:
 
 
 def schedule_pause_check(c: Controller) -> None:
-    """Called after every event: whatever ends by itself is looked at when its time comes."""
+    """Run after every event: check each pause when its time comes."""
     if not c.is_active:
         return
     if ZNODE in c.context.quarantine:

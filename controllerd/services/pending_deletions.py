@@ -1,4 +1,4 @@
-"""Replicas that a broker must delete when it is back, because they were removed while it was away."""
+"""Sends pending replica deletions, clears them, and handles replicas of earlier topics of the same name."""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,11 +11,10 @@ from controllerd.core.deletion_waits import hidden_topics, is_hidden
 from controllerd.core.election import Offline
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
-from controllerd.core.quarantine import is_in_doubt
-from controllerd.machines.outbox import SLICE
-from controllerd.machines.passes import in_order, paced
+from controllerd.core.records import PartitionRecord
+from controllerd.core.soundness import is_in_doubt
 from controllerd.machines.state_changes import EpochBump
-from controllerd.pace import sliced
+from controllerd.slicer import in_order
 from events.responses import LeaderAndIsrResponseReceived
 
 log = structlog.get_logger(__name__)
@@ -23,20 +22,20 @@ log = structlog.get_logger(__name__)
 
 async def load_pending_deletions(c: Controller) -> None:
     """Load the pending deletions of all brokers at the start of a term."""
-    for broker, pending in (await c.store.read_pending_deletions()).items():
+    for broker, pending in (await c.store.pending_deletions.read_pending_deletions()).items():
         c.context.pending_deletions.set(broker, pending)
 
 
 async def send_pending_deletions(
     brokers: Iterable[BrokerId], c: Controller, *, topics: AbstractSet[str] | None = None
 ) -> None:
-    """Send StopReplica for the pending deletions of these live brokers, and clear those that are no longer needed.
+    """Send StopReplica for the pending deletions of these live brokers, and clear each that is no longer needed.
 
     ``topics`` limits both to the replicas of these topics.
     """
     for broker in brokers:
         all_pending = c.context.pending_deletions.of(broker)
-        pending = await in_order(all_pending if topics is None else _of(all_pending, topics), c.outbox.pace)
+        pending = await in_order(all_pending if topics is None else _of(all_pending, topics), c.outbox.slicer)
         if pending and broker in c.context.brokers:
             not_needed, due = await _divide(broker, pending, c)
             await c.pending_deletions.clear(broker, not_needed)
@@ -52,7 +51,7 @@ async def elect_after_deletion_waived(broker: BrokerId, partitions: Iterable[Top
     """Elect leaders for offline partitions whose replicas this broker no longer has to delete."""
     hidden, state_of = hidden_topics(c.context), c.context.partition_state
     kept = [
-        tp async for tp in paced(partitions, c.outbox.pace) if tp.topic not in hidden and _is_assigned(broker, tp, c)
+        tp async for tp in c.outbox.slicer.each(partitions) if tp.topic not in hidden and _is_assigned(broker, tp, c)
     ]
     leaderless = [tp for tp in kept if state_of(tp) is PartitionState.OFFLINE]
     await c.partitions.handle(leaderless, PartitionState.ONLINE, Offline())
@@ -61,12 +60,13 @@ async def elect_after_deletion_waived(broker: BrokerId, partitions: Iterable[Top
 async def _divide(
     broker: BrokerId, pending: Sequence[TopicPartition], c: Controller
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the deletions that are no longer needed, and those that are due now."""
+    """Return the deletions that are no longer needed, and the deletions that are due now."""
     not_needed, due = list[TopicPartition](), list[TopicPartition]()
-    for part in sliced(pending, SLICE):
-        not_needed += [tp for tp in part if _is_no_longer_needed(broker, tp, c)]
-        due += [tp for tp in part if _is_due(broker, tp, c)]
-        await c.outbox.pace.breathe()
+    async for tp in c.outbox.slicer.each(pending):
+        if _is_no_longer_needed(broker, tp, c):
+            not_needed.append(tp)
+        if _is_due(broker, tp, c):
+            due.append(tp)
     return not_needed, due
 
 
@@ -103,15 +103,16 @@ def _is_deleted_with_topic(broker: BrokerId, tp: TopicPartition, c: Controller) 
 
 
 async def begin_anew(event: LeaderAndIsrResponseReceived, c: Controller) -> None:
-    """A broker that refuses a partition for its topic id has the replica of an earlier topic, which it owes us.
+    """Replace the replica of an earlier topic, whose deletion is pending, when its broker refuses the present topic id.
 
-    StopReplica names no id, so that it deletes whatever is there. What makes it safe: the broker just said that it has
-    not the present topic; it was told to delete nothing since, and could not have begun the present one before that;
-    and the order is one leader epoch older than the one to begin anew, so that it is refused if it comes late.
+    StopReplica names no id, so it deletes the replica of whichever topic is there. It is safe for three reasons. The
+    broker just answered that it does not have the present topic. It was sent no deletion since, and could not have
+    started the present topic before one. And the deletion carries one leader epoch less than the request that starts
+    the replica again, so the broker refuses it if it comes late.
     """
     both, errors = c.context.pending_deletions.of(event.broker).keys() & event.partitions, event.partition_errors
-    those = paced(await in_order(both, c.outbox.pace), c.outbox.pace)
-    answered = [tp async for tp in those if has_earlier(c.context, event.broker, tp)]
+    partitions = c.outbox.slicer.each(await in_order(both, c.outbox.slicer))
+    answered = [tp async for tp in partitions if has_earlier(c.context, event.broker, tp)]
     taken = [tp for tp in answered if errors.get(tp, KafkaError.NONE) is KafkaError.NONE]
     began = [tp for tp in taken if _is_assigned(event.broker, tp, c)]
     await c.pending_deletions.clear(event.broker, began)
@@ -121,7 +122,7 @@ async def begin_anew(event: LeaderAndIsrResponseReceived, c: Controller) -> None
 
 
 def _may_be_replaced(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool:
-    """Whether the partition is led by somebody else, who has all of it."""
+    """Whether another broker leads the partition, and so has all of its records."""
     record = c.context.find(tp)
     if record is None or record.leadership is None:
         return False
@@ -135,23 +136,23 @@ def _may_be_replaced(broker: BrokerId, tp: TopicPartition, c: Controller) -> boo
 async def _replace(broker: BrokerId, partitions: Sequence[TopicPartition], c: Controller) -> None:
     if not partitions:
         return
-    log.warning("replicas of earlier topics are in the way", broker=broker, replicas=len(partitions))
+    log.warning("found replicas of earlier topics", broker=broker, replicas=len(partitions))
     await _ask_for_deletion(broker, partitions, c)
     records = [c.context.record(tp) for tp in partitions]
-    led = await EpochBump(c.context, c.store, c.audit, c.outbox.pace).run(records)
+    led = await EpochBump(c.context, c.store.states, c.audit, c.outbox.slicer).run(records)
     async with c.outbox.batch() as batch:
-        for part in sliced(led, SLICE):
+
+        def add(part: Sequence[PartitionRecord]) -> None:
             batch.add_leaderships(((each, (broker,)) for each in part), is_new=True)
             batch.add_leaderships(((each, c.context.liveness.online(each)) for each in part), is_new=False)
-            await c.outbox.pace.breathe()
+
+        await c.outbox.slicer.for_each_slice(led, add)
 
 
 async def _ask_for_deletion(broker: BrokerId, due: Sequence[TopicPartition], c: Controller) -> None:
     if not due:
         return
-    log.info("asking a broker to delete what it missed", broker=broker, replicas=len(due))
+    log.info("sent pending deletions", broker=broker, replicas=len(due))
     async with c.outbox.batch() as batch:
-        for part in sliced(due, SLICE):
-            for tp in part:
-                batch.add_stop_replica((broker,), tp, delete=True)
-            await c.outbox.pace.breathe()
+        async for tp in c.outbox.slicer.each(due):
+            batch.add_stop_replica((broker,), tp, delete=True)

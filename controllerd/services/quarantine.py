@@ -1,26 +1,92 @@
-"""Znodes that cannot be understood are left alone, visibly, while the rest of the cluster is served."""
+"""Quarantine: znodes that cannot be understood are left alone, visibly, and served again once they are repaired."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 import structlog
 
 from controllerd.controller import Controller
+from controllerd.core.deletion_waits import hidden_topics
+from controllerd.core.election import Offline
+from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.record.records import AlarmRecord
+from controllerd.services.reassignments import expect_completion
+from events.cluster import QuarantineCheck
 
 log = structlog.get_logger(__name__)
 
 
 def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
-    """Leave these znodes alone, visibly; the rest of the cluster goes on."""
+    """Put these znodes in quarantine, visibly; the rest of the cluster goes on."""
     for bad in broken:
         c.context.put_in_quarantine(bad.path, bad.reason)
         c.audit.record(AlarmRecord("znode in quarantine", str(bad)))
-        log.error("znode in quarantine", path=bad.path, reason=bad.reason)
+        log.error("put znode in quarantine", path=bad.path, reason=bad.reason)
 
 
 async def take_out_of_quarantine(c: Controller, path: str) -> None:
-    """The znode was understood. Written down at once, lest what is written next look as if it were in quarantine."""
+    """Take a znode out of quarantine. Recorded at once, so that no later write seems to touch a quarantined znode."""
     if path in c.context.quarantine:
         c.context.release(path)
         await c.outbox.write_down_slowly()
+
+
+CHECK_EVERY_S: Final = 10.0
+_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+
+
+async def take_over_states(states: Mapping[TopicPartition, LeaderAndIsr], c: Controller) -> None:
+    """Take the states of these partitions over from ZooKeeper, whatever the context had."""
+    for tp, leadership in states.items():
+        take_back(tp, leadership, c)
+    await c.outbox.write_down_slowly()
+    await serve_mended(still_served(states, c), c)
+    expect_completion(states, c)
+
+
+async def serve_mended(mended: Collection[TopicPartition], c: Controller) -> None:
+    # Before the ISRs shrink, as when a broker dies. A leader that was refused meanwhile waits for a newer leader epoch.
+    online = [tp for tp in mended if c.context.partition_state(tp) is PartitionState.ONLINE]
+    await c.partitions.handle(online, PartitionState.ONLINE, Offline())
+    await c.partitions.trigger_online()
+    replicas = [Replica(tp, broker) for tp in mended for broker in c.context.assignment(tp).replicas]
+    live = [replica for replica in replicas if c.context.is_online(replica.broker, replica.tp)]
+    await c.replicas.handle(live, ReplicaState.ONLINE)
+    await c.replicas.handle([replica for replica in replicas if replica not in set(live)], ReplicaState.OFFLINE)
+
+
+def still_served(partitions: Collection[TopicPartition], c: Controller) -> list[TopicPartition]:
+    """The partitions of topics that are not hidden: a broker that has deleted a replica would start it again."""
+    hidden = hidden_topics(c.context)
+    return [tp for tp in partitions if tp.topic not in hidden]
+
+
+def take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
+    """Take back the state of a partition. A partition that ended with its topic's deletion stays ended.
+
+    The state machine elects a leader for a partition that counts as online. Its LeaderAndIsr would
+    create replicas again that brokers have deleted, and that nothing deletes any more.
+    """
+    c.context.release(tp.state_path)
+    c.context.set_leadership(tp, leadership)
+    if tp.topic in c.context.deletions.started:
+        return
+    if c.context.partition_state(tp) is PartitionState.NON_EXISTENT:  # it was in quarantine when we loaded
+        c.context.set_partition_state(tp, PartitionState.NEW)
+    online = c.context.is_online(leadership.leader, tp)
+    c.context.set_partition_state(tp, PartitionState.ONLINE if online else PartitionState.OFFLINE)
+
+
+def quarantined_states(c: Controller) -> list[TopicPartition]:
+    """The known partitions whose state znode is in quarantine."""
+    found = [_STATE.fullmatch(path) for path in c.context.quarantine]
+    partitions = [TopicPartition(match[1], int(match[2])) for match in found if match is not None]
+    return [tp for tp in partitions if tp in c.context]
+
+
+def schedule_quarantine_check(c: Controller) -> None:
+    """Run after every event: while there are states in quarantine, check them from time to time."""
+    if c.is_active and quarantined_states(c):
+        c.timers.put_later(CHECK_EVERY_S, QuarantineCheck())

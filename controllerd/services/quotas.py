@@ -1,7 +1,7 @@
-"""Quotas of partitions that clients may create and delete (KIP-599): what is configured, and what a request may use.
+"""Quotas of partitions that clients may create and delete (KIP-599): the configured rates, and a request's share.
 
-Nobody tells a controller that is no broker what is configured for users and client ids, so it reads it at the start of
-a term, and whatever changes after that.
+A controller that is no broker gets no configuration of users and client ids, so it reads them at the start of a term,
+and each one that changes after that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ from events.admin import Requester
 log = structlog.get_logger(__name__)
 
 THROTTLED: Final = Refusal(KafkaError.THROTTLING_QUOTA_EXCEEDED)
-"""The peer leaves the words to the client, too."""
+"""Without a sentence, as in Kafka: the client has its own."""
 
 
 async def load_quotas(c: Controller) -> None:
-    """At the start of a term: these quotas and no others. What clients used up before still counts."""
-    rates = _understood(await c.store.read_mutation_rates(), c)
-    c.quotas.replace_rates({entity: rate for entity, rate in rates.items() if rate is not None})
+    """Replace all quotas at the start of a term. The use before still counts."""
+    rates = _understood(await c.store.configs.read_mutation_rates(), c)
+    c.configs.quotas.replace_rates({entity: rate for entity, rate in rates.items() if rate is not None})
 
 
 async def follow_quotas(changed: Iterable[str], c: Controller) -> None:
@@ -40,9 +40,9 @@ async def follow_quotas(changed: Iterable[str], c: Controller) -> None:
     concerned = sorted(path for path in changed if entity_of(path) is not None)
     if not concerned:
         return
-    for entity, rate in _understood(await c.store.read_mutation_rates(concerned), c).items():
+    for entity, rate in _understood(await c.store.configs.read_mutation_rates(concerned), c).items():
         log.info("quota of partitions", user=entity.user, client=entity.client, rate=rate)
-        c.quotas.set_rate(entity, rate)
+        c.configs.quotas.set_rate(entity, rate)
 
 
 def _understood(found: Mapping[str, str | BadZnode | None], c: Controller) -> dict[QuotaEntity, float | None]:
@@ -64,5 +64,5 @@ def _understood(found: Mapping[str, str | BadZnode | None], c: Controller) -> di
 
 
 def quota_of(by: Requester, mutation: Mutation, c: Controller) -> MutationQuota:
-    """What the client may still create or delete in this one request."""
-    return c.quotas.quota_for(by.user, by.client_id, mutation, by.version, c.clock.monotonic())
+    """The partitions that the client may still create or delete in this one request."""
+    return c.configs.quotas.quota_for(by.user, by.client_id, mutation, by.version, c.clock.monotonic())

@@ -9,10 +9,9 @@ from controllerd.core.reassignment import target_problem
 from controllerd.core.records import PartitionRecord
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import assignment_flaw
-from controllerd.machines.passes import paced
-from controllerd.machines.reassignment.reassigner import Wish
+from controllerd.machines.reassignment.reassigner import RequestedReplicas
 from controllerd.machines.reassignment.requests import Brokers
-from controllerd.machines.refusals import refuse
+from controllerd.machines.recorded import record_refusals
 from events.reassignments import (
     ReassignmentRetry,
     ReassignmentsMayComplete,
@@ -20,7 +19,7 @@ from events.reassignments import (
 
 
 async def initialise_reassignments(c: Controller) -> None:
-    """At the start of a term: what the znode asks for, then everything else that is under way."""
+    """At the start of a term: carry out the requests of the znode, then resume the other reassignments."""
     c.reassigner.begin_term()
     await c.reassigner.remove_unassigned_isr_members()
     served = await serve_requests(c, again=True)
@@ -29,46 +28,47 @@ async def initialise_reassignments(c: Controller) -> None:
 
 
 async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
-    """These brokers are back: what waits for one of them goes on."""
+    """Resume the reassignments that wait for one of these brokers, which are back."""
     back = set(brokers)
     await resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
 
 
 def additions_to(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Reassigned partitions whose replica the broker may not have heard of. Ask before its replicas are started."""
-    return [tp for tp in c.context.being_reassigned if _may_be_unheard_of(c.context.record(tp), broker)]
+    """Reassigned partitions whose new replica the broker may not know. Call it before its replicas are started."""
+    return [tp for tp in c.context.being_reassigned if _may_be_unknown_to(c.context.record(tp), broker)]
 
 
-def _may_be_unheard_of(record: PartitionRecord, broker: BrokerId) -> bool:
-    """A new replica is not named as one that is being added where somebody overruled the reassignment that added it."""
+def _may_be_unknown_to(record: PartitionRecord, broker: BrokerId) -> bool:
+    """Whether the replica is being added, or is new in the target of a request that overruled the one that added it."""
     is_new = record.replica_states[broker] is ReplicaState.NEW
     return broker in record.assignment.adding or (is_new and broker in record.assignment.target)
 
 
 async def resume(partitions: Collection[TopicPartition], c: Controller) -> None:
-    """These reassignments go on."""
+    """Resume these reassignments."""
     if partitions:
         await c.reassigner.resume(sorted(partitions))
         await conclude(c)
 
 
 async def serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
-    """Carry out what the znode asks for, ``again`` also what is under way; returns the partitions that this concerned.
+    """Carry out the requests of the znode; returns their partitions, without those that failed.
 
-    Every entry ends (KAFKA-9478): refused ones are struck out here, the others when they are done.
+    ``again``: also requests that are under way already. Every entry ends (KAFKA-9478): a refused one is removed here,
+    any other when it is done.
     """
     read = await c.reassigner.requests.read()
     if read is None:
         return set()
-    wanted: dict[TopicPartition, Wish] = {}
+    wanted: dict[TopicPartition, RequestedReplicas] = {}
     refused: dict[TopicPartition, str] = {}
-    async for tp, target in paced(read.targets.items(), c.outbox.pace):
+    async for tp, target in c.outbox.slicer.each(read.targets.items()):
         problem = _problem_of_entry(tp, target, c)
         if problem is not None:
             refused[tp] = problem
         elif again or not _is_under_way(tp, target, c):
             wanted[tp] = target
-    refuse(c.audit, "reassignment by znode", refused.items())
+    record_refusals(c.audit, "reassignment by znode", refused.items())
     answers = await c.reassigner.run(wanted)
     failed = {tp: wanted[tp] or () for tp, error in answers.items() if error is not KafkaError.NONE}
     over = {tp: read.targets[tp] for tp in (*refused, *failed)}
@@ -78,7 +78,7 @@ async def serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
 
 
 def _problem_of_entry(tp: TopicPartition, target: Brokers, c: Controller) -> str | None:
-    """Why an entry is refused, or None. A broker that is not live may come: whether it ever will, nobody can tell."""
+    """Why an entry is refused, or None. A broker of the target that is not live may still come."""
     if tp not in c.context:
         return "the partition does not exist"
     if tp.topic in c.context.queued_for_deletion:
@@ -107,13 +107,13 @@ def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
 
 
 async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -> None:
-    """Topic znodes were read: follow what somebody else did to the assignments of partitions that we know.
+    """Follow the assignments of known partitions that another writer changed, in topic znodes that were read.
 
-    What we wrote ourselves is known already. Replicas on controllerd have a keeper of their own.
+    Our own writes are known already. Replicas on controllerd are the business of ``our_replicas``.
     """
     found: dict[TopicPartition, ReplicaAssignment] = {}
     for name, image in images.items():
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
         if name in c.context.deletions.started:
             continue  # a deletion that waits for a reassignment must see it end
         for partition, assignment in image.assignments.items():
@@ -125,17 +125,19 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
     if found:
         await c.reassigner.adopt(found)
         await conclude(c)
-        await c.deletions.resume_for({tp.topic for tp in found})  # what waits for one that nobody can follow
+        await c.deletions.resume_for(
+            {tp.topic for tp in found}
+        )  # one may wait for a reassignment that cannot be followed
 
 
 async def end_requests_of(topic: str, c: Controller) -> None:
-    """The topic is gone, and another of its name is there: what was asked for the old one is not for the new one."""
+    """End the requests for a topic that is gone, so that a new topic of its name does not inherit them."""
     await c.reassigner.requests.overrule(c.context.being_reassigned & set(c.context.partitions_of(topic)))
     await conclude(c)
 
 
 async def conclude(c: Controller) -> None:
-    """What waits for reassignments goes on, and what ZooKeeper refused to write is tried again later."""
+    """Go on with deletions that waited for reassignments, and schedule the retry of refused writes."""
     completed = c.reassigner.take_completed() & c.context.queued_for_deletion
     if completed:
         await c.deletions.resume_for(completed)

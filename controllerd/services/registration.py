@@ -29,15 +29,15 @@ async def keep_registered(c: Controller) -> None:
 
     :raises ControllerMoved: the role is not ours.
     """
-    entry = c.our_entry() if c.is_active and _is_wanted(c) else None
-    if entry is None or entry == c.registered:
+    entry = c.local.our_entry() if c.is_active and _is_wanted(c) else None
+    if entry is None or entry == c.role.registered:
         return
-    if (reason := await c.registrar.register(entry)) is not None:
+    if (reason := await c.role.registrar.register(entry)) is not None:
         log.error("registration of controllerd refused", reason=reason)
         c.audit.record(AlarmRecord("controllerd cannot be registered", reason))
         return
     log.info("registered controllerd among the brokers", rack=entry.rack, oldest=str(c.context.releases.oldest))
-    c.registered, c.snapshot.registered, c.needs_registration = entry, True, True
+    c.role.registered, c.snapshot.registered, c.role.needs_registration = entry, True, True
 
 
 async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
@@ -47,25 +47,25 @@ async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) 
     if our session owns it: a registration that an election missed may have taken its place since.
     """
     own_id = BrokerId(c.node_id)
-    has_own = c.registered is not None and own_id in registered and await c.registrar.is_registered()
-    if c.registered is not None and not has_own:
+    has_own = c.role.registered is not None and own_id in registered and await c.role.registrar.is_registered()
+    if c.role.registered is not None and not has_own:
         log.warning("registration of controllerd disappeared")
         forget_registration(c)
     if registered - ({own_id} if has_own else set()):
-        await c.registrar.remove_left_over()
+        await c.role.registrar.remove_left_over()
 
 
 def forget_registration(c: Controller) -> None:
     """Forget our registration: none is known to exist."""
-    c.registered, c.snapshot.registered = None, False
+    c.role.registered, c.snapshot.registered = None, False
 
 
 def _is_wanted(c: Controller) -> bool:
     oldest = c.context.releases.oldest
-    match c.register:
+    match c.local.register:
         case "always":
             return True
         case "never":
             return False
         case _:
-            return c.needs_registration or (oldest is not None and oldest < FINDS_US_IN_METADATA)
+            return c.role.needs_registration or (oldest is not None and oldest < FINDS_US_IN_METADATA)

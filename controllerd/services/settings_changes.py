@@ -7,8 +7,8 @@ import structlog
 from controllerd.controller import Controller
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Resolution
-from controllerd.ports import AuditLog
-from controllerd.record.observation import SettingsRecord
+from controllerd.ports.audit import AuditLog
+from controllerd.record.families.operators import SettingsRecord
 from controllerd.record.records import AlarmRecord
 
 log = structlog.get_logger(__name__)

@@ -1,27 +1,27 @@
 """The throttle of reassignments that an operator set: it ends when its reassignments have ended.
 
-Its values, and those that were there before, are in ZooKeeper before any broker gets them.
+Its values, and the values that they replace, are in ZooKeeper before any broker gets them.
 """
 
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controllerd.controller import Controller
-from controllerd.core.intents import ThrottleView
 from controllerd.core.model import TopicPartition
+from controllerd.core.throttles import ThrottleView
 from controllerd.errors import BadZnode
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.operator import ThrottleCheck
 
 ZNODE: Final = "/controllerd/throttle"
 GRACE_S: Final = 60.0
-"""A throttle comes before its reassignments: so long it waits for those that have not begun."""
+"""Seconds that a throttle, which comes before its reassignments, waits for them to begin."""
 
 
 async def load_throttle(c: Controller) -> None:
     """At the start of a term: the throttle that an earlier controller set."""
     try:
-        found = await c.store.read_throttle()
+        found = await c.store.operators.read_throttle()
     except BadZnode as bad:
         quarantine(c, [bad])
         return
@@ -31,7 +31,7 @@ async def load_throttle(c: Controller) -> None:
 
 
 def expect_reassignments(view: ThrottleView, coming: AbstractSet[TopicPartition], c: Controller) -> None:
-    """Keep the throttle until its reassignments are over; those that are to come have a while to begin."""
+    """Keep the throttle until its reassignments are over; the coming ones have a while to begin."""
     intents = c.context.intents
     intents.throttle = view
     left_s = GRACE_S - (c.clock.now_ms() - view.set_ms) / 1000
@@ -46,7 +46,7 @@ def is_throttle_over(view: ThrottleView, c: Controller) -> bool:
 
 
 def schedule_throttle_check(c: Controller) -> None:
-    """Called after every event: what has begun is not waited for, and what is over is taken away."""
+    """Run after every event: note the reassignments that have begun, and have a throttle that is over removed."""
     intents = c.context.intents
     if intents.throttle is None or not c.is_active:
         return

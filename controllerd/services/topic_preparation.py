@@ -1,4 +1,4 @@
-"""What a topic needs before its partitions start: an id, replicas on real brokers, a znode that can be understood."""
+"""Prepares topics before their partitions start: an id, replicas on real brokers, a znode that can be parsed."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
@@ -7,11 +7,11 @@ from dataclasses import replace
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.counted import counted
 from controllerd.core.model import TopicImage, TopicPartition
 from controllerd.core.sanitizer import names_us, sanitize_topic
+from controllerd.core.text import counted
+from controllerd.ports.results import Conflict, TopicsRead, Written
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Conflict, TopicsRead, Written
 from controllerd.services.quarantine import quarantine
 
 log = structlog.get_logger(__name__)
@@ -22,12 +22,12 @@ async def prepare_topics(
 ) -> Mapping[str, TopicImage]:
     """Give ids to topics without one and keep our own node id out of assignments, in one compared write per topic.
 
-    Returns the images as they are in ZooKeeper afterwards; a topic that somebody else changed meanwhile is read again.
+    Returns the images as they are in ZooKeeper afterwards; a topic that another writer changed meanwhile is read again.
     """
     done = dict(images)
     pending: Mapping[str, TopicImage] = images
     while wanted := await _corrections(c, pending, initialised):
-        results = await c.store.write_topics(wanted)
+        results = await c.store.topics.write_topics(wanted)
         again = set()
         for name, result in results.items():
             if isinstance(result, Written):
@@ -36,7 +36,7 @@ async def prepare_topics(
                 again.add(name)
             else:
                 c.audit.record(AlarmRecord("topic znode was not written", f"{name}: {result.reason}"))
-        read = await c.store.read_topics(again) if again else TopicsRead({})
+        read = await c.store.topics.read_topics(again) if again else TopicsRead({})
         quarantine(c, read.broken)
         for name in again:
             done.pop(name)
@@ -52,7 +52,7 @@ def needs_correction(c: Controller, image: TopicImage) -> bool:
 
 
 def known_id(c: Controller, image: TopicImage) -> str | None:
-    """The id that this very topic has for its brokers, whatever its znode says now.
+    """The id that brokers have for this very topic, even if its znode has another now.
 
     Brokers keep the id beside the log and refuse every other one for good (KIP-516), so that a tool that rewrites the
     znode with another id or with none must not have its way.
@@ -64,7 +64,7 @@ def known_id(c: Controller, image: TopicImage) -> str | None:
 
 
 def keep_id(c: Controller, image: TopicImage) -> TopicImage:
-    """The image with the id that its brokers know; says so where the znode has another."""
+    """The image with the id that brokers have; with an alarm where the znode has another."""
     kept = known_id(c, image)
     if kept == image.topic_id:
         return image
@@ -79,12 +79,12 @@ async def _corrections(
 ) -> dict[str, TopicImage]:
     wanted = {}
     for name, image in images.items():
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
         if not needs_correction(c, image):
             continue
         corrected = _sanitized(c, keep_id(c, image), initialised)
         if corrected.topic_id is None and c.context.features.topic_ids:
-            corrected = replace(corrected, topic_id=c.new_topic_id())
+            corrected = replace(corrected, topic_id=c.runtime.new_topic_id())
         if corrected is not image:
             wanted[name] = corrected
     return wanted

@@ -1,4 +1,4 @@
-"""Topics and partitions come and go: the context follows ZooKeeper, and new partitions start."""
+"""Topics and partitions are created and deleted: the context follows ZooKeeper, and new partitions start."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -21,10 +21,7 @@ from controllerd.core.model import (
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import AssignmentFlaw, assignment_flaw
 from controllerd.errors import BadZnode
-from controllerd.machines.outbox import SLICE
-from controllerd.machines.passes import paced
-from controllerd.pace import sliced
-from controllerd.results import TopicsRead
+from controllerd.ports.results import TopicsRead
 from controllerd.services.late_partitions import drop_late_partitions
 from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.quarantine import quarantine
@@ -40,19 +37,19 @@ _TOPICS: Final = "/brokers/topics"
 
 async def compare_topics(c: Controller) -> None:
     """Take in the topics that ZooKeeper has and the context has not, and forget the others."""
-    names, doubts = await c.store.read_topic_names(), _doubts(c)
+    names, doubts = await c.store.topics.read_topic_names(), _doubts(c)
     for gone in [name for name in c.context.topics if name not in names]:
         _forget(gone, c)
     _release(doubts.keys() - names, c)
     fresh = [name for name in names if name not in c.context.topics]
     if fresh:
-        await _take_in(await c.store.read_topics(fresh), c)
-    await _pay_what_is_clear(doubts, c)
+        await _take_in(await c.store.topics.read_topics(fresh), c)
+    await _send_deletions_of_clear_topics(doubts, c)
 
 
 def _forget(topic: str, c: Controller) -> None:
-    """Somebody else deleted the topic's znode. If its deletion was asked for, that request goes as well."""
-    log.info("topic is gone", topic=topic)
+    """Forget a topic whose znode another writer deleted; a request for its deletion is dropped as well."""
+    log.info("forgot topic", topic=topic)
     if topic in c.context.queued_for_deletion or topic in c.context.deletions.waiting:
         c.queue.put(TopicDeletion())
     if not c.context.being_reassigned.isdisjoint(c.context.partitions_of(topic)):
@@ -61,14 +58,14 @@ def _forget(topic: str, c: Controller) -> None:
 
 
 def _release(topics: AbstractSet[str], c: Controller) -> None:
-    """These topics are gone, or others of their names: whatever was wrong with them is over."""
+    """End the quarantine of topics that are gone, or that were created anew."""
     for topic, paths in _doubts(c).items():
         for path in paths if topic in topics else ():
             c.context.release(path)
 
 
-async def _pay_what_is_clear(doubts: Mapping[str, Collection[str]], c: Controller) -> None:
-    """What was owed of topics in doubt could not be judged: who came back meanwhile was not told to delete it."""
+async def _send_deletions_of_clear_topics(doubts: Mapping[str, Collection[str]], c: Controller) -> None:
+    """Send the pending deletions of topics that have left quarantine: until now it was unknown whether they are due."""
     clear = {topic for topic, paths in doubts.items() if not c.context.quarantine.keys() >= {*paths}}
     if clear:
         await send_pending_deletions(sorted(c.context.live_or_shutting_down), c, topics=clear)
@@ -78,20 +75,20 @@ async def reread_topics(c: Controller, names: Collection[str]) -> None:
     """Read topic znodes again; a topic that was created anew in between is dropped and taken in as new."""
     if not names:
         return
-    read, doubts = await c.store.read_topics(names), _doubts(c)
+    read, doubts = await c.store.topics.read_topics(names), _doubts(c)
     for name in read.missing & c.context.topics.keys():
         # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
         _forget(name, c)
     anew = {name for name, image in read.topics.items() if _is_another(image, c)}
     for name in sorted(anew):
-        log.info("topic was created anew", topic=name)
+        log.info("found topic created anew", topic=name)
         await end_requests_of(name, c)
         c.context.remove_topic(name)
     if not doubts.keys().isdisjoint(anew):
-        c.queue.put(TopicDeletion())  # it may have been asked for when nobody could understand the earlier one
+        c.queue.put(TopicDeletion())  # it may have been requested while the earlier topic was in quarantine
     _release(read.missing | anew, c)
     await _take_in(read, c)
-    await _pay_what_is_clear(doubts, c)
+    await _send_deletions_of_clear_topics(doubts, c)
 
 
 def _is_another(image: TopicImage, c: Controller) -> bool:
@@ -112,22 +109,22 @@ async def _take_in(read: TopicsRead, c: Controller) -> None:
     if await unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
         initialised = {tp for name in images for tp in c.context.partitions_of(name)}
         images = await prepare_topics(c, images, initialised)
-    fresh = await unknown_partitions(images, c)  # somebody may have added partitions while the topic was prepared
+    fresh = await unknown_partitions(images, c)  # another writer may have added partitions meanwhile
     for image in images.values():
         take_topic(c, replace(image, topic_id=known_id(c, image)))  # where the znode could not be put right
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
     if fresh:
-        log.info("new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
+        log.info("found new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
     await follow_topic_znodes(images, c)
     for name in doubtful:  # reassignments that caught up meanwhile were left as they were
         expect_completion(c.context.partitions_of(name), c)
     if any(name in c.context.topics for name in mended):
-        c.queue.put(TopicDeletion())  # their deletion may have been asked for when nobody could understand them
+        c.queue.put(TopicDeletion())  # their deletion may have been requested while they were in quarantine
 
 
 def _doubts(c: Controller) -> dict[str, list[str]]:
-    """What is in quarantine, by topic."""
+    """The paths in quarantine, by topic."""
     doubts: defaultdict[str, list[str]] = defaultdict(list)
     for path in c.context.quarantine:
         if path.startswith(f"{_TOPICS}/"):
@@ -140,15 +137,15 @@ async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) ->
     unknown: list[TopicPartition] = []
     for name, image in images.items():
         unknown += [tp for tp in TopicPartition.all_of(name, image.assignments) if c.context.find(tp) is None]
-        await c.outbox.pace.breathe()
+        await c.outbox.slicer.yield_to_loop()
     return unknown
 
 
 def take_topic(c: Controller, image: TopicImage) -> None:
     """Remember a topic as it was read, but for what is wrong with it: that is left alone, visibly.
 
-    A partition with a broker twice is left out, a reassignment that names strangers is not carried on, and of two
-    topics with one id the younger is left out whole.
+    A partition with a broker twice is left out. A reassignment that names brokers outside the replicas is not carried
+    on. Of two topics with one id the younger is left out whole.
     """
     twin = c.context.topic_names.get(image.topic_id or "")
     if twin is not None and twin != image.name:
@@ -188,20 +185,18 @@ def _judge(
 
 
 async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
-    """Bring new partitions online; those that still name controllerd as a replica stay New and wait."""
+    """Bring new partitions online; one that still names controllerd as a replica stays New and waits."""
     await c.partitions.handle(partitions, PartitionState.NEW)
-    those = paced(partitions, c.outbox.pace)
-    await start_partitions([tp async for tp in those if not names_us(c.context.assignment(tp))], c)
+    each = c.outbox.slicer.each
+    await start_partitions([tp async for tp in each(partitions) if not names_us(c.context.assignment(tp))], c)
 
 
 async def start_partitions(partitions: Collection[TopicPartition], c: Controller) -> None:
     """Give new partitions their first leaders, and start their replicas."""
     replicas: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
-    for part in sliced(list(partitions), SLICE):
-        for tp in part:
-            for broker in c.context.assignment(tp).replicas:
-                replicas[broker].append(tp)
-        await c.outbox.pace.breathe()
+    async for tp in c.outbox.slicer.each(partitions):
+        for broker in c.context.assignment(tp).replicas:
+            replicas[broker].append(tp)
     await c.replicas.handle_on(replicas, ReplicaState.NEW)
     await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
     await c.replicas.handle_on(replicas, ReplicaState.ONLINE)

@@ -1,4 +1,4 @@
-"""Which registered brokers a controller works with: those that it understands, that fit in, and that it can talk to."""
+"""The registered brokers that the controller serves: parsed, compatible with the cluster, and reachable."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ REGISTRATIONS: Final = "/brokers/ids/"
 
 async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
     """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
-    read = await c.store.read_brokers()
+    read = await c.store.brokers.read_brokers()
     await judge_registrations(read.controllers, c)
     observed = dict(read.brokers)
     for bad in read.broken:
@@ -34,12 +34,12 @@ async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
     broken = {bad.path for bad in read.broken} | await _leave_out_unfit(observed, c)
     for path in [path for path in c.context.quarantine if path.startswith(REGISTRATIONS) and path not in broken]:
         c.context.release(path)
-    _tell_shared_addresses(observed, c)
-    tell_uncovered(observed.values(), c)
+    _alarm_shared_addresses(observed, c)
+    alarm_uncovered(observed.values(), c)
     return dict(sorted(observed.items()))
 
 
-def _tell_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -> None:
+def _alarm_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -> None:
     """Brokers at one address: at most one of them is really there, and it refuses what carries another's epoch."""
     at: defaultdict[tuple[str, int], list[BrokerId]] = defaultdict(list)
     for broker in sorted(observed):
@@ -48,25 +48,25 @@ def _tell_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -
     known = c.context.epochs()
     for (host, port), brokers in sorted(at.items()):
         if len(brokers) > 1 and any(known.get(broker) != observed[broker].epoch for broker in brokers):
-            told = f"brokers {' and '.join(map(str, brokers))} say that they listen at {host}:{port}"
-            log.error("brokers share an address", told=told)
-            c.audit.record(AlarmRecord("brokers share an address", told))
+            detail = f"brokers {' and '.join(map(str, brokers))} say that they listen at {host}:{port}"
+            log.error("found brokers that share an address", detail=detail)
+            c.audit.record(AlarmRecord("brokers share an address", detail))
 
 
-def tell_uncovered(brokers: Iterable[Broker], c: Controller) -> None:
-    """Say once of each listener that its clients see no controller, and show all of them. Nobody is kept out for it."""
-    before, now = c.snapshot.uncovered, c.reach.uncovered(brokers)
+def alarm_uncovered(brokers: Iterable[Broker], c: Controller) -> None:
+    """Alarm once for each listener whose clients see no controller, and show all of them; no broker is left out."""
+    before, now = c.snapshot.uncovered, c.local.reach.uncovered(brokers)
     for name in sorted(now.keys() - before.keys()):
-        log.warning("clients of a listener see no controller", listener=name, reason=now[name])
+        log.warning("found a listener whose clients see no controller", listener=name, reason=now[name])
         c.audit.record(AlarmRecord("clients of a listener see no controller", f"{name}: {now[name]}"))
     c.snapshot.uncovered = MappingProxyType(dict(now))
 
 
 async def _leave_out_unfit(observed: dict[BrokerId, Broker], c: Controller) -> set[str]:
-    """Brokers that we cannot talk to, or that do not support a finalized feature (KIP-584), do not come in.
+    """Leave out brokers that we cannot connect to, or that do not support a finalized feature (KIP-584).
 
-    Returns the paths of all of those. One that serves already goes on until it ends: it was fit when it came, and
-    taking its leaders away helps nobody.
+    Returns the paths of all such registrations. A broker that serves already goes on until it ends: it was fit when it
+    came, and to take its leaderships away would help no client.
     """
     levels = await _finalized_levels(c)
     found: set[str] = set()
@@ -82,7 +82,7 @@ async def _leave_out_unfit(observed: dict[BrokerId, Broker], c: Controller) -> s
 
 def _why_unfit(broker: Broker, levels: Mapping[str, int], c: Controller) -> tuple[str, str] | None:
     """The alarm and its reason."""
-    if (reason := c.reach.why_no_talk(broker)) is not None:
+    if (reason := c.local.reach.why_no_talk(broker)) is not None:
         return "broker asks for TLS or SASL", reason
     if (reason := incompatibility(broker, levels)) is not None:
         return "broker is incompatible with the finalized features", reason
@@ -95,16 +95,16 @@ def keep_out(broker: Broker, what: str, reason: str, c: Controller) -> str:
     if c.context.quarantine.get(path) != reason:
         c.context.put_in_quarantine(path, reason)
         c.audit.record(AlarmRecord(what, f"{path}: {reason}"))
-        log.error("broker is left out", path=path, what=what, reason=reason)
+        log.error("left broker out", path=path, what=what, reason=reason)
     return path
 
 
 async def _finalized_levels(c: Controller) -> Mapping[str, int]:
-    """Where they cannot be understood, nobody is kept out because of them."""
+    """The finalized levels; none where they cannot be parsed, so that no broker is left out because of them."""
     if not c.context.features.feature_versioning:
         return {}
     try:
-        levels = (await c.store.read_features()).levels
+        levels = (await c.store.cluster.read_features()).levels
     except BadZnode as bad:
         quarantine(c, [bad])
         return {}

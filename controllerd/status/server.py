@@ -12,19 +12,16 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from controllerd.config.model import DEFAULT_METRICS, HttpConfig, MetricsConfig
-from controllerd.status.dashboard.api import DashboardApi
-from controllerd.status.diff import DiffApi
-from controllerd.status.documentation import DocumentationApi
-from controllerd.status.entrance import Entrance
-from controllerd.status.feed import FeedApi
-from controllerd.status.health_api import HealthApi
-from controllerd.status.limits import DEFAULT_LIMITS, Limits
-from controllerd.status.metrics.api import MetricsApi
-from controllerd.status.metrics.served import Served
-from controllerd.status.problems import describe_problems
-from controllerd.status.queries import check_query
+from controllerd.status.dashboard.page import DashboardApi
+from controllerd.status.http.limits import DEFAULT_LIMITS, Limits
+from controllerd.status.http.listener import HttpListener
+from controllerd.status.http.openapi import DocumentationApi
+from controllerd.status.http.problems import describe_problems
+from controllerd.status.http.routing import Api, Route, check_query, register
+from controllerd.status.metrics.api import MetricsApi, RequestCounter
 from controllerd.status.reads.api import ReadApi
-from controllerd.status.routing import Api, Route, register
+from controllerd.status.reads.diff import DiffApi
+from controllerd.status.reads.health import HealthApi
 from controllerd.status.sources import StatusSources
 from controllerd.status.verbs.api import VerbsApi
 
@@ -48,8 +45,8 @@ class StatusServer:
         ``environment`` is what systemd gave: its credentials and sockets.
         :raises ConfigError: a token or a certificate cannot be read.
         """
-        self.entrance: Final = Entrance(http, environment, limits)
-        self._served = Served(sources.meters)
+        self.listener: Final = HttpListener(http, environment, limits)
+        self._requests = RequestCounter(sources.meters)
         self._verbs = VerbsApi(sources, require_reason=http.require_reason, timeout_s=admin_timeout_s)
         self._diff = DiffApi(sources)
         reads = ReadApi(sources)
@@ -57,39 +54,38 @@ class StatusServer:
             HealthApi(sources, stuck_after_s),
             reads,
             DashboardApi(sources, reads),
-            FeedApi(sources),
             self._diff,
-            MetricsApi(reads.reading, metrics),
+            MetricsApi(reads.context, metrics),
             DocumentationApi(self.routes),
             self._verbs,
         ]
 
     async def start(self) -> int:
-        """Listen; the bound TCP port.
+        """Listen, and return the bound TCP port.
 
-        :raises OSError: an address cannot be bound. :raises ConfigError: systemd passed on what must not be served.
+        :raises OSError: an address cannot be bound. :raises ConfigError: systemd passed on an unusable socket.
         """
-        return await self.entrance.open(lambda gate: self.application([gate]))
+        return await self.listener.open(lambda access: self.application([access]))
 
     async def close(self) -> None:
-        """Stop listening and end what is in work. Harmless when nothing was started."""
-        await self.entrance.close()
+        """Stop listening and end the requests in work. Harmless when nothing was started."""
+        await self.listener.close()
         await self._diff.close()
         await self._verbs.close()
 
     def routes(self) -> list[Route]:
-        """Everything that is served."""
+        """Return everything that is served."""
         return [route for api in self._apis for route in api.routes()]
 
     def application(self, middlewares: Sequence[Middleware] = ()) -> web.Application:
-        """The routes behind the middlewares; ``routing.route_of`` tells them what is asked for."""
-        app = web.Application(middlewares=[self._served.count, describe_problems, *middlewares, check_query])
-        app.on_response_prepare.append(_protect)
+        """Return the routes behind the middlewares, which find the route of a request by ``route_of``."""
+        app = web.Application(middlewares=[self._requests.count, describe_problems, *middlewares, check_query])
+        app.on_response_prepare.append(_add_headers)
         register(app, self.routes())
         return app
 
 
-async def _protect(_request: web.Request, response: web.StreamResponse) -> None:
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["Server"] = "controllerd"
     response.headers["X-Content-Type-Options"] = "nosniff"

@@ -1,19 +1,20 @@
-"""Where the status pages get what they show: callables that the composition root wires, and their plain results."""
+"""The inputs of the HTTP endpoint: callables that the composition root wires, and their plain results."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from channel_manager.sender import Pending
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.core.replica_sizes import NO_SIZES, SizesView
 from controllerd.core.resolved_settings import Resolution
-from controllerd.pace import Turnstile
 from controllerd.recent import Recent
+from controllerd.record.records import Record
+from controllerd.slicer import Turnstile
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.comparison import Compare
 from controllerd.status.metrics.meters import Meters
+from controllerd.status.reads.comparison import Compare
 from controllerd.views import ChannelView, SessionView, WorkerView
 from events.queue import EventQueue
 
@@ -45,13 +46,13 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationsView:
-    """What an instance that only watches has found so far."""
+    """The findings of an instance that only watches."""
 
     looks: int
     torn: int
-    """Pictures that could not be used, because brokers or the controller changed while each was taken."""
+    """Images that could not be used, because brokers or the controller changed while each was read."""
     unsettled: int
-    """Causes whose end is waited for."""
+    """Causes whose effect is not complete yet."""
     refusal: str | None
     """Why this instance would refuse to lead; None when it would not."""
     totals: Mapping[tuple[str, str], int]
@@ -59,78 +60,52 @@ class ObservationsView:
     latest: Sequence[Compared]
     """The newest ones, oldest first."""
     not_judged: Sequence[str]
-    """What is noticed, and has no cause that shows."""
+    """Changes that were noticed without a visible cause."""
     cannot_be_seen: Sequence[str]
-    """What no observer of ZooKeeper can tell."""
+    """Events that no observer of ZooKeeper can see."""
 
 
 class RoleMemory(Protocol):
-    """What an operator decided about the role, kept beyond restarts."""
+    """The decision of an operator about the role, kept beyond restarts."""
 
     @property
     def why_not(self) -> str | None:
-        """Why nothing can be remembered; None if it can."""
+        """Why no decision can be kept; None if one can."""
         ...
 
     async def remember(self) -> None:
-        """From now on, and after every start, take the role from brokers without being asked."""
+        """Take the role from brokers without being asked, from now on and after every start."""
         ...
 
 
 class TopicSettings(Protocol):
-    """What topics are configured for. What is told may be some seconds old; what cannot be read is left out."""
+    """The configurations of topics, which may be some seconds old; a topic that cannot be read is left out."""
 
     @property
     def version(self) -> int:
-        """Changes when what was told may have become another."""
+        """Changes when an earlier answer may be out of date."""
         ...
 
     @property
     def policy(self) -> Policy:
-        """This instance's own."""
+        """The policy of this instance."""
         ...
 
     async def of(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """What ``/config/topics`` overrides for these topics; nothing overridden is an empty mapping."""
+        """Return the overrides in ``/config/topics`` of these topics; an empty mapping for a topic without any."""
         ...
 
     def unclean_by_default(self) -> bool | None:
-        """The cluster's ``unclean.leader.election.enable``; None where that is not known."""
+        """Return the cluster's ``unclean.leader.election.enable``; None where that is not known."""
         ...
 
     async def min_isr_by_default(self) -> int | None:
-        """The cluster's ``min.insync.replicas``; None where that is not known."""
+        """Return the cluster's ``min.insync.replicas``; None where that is not known."""
         ...
 
 
-def not_observing() -> ObservationsView | None:
-    """What an instance that contends for the role has found."""
-    return None
-
-
-def nothing_waits(_broker: BrokerId, _limit: int) -> Sequence[Pending]:
-    """The requests towards a broker of an instance that sends none."""
-    return ()
-
-
-def no_sizes() -> SizesView:
-    """How large replicas are, for an instance that asks nobody."""
+async def _not_measured(_partitions: Iterable[TopicPartition]) -> SizesView:
     return NO_SIZES
-
-
-async def not_measured(_partitions: Iterable[TopicPartition]) -> SizesView:
-    """The same for a plan."""
-    return NO_SIZES
-
-
-def not_discovering() -> Resolution | None:
-    """The settings of the cluster, for an instance that asks no broker."""
-    return None
-
-
-def not_configured() -> Mapping[str, object]:
-    """The configuration of what was put together without any."""
-    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,26 +123,28 @@ class StatusSources:
     now_ms: Callable[[], int]
     """Wall clock, for display."""
     recent: Recent
-    """What was recorded of late."""
+    """The recent audit records."""
+    record: Callable[[Record], None]
+    """Puts a record into the audit log and before its readers (``controllerd.audit.bus``)."""
     memory: RoleMemory | None = None
-    """None: nothing is remembered."""
-    observations: Callable[[], ObservationsView | None] = not_observing
+    """None: no decision is kept."""
+    observations: Callable[[], ObservationsView | None] = lambda: None
     """None: this instance does not observe."""
-    pending: Callable[[BrokerId, int], Sequence[Pending]] = nothing_waits
+    pending: Callable[[BrokerId, int], Sequence[Pending]] = lambda _broker, _limit: ()
     """The first requests that wait for a broker, or for its answer; at most so many."""
     settings: TopicSettings | None = None
-    """None: nothing is known of what topics are configured for."""
-    cluster_settings: Callable[[], Resolution | None] = not_discovering
+    """None: the configurations of topics are not known."""
+    cluster_settings: Callable[[], Resolution | None] = lambda: None
     """The settings of the cluster; None for an instance that asks no broker."""
-    config: Callable[[], Mapping[str, object]] = not_configured
+    config: Callable[[], Mapping[str, object]] = dict
     """Every key with its ``value`` and ``origin`` (``Config.effective``)."""
-    replica_sizes: Callable[[], SizesView] = no_sizes
+    replica_sizes: Callable[[], SizesView] = lambda: NO_SIZES
     """How large the replicas are that move or go, and how fast they grow; empty while nothing is under way."""
-    measure: Callable[[Iterable[TopicPartition]], Awaitable[SizesView]] = not_measured
+    measure: Callable[[Iterable[TopicPartition]], Awaitable[SizesView]] = _not_measured
     """Asks the brokers now how large the replicas of these partitions are, for a plan; takes up to some seconds."""
     compare: Compare | None = None
-    """Compares the picture with ZooKeeper and brokers, which takes some seconds; None: there is nothing to compare."""
+    """Compares the image with ZooKeeper and brokers, which takes some seconds; None: there is no image."""
     turnstile: Turnstile = field(default_factory=Turnstile)
-    """For whatever looks through very much on behalf of readers."""
+    """For long passes on behalf of readers."""
     meters: Meters = field(default_factory=Meters)
-    """What was counted since the start."""
+    """Counts since the start."""

@@ -9,7 +9,7 @@ from typing import Final
 from controllerd.clock import iso
 from controllerd.core.model import Broker, BrokerId
 from controllerd.record.records import EventEnd
-from controllerd.status.counts import Counts
+from controllerd.status.reads.counts import Counts
 from controllerd.status.schema.common import Meta
 from controllerd.status.schema.status import (
     AuditStatus,

@@ -1,12 +1,18 @@
-"""What the store and the elector need from ZooKeeper, as a few batched operations on plain values.
+"""ZooKeeper as the stores and the elector need it: a few batched operations on plain values.
 
-``controllerd.zk.connection`` does them over kazoo; the fake of the tests does them on a tree in memory. Everything that
-has a policy (fence, conflicts, lost replies) stands above this line, so that it is tested against both.
+``controllerd.zk.connection`` does them over kazoo, the fake of the tests on a tree in memory. Everything that has a
+policy (fence, conflicts, lost replies) is above this line, so that it is tested against both.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from controllerd.slicer import sliced
+
+T = TypeVar("T")
 
 OK: Final = 0
 RUNTIME_INCONSISTENCY: Final = -2
@@ -15,7 +21,7 @@ BAD_VERSION: Final = -103
 NODE_EXISTS: Final = -110
 
 CONFLICT_CODES: Final = frozenset({NO_NODE, BAD_VERSION, NODE_EXISTS, RUNTIME_INCONSISTENCY})
-"""Refusals that say no more than that somebody else was there first."""
+"""Refusals that mean no more than that another client was faster."""
 
 _NAMES: Final = {
     OK: "ok",
@@ -35,6 +41,9 @@ _NAMES: Final = {
 }
 
 ANY_VERSION: Final = -1
+
+IN_FLIGHT: Final = 4
+"""Slices of a long read that are under way at the same time."""
 
 
 def code_name(code: int) -> str:
@@ -160,8 +169,8 @@ class ZooKeeper(Protocol):
         """Send transactions in order, at most two in flight."""
         ...
 
-    async def everybody_may(self, paths: Sequence[str]) -> list[bool | None]:
-        """Whether the ACL of each znode gives everybody every right; None if it does not exist."""
+    async def have_open_acl(self, paths: Sequence[str]) -> list[bool | None]:
+        """Whether the ACL of each znode gives every client every right; None if it does not exist."""
         ...
 
     async def sync(self) -> None:
@@ -174,3 +183,41 @@ class ZooKeeper(Protocol):
         It ends with the session, and is never called where the session is closed before its turn comes.
         """
         ...
+
+
+async def read_in_slices(
+    items: Sequence[T],
+    size: int,
+    read: Callable[[Sequence[T]], Awaitable[list[Node | None]]],
+    take: Callable[[Sequence[T], list[Node | None]], None],
+    in_flight: int = IN_FLIGHT,
+) -> None:
+    """``read`` very many items in slices of ``size``, ``in_flight`` at a time, and give each slice to ``take`` at once.
+
+    While one slice is decoded, the next ones are on their way. Decoding slice by slice also lets go of the event loop,
+    and of the raw data, between two slices. A failed read ends it, once the others under way have failed or were taken.
+    """
+    slices = sliced(items, size)
+
+    async def work() -> None:
+        for part in slices:
+            take(part, await read(part))
+
+    if len(items) <= size:
+        await work()
+        return
+    for outcome in await asyncio.gather(*(work() for _ in range(in_flight)), return_exceptions=True):
+        if outcome is not None:
+            raise outcome
+
+
+async def missing_parents(zk: ZooKeeper, path: str) -> list[Create]:
+    """Return what creates this path and everything above it that is missing, from above to below."""
+    parents = with_parents(path)
+    nodes = await zk.read(parents)
+    return [Create(parent, None) for parent, node in zip(parents, nodes, strict=True) if node is None]
+
+
+def with_parents(path: str) -> list[str]:
+    """Return a path after all paths above it."""
+    return list(accumulate(path.split("/")[1:], lambda above, name: f"{above}/{name}", initial=""))[1:]

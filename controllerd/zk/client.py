@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass
 
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from controllerd.zk.read_only import ReadOnly
-from controllerd.zk.session import EventSink, ZooKeeperSession
+from controllerd.zk.session import UNTIMED, EventSink, Timings, ZooKeeperSession
 from controllerd.zk.store import ZooKeeperStore
-from controllerd.zk.timings import UNTIMED, Timings
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperClient:
-    """The session, and what works over it."""
+    """The session, and the store and the elector over it."""
 
     session: ZooKeeperSession
     zk: KazooZooKeeper
@@ -29,7 +29,7 @@ class ZooKeeperClient:
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyClient:
-    """The session of somebody who only looks, and all that can be done with it."""
+    """The session of a client that only reads, and all that can be done with it."""
 
     session: ZooKeeperSession
     zk: ReadOnly
@@ -75,7 +75,7 @@ async def open_read_only(
     kazoo: KazooDriver = THREADED,
     timings: Timings = UNTIMED,
 ) -> ReadOnlyClient:
-    """As ``open_store``, for whoever must not write: a chroot that is missing stays missing, and all of it is empty.
+    """As ``open_store``, for a client that must not write: a missing chroot stays missing, and reads as empty.
 
     :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
     """

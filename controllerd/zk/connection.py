@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class OnWatch(Protocol):
-    """Who is told of watches."""
+    """Takes the watches that fire."""
 
     def __call__(self, path: str, fired: Fired, /) -> None:
         """A watch fired."""
@@ -61,7 +61,7 @@ class KazooZooKeeper:
         return self._session.session_id
 
     def listen(self, on_watch: OnWatch) -> None:
-        """Tell ``on_watch`` of every watch that fires in the generation in which it was armed."""
+        """Call ``on_watch`` for every watch that fires in the generation in which it was armed."""
         self._on_watch = on_watch
 
     async def read(self, paths: Sequence[str]) -> list[Node | None]:
@@ -87,9 +87,9 @@ class KazooZooKeeper:
         """Send transactions in order, two in flight."""
         return await self._windowed([partial(self._commit, t) for t in transactions], TRANSACTIONS_IN_FLIGHT)
 
-    async def everybody_may(self, paths: Sequence[str]) -> list[bool | None]:
-        """Whether the ACL of each znode gives everybody every right; None if it does not exist."""
-        return await self._windowed([partial(self._everybody_may, path) for path in paths], SINGLE_READS_IN_FLIGHT)
+    async def have_open_acl(self, paths: Sequence[str]) -> list[bool | None]:
+        """Whether the ACL of each znode gives every client every right; None if it does not exist."""
+        return await self._windowed([partial(self._have_open_acl, path) for path in paths], SINGLE_READS_IN_FLIGHT)
 
     async def sync(self) -> None:
         """Let the server catch up with the leader."""
@@ -163,7 +163,7 @@ class KazooZooKeeper:
         committed_or_aborted: Outcome = outcome
         return committed_or_aborted
 
-    async def _everybody_may(self, path: str) -> bool | None:
+    async def _have_open_acl(self, path: str) -> bool | None:
         try:
             acls, _ = await self._ask(GetACL(self._full(path)))
         except NoNodeError:
@@ -224,7 +224,7 @@ class KazooZooKeeper:
 
 
 def _ignore(_path: str, _fired: Fired, /) -> None:
-    """Nobody listens yet."""
+    """Ignore a watch: no listener is set yet."""
 
 
 async def _until_lost(work: Callable[[], Coroutine[object, object, None]]) -> None:

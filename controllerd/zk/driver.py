@@ -1,6 +1,6 @@
 """Where kazoo's clients come from and how they end: the one place that knows of its threads, and can be replaced.
 
-kazoo has no public way to send a request of one's own and to be told of its answer without a thread in between, so the
+kazoo has no public way to send a request of one's own and to receive its answer without a thread in between, so the
 session uses a few of its inner names. ``Kazoo`` lists all of them.
 """
 
@@ -129,7 +129,7 @@ def _stop(client: Any, loop: AbstractEventLoop, stopped: Event) -> None:
 
 
 def hop(loop: AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: nobody waits any more."""
+    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: no task waits any more."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(callback, *arguments)
 

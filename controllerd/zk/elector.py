@@ -7,9 +7,10 @@ from typing import Final
 from controllerd.core.model import BrokerId
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, ControllerMoved, RefusedToLead, StoreUnavailable
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
+from controllerd.ports.results import Held, Won
 from controllerd.record.records import TermRecord
-from controllerd.results import Held, Won
 from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (
@@ -35,7 +36,7 @@ from controllerd.zk.writer import FencedWriter
 _ATTEMPTS: Final = 10
 _NOBODY: Final = "nobody"
 UNREADABLE: Final = Holder(node_id=-1, instance=None, since_ms=0)
-"""Who holds a ``/controller`` that cannot be understood: somebody."""
+"""The holder of a ``/controller`` that cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Contender:
 
 
 class ZooKeeperElector:
-    """``ports.Elector`` over ZooKeeper. We lead if and only if ``/controller`` is owned by our session."""
+    """``ports.role.Elector`` over ZooKeeper. This instance leads if and only if its session owns ``/controller``."""
 
     def __init__(
         self, zk: ZooKeeper, writer: FencedWriter, contender: Contender, audit: AuditLog, clock: Clock
@@ -111,7 +112,7 @@ class ZooKeeperElector:
         return self._owns(node)
 
     async def renew(self) -> Won:
-        """Begin a new term in one transaction, so that nobody slips in.
+        """Begin a new term in one transaction, so that no other instance can take the role in between.
 
         :raises ControllerMoved: the role is no longer ours.
         """
@@ -296,7 +297,10 @@ def _named_by(node: Node | None) -> Holder | None:
 def _election(
     node: Node | None, data: bytes, epoch: int, version: int, leaves: Sequence[Registration]
 ) -> list[Operation]:
-    """The first election as Kafka does it; a takeover with the epoch first, which tells a lost race from any other."""
+    """Return the transaction of an election: a first one as Kafka does it.
+
+    A takeover has the epoch first, so that a lost race is told from any other failure.
+    """
     raised = SetData(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch), version)
     create = Create(paths.CONTROLLER, data, ephemeral=True)
     deletions = [registration.deletion for registration in leaves]

@@ -1,4 +1,4 @@
-"""When a cluster must not be led by us, whoever holds the role: found out before every election."""
+"""Reasons why a cluster must not be led by this instance, looked for before every election."""
 
 from typing import Final, NamedTuple
 
@@ -82,7 +82,7 @@ def _kraft_epoch(controller: Node | None) -> int:
     try:
         return codecs.decode_controller(controller.data).kraft_controller_epoch
     except BadZnode:
-        # Held by somebody we do not understand: the election stands by, which is no reason to refuse the cluster.
+        # The holder cannot be decoded: the election stands by, which is no reason to refuse the cluster.
         return codecs.ControllerZnode(0).kraft_controller_epoch
 
 
@@ -108,7 +108,7 @@ async def _refuse_secured(zk: ZooKeeper, brokers: list[str]) -> None:
     """Brokers with ``zookeeper.set.acl`` secure what they create, their own registration first of all."""
     suspects = [paths.BROKERS, paths.BROKER_IDS, paths.BROKER_TOPICS]
     suspects += [f"{paths.BROKER_IDS}/{broker}" for broker in brokers]
-    for path, is_open in zip(suspects, await zk.everybody_may(suspects), strict=True):
+    for path, is_open in zip(suspects, await zk.have_open_acl(suspects), strict=True):
         if is_open is False:
             raise RefusedToLead(
                 f"the ACL of {path} does not give everybody every right; a secured ZooKeeper is not supported yet, "
@@ -117,7 +117,7 @@ async def _refuse_secured(zk: ZooKeeper, brokers: list[str]) -> None:
 
 
 async def _refuse_protected(zk: ZooKeeper, brokers: list[str], reach: Reach) -> None:
-    """A registration that nobody understands says nothing about it; it is kept out later, whoever leads."""
+    """A registration that cannot be decoded is no reason to refuse; the active controller quarantines it later."""
     ids = sorted(broker for broker in map(paths.parse_broker_id, brokers) if broker is not None)
     if reach == PLAIN_AND_HIDDEN or not ids:
         return

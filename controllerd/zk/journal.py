@@ -1,4 +1,4 @@
-"""Every transaction goes through here and into the audit log, whoever sends it."""
+"""Every transaction of every sender is committed here and recorded in the audit log."""
 
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from controllerd.errors import ControllerMoved, StoreUnavailable
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
+from controllerd.ports.results import WriteResult, Written
 from controllerd.record.records import ZkWriteRecord
-from controllerd.results import WriteResult, Written
 from controllerd.zk.access import (
     Aborted,
     Check,
@@ -46,7 +47,7 @@ class Journal:
 
     @contextmanager
     def settling(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> Iterator[None]:
-        """Around whatever finds out what became of transactions: if it does not come to an end, nobody knows."""
+        """Record the transactions as unknown if the block that finds out their outcome fails."""
         started = self._clock.monotonic()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The requests that kazoo lacks, over its serialization: MultiRead, SetWatches, and a transaction that tells its zxid.
+"""The requests that kazoo lacks: MultiRead, SetWatches, and a transaction that returns its zxid.
 
 kazoo calls ``serialize`` in its connection thread just before it sends, and ``deserialize`` there with the whole
 answer, whose first 16 bytes are the header: xid, zxid, error.
@@ -102,7 +102,7 @@ _GETS: Final = _Starts(_GET_HEADER)
 
 
 class SetWatches:
-    """Arm many watches at once, and be told of whatever changed since ``zxid``.
+    """Arm many watches at once; those of znodes that changed since ``zxid`` fire at once.
 
     The local watchers are registered while the request is written: in the thread that kazoo's own bookkeeping runs in,
     and before the server can answer.
@@ -143,7 +143,7 @@ class SetWatches:
 
 
 class Multi:
-    """A transaction whose outcome is a value that tells the zxid."""
+    """A transaction whose outcome is a value with the zxid."""
 
     type = 14
 
@@ -182,7 +182,7 @@ class Multi:
 
 
 def _aborted(zxid: int, codes: Sequence[int]) -> Aborted:
-    """Those before the failed one have code 0 (rolled back), those after it RuntimeInconsistency."""
+    """Operations before the failed one have code 0 (rolled back), the ones after it RuntimeInconsistency."""
     failed = next((index for index, code in enumerate(codes) if code != OK), -1)
     return Aborted(zxid, failed, codes[failed])
 

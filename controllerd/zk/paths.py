@@ -34,10 +34,10 @@ MIGRATION: Final = "/migration"
 DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DELEGATION_CHANGES: Final = "/delegation_token/token_changes"
 DELEGATION_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
-DEBTS: Final = "/controllerd/owed_deletions"
+PENDING_DELETIONS: Final = "/controllerd/owed_deletions"
 """Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
 PAUSES: Final = "/controllerd/pauses"
-"""Ours: what operators told the controller to leave alone for a while."""
+"""Ours: the pauses of operators, which the controller respects for a while."""
 THROTTLE: Final = "/controllerd/throttle"
 """Ours: the bounds that were set for reassignments, and what was there before."""
 AUDIT_HEADS: Final = "/controllerd/audit"
@@ -61,8 +61,8 @@ PERSISTENT_PATHS: Final = (
 )
 """What must exist, parents included, before a watch on children can be armed.
 
-``/latest_producer_id_block`` is left out: nobody watches it, brokers create it with null data, and those below 3.0 fail
-on empty data that is not null.
+``/latest_producer_id_block`` is left out: no client watches it, brokers create it with null data, and brokers below 3.0
+fail on empty data that is not null.
 """
 
 _PARTITION_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]*)(?:/state)?")
@@ -132,7 +132,7 @@ def log_dir_event(child: str) -> str:
 
 def pending_deletions(broker_id: BrokerId) -> str:
     """The replicas that a broker must delete when it is back."""
-    return f"{DEBTS}/{broker_id}"
+    return f"{PENDING_DELETIONS}/{broker_id}"
 
 
 def audit_head(node_id: int) -> str:

@@ -1,4 +1,4 @@
-"""ZooKeeper for somebody who must not change anything: whatever is built on it cannot write, nor leave a watch.
+"""ZooKeeper for clients that must not change anything: nothing that is built on it can write or leave a watch.
 
 A watch is no change of data, but the server keeps it; an observer is to leave no trace but its session.
 """
@@ -43,7 +43,7 @@ class ReadOnly(ZooKeeper):
         *,
         watch: bool = False,  # noqa: ARG002  # as above
     ) -> list[str] | None:
-        """The names below a znode; nothing is watched, whatever ``watch`` says."""
+        """Return the names below a znode; nothing is watched, whatever ``watch`` says."""
         return await self._zk.children(path)
 
     async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
@@ -51,9 +51,9 @@ class ReadOnly(ZooKeeper):
         operations = sum(map(len, transactions))
         raise InvariantBroken(RULE, f"observe writes nothing, and {operations} operations were to be written")
 
-    async def everybody_may(self, paths: Sequence[str]) -> list[bool | None]:
-        """Whether the ACL of each znode gives everybody every right."""
-        return await self._zk.everybody_may(paths)
+    async def have_open_acl(self, paths: Sequence[str]) -> list[bool | None]:
+        """Whether the ACL of each znode gives every client every right."""
+        return await self._zk.have_open_acl(paths)
 
     async def sync(self) -> None:
         """Let the server catch up with its leader: a request that changes nothing."""

@@ -7,7 +7,7 @@ broker, which may then be given replicas. Therefore it must exist only while its
 
 1. It is created by a transaction that checks the version of ``/controller_epoch`` won at our
    election and the existence of ``/controller``. Every election raises the epoch, so the first check
-   says that nobody was elected after us; the second says that nobody deleted our ``/controller``
+   says that no instance was elected after us; the second says that no client deleted our ``/controller``
    since. Without the second, an instance whose ``/controller`` an operator deleted would register
    in the moment before a broker is elected, and that broker would count it. Without the first, an
    instance that was frozen would register while another controller leads.
@@ -22,8 +22,8 @@ broker, which may then be given replicas. Therefore it must exist only while its
    the fence every registration that is not of our session is left over, because its owner would
    have needed an epoch of its own to create it.
 5. An instance that finds ``/controller`` in other hands deletes its registration at once. This is the
-   one write without a term. It needs none: the znode belongs to our own session, so nobody else
-   can have created it, and nobody else needs it. An instance that cannot do so, because it was killed,
+   one write without a term. It needs none: the znode belongs to our own session, so no other
+   client can have created it, and none needs it. An instance that cannot do so, because it was killed,
    frozen or cut off just before an operator deleted ``/controller``, stays registered until its session ends.
 
 Only znodes with an id of our range and the field ``instance`` count as registrations of controllerd.
@@ -37,7 +37,8 @@ import structlog
 
 from controllerd.core.model import OUR_IDS, Broker, BrokerId
 from controllerd.errors import BadZnode, ControllerMoved
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
 from controllerd.record.records import AlarmRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (
@@ -93,7 +94,7 @@ async def find_registrations(zk: ZooKeeper, children: Iterable[str]) -> list[Reg
 
 
 class ZooKeeperRegistrar:
-    """``ports.Registrar`` over ZooKeeper: the registration of one instance."""
+    """``ports.role.Registrar`` over ZooKeeper: the registration of one instance."""
 
     def __init__(
         self, zk: ZooKeeper, writer: FencedWriter, node_id: int, instance: str, audit: AuditLog, clock: Clock

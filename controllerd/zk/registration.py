@@ -42,7 +42,7 @@ class BrokerRegistration:
     """
 
     def __init__(self, connect: str, session_timeout_ms: int, on_epoch: Callable[[int], None]) -> None:
-        """``on_epoch`` is told the broker epoch of each registration: the czxid of its znode (KIP-380)."""
+        """``on_epoch`` takes the broker epoch of each registration: the czxid of its znode (KIP-380)."""
         self._session = ZooKeeperSession(connect, session_timeout_ms, self, _NoAudit())
         self._zk = KazooZooKeeper(self._session)
         self._zk.listen(self._fired)
@@ -91,13 +91,13 @@ class BrokerRegistration:
         await self._session.close()
 
     def put(self, event: Event) -> None:
-        """What the session tells: after a reconnect look again, in a new session register again."""
+        """Take an event of the session: after a reconnect look again, in a new session register again."""
         self._look_again.set()
         if isinstance(event, RegisterBrokerAndReelect):
             self._session_is_new.set()
 
     def clear_and_put(self, event: Event) -> None:
-        """What the session tells when it is lost."""
+        """Take the loss of the session."""
         if isinstance(event, Expire):
             log.warning("zookeeper session of broker lost", generation=event.generation)
             self._former_sessions.add(self._session.session_id)
@@ -107,7 +107,7 @@ class BrokerRegistration:
         self._look_again.set()
 
     async def _create(self, broker: Broker) -> int:
-        """The epoch of our registration, created as soon as nobody else's is in the way."""
+        """Return the epoch of our registration, created as soon as no other is in the way."""
         data = codecs.encode_broker(broker, timestamp_ms=SystemClock().now_ms())
         create = Create(paths.broker(broker.id), data, ephemeral=True)
         while True:

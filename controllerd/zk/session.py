@@ -17,10 +17,9 @@ from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from controllerd.errors import ControllerdError, StoreUnavailable
-from controllerd.ports import AuditLog
+from controllerd.ports.audit import AuditLog
 from controllerd.record.records import SessionRecord
 from controllerd.zk.driver import THREADED, Kazoo, KazooDriver, hop
-from controllerd.zk.timings import UNTIMED, Timings
 from events.base import Event
 from events.cluster import Expire, RegisterBrokerAndReelect, Resync
 
@@ -53,6 +52,31 @@ class EventSink(Protocol):
     def clear_and_put(self, event: Event) -> None:
         """Preempt everything, then append."""
         ...
+
+
+class Timings(Protocol):
+    """Takes how long ZooKeeper needs, such as the metrics. Called in the event loop; must not block."""
+
+    def on_answer(self, op: str, took_s: float) -> None:
+        """A request of this kind was answered, or it is known that it will not be."""
+        ...
+
+    def on_commit(self, operations: int) -> None:
+        """A transaction of so many operations is about to be sent."""
+        ...
+
+
+class Untimed:
+    """Timings for a session that nothing measures."""
+
+    def on_answer(self, op: str, took_s: float) -> None:
+        """Do nothing."""
+
+    def on_commit(self, operations: int) -> None:
+        """Do nothing."""
+
+
+UNTIMED: Final = Untimed()
 
 
 class ConnectionBroken(ControllerdError):

@@ -1,17 +1,18 @@
-"""``ports.MetadataStore`` over ZooKeeper, put together from one module per family of znodes."""
+"""``ports.metadata.MetadataStore`` over ZooKeeper: one small store for each family of znodes, behind one fence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from controllerd.core.model import TopicPartition
-from controllerd.guards import WriteGuard
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
+from controllerd.ports.metadata import WriteGuard
 from controllerd.zk.access import Fired, ZooKeeper
 from controllerd.zk.journal import Journal
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.store_admin import AdminZnodes
-from controllerd.zk.store_brokers import BrokerZnodes
-from controllerd.zk.store_intents import IntentZnodes
-from controllerd.zk.store_requests import RequestZnodes
+from controllerd.zk.store_brokers import BrokerZnodes, NotificationZnodes
+from controllerd.zk.store_cluster import ClusterZnodes, ProducerIdZnodes
+from controllerd.zk.store_configs import ConfigZnodes
+from controllerd.zk.store_own import OperatorZnodes, PendingDeletionZnodes
 from controllerd.zk.store_states import StateZnodes
 from controllerd.zk.store_tokens import TokenZnodes
 from controllerd.zk.store_topics import TopicZnodes
@@ -20,27 +21,31 @@ from controllerd.zk.writer import FencedWriter
 from events.base import Event
 
 
-class ZooKeeperStore(BrokerZnodes, TopicZnodes, StateZnodes, AdminZnodes, RequestZnodes, TokenZnodes, IntentZnodes):
-    """All of ZooKeeper that handlers use, behind the fence of the present term."""
+class ZooKeeperStore:
+    """All stores over one session of ZooKeeper."""
 
     def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock, put: Callable[[Event], None]) -> None:
         """``put`` takes the events of watches that fire, in the loop's thread."""
-        self._zk = zk
-        self._journal = Journal(zk, audit, clock)
-        self._writer = FencedWriter(zk, audit, clock)
-        self._rejections = Rejections(audit)
+        rejections = Rejections(audit)
         self._watches = Watches(zk, put)
-        self._state_extras: dict[TopicPartition, Mapping[str, object]] = {}
-        self._guard: WriteGuard | None = None
+        self.writer = FencedWriter(zk, audit, clock)
+        """The fence, which the elector binds to the term that it won."""
+        self.brokers = BrokerZnodes(zk, rejections)
+        self.notifications = NotificationZnodes(zk, self.writer, rejections)
+        self.topics = TopicZnodes(zk, self.writer, rejections)
+        self.states = StateZnodes(zk, self.writer, rejections)
+        self.admin = AdminZnodes(zk, self.writer, rejections, self._watches)
+        self.configs = ConfigZnodes(zk, self.writer, rejections)
+        self.cluster = ClusterZnodes(zk, self.writer, rejections, Journal(zk, audit, clock))
+        self.producer_ids = ProducerIdZnodes(zk, self.writer, rejections)
+        self.tokens = TokenZnodes(zk, self.writer, rejections)
+        self.operators = OperatorZnodes(zk, self.writer, rejections)
+        self.pending_deletions = PendingDeletionZnodes(zk, self.writer, rejections)
 
     def guard_writes(self, guard: WriteGuard) -> None:
-        """From now on ``guard`` looks at states and topics before they are written."""
-        self._guard = guard
-
-    @property
-    def writer(self) -> FencedWriter:
-        """The fence, which the elector binds to the term that it won."""
-        return self._writer
+        """From now on ``guard`` checks states and topics before they are written."""
+        self.states.guard = guard
+        self.topics.guard = guard
 
     def fired(self, path: str, fired: Fired) -> None:
         """A watch of the present session fired."""

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controllerd.errors import BadZnode
-from controllerd.results import DelegationToken, TokensRead, WriteResult
+from controllerd.ports.results import DelegationToken, TokensRead, WriteResult
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, ZooKeeper
-from controllerd.zk.reading import missing_parents, read_in_slices
+from controllerd.zk.access import Create, Delete, Node, ZooKeeper, missing_parents, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -15,11 +14,12 @@ _SLICE: Final = 1_000
 
 
 class TokenZnodes:
-    """The part of ``ports.AdminStore`` that is about delegation tokens."""
+    """``ports.cluster.TokenStore`` over ZooKeeper."""
 
-    _zk: ZooKeeper
-    _writer: FencedWriter
-    _rejections: Rejections
+    def __init__(self, zk: ZooKeeper, writer: FencedWriter, rejections: Rejections) -> None:
+        self._zk = zk
+        self._writer = writer
+        self._rejections = rejections
 
     async def has_delegation_tokens(self) -> bool:
         """Whether there are delegation tokens."""
@@ -31,13 +31,9 @@ class TokenZnodes:
         broken: list[BadZnode] = []
 
         def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
-            for token_id, node in zip(part, nodes, strict=True):
-                try:
-                    if node is not None:
-                        tokens[token_id] = codecs.decode_token(token_id, node.data, node.version)
-                except BadZnode as bad:
-                    broken.append(bad)
-                    self._rejections.note(bad, node)
+            decoded, bad = self._rejections.decode_all(part, nodes, _token_of)
+            tokens.update(decoded)
+            broken.extend(bad)
 
         names = sorted(await self._zk.children(paths.DELEGATION_TOKENS) or [])
         await read_in_slices(names, _SLICE, self._read_token_nodes, take)
@@ -62,3 +58,7 @@ class TokenZnodes:
 
     async def _read_token_nodes(self, token_ids: Sequence[str]) -> list[Node | None]:
         return await self._zk.read(list(map(paths.delegation_token, token_ids)))
+
+
+def _token_of(token_id: str, node: Node) -> DelegationToken:
+    return codecs.decode_token(token_id, node.data, node.version)

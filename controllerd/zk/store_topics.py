@@ -1,4 +1,4 @@
-"""Topic znodes: assignments, topic ids, and the end of a topic."""
+"""Topic znodes: assignments, topic ids, and the deletion of topics."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,11 +6,10 @@ from typing import Final
 
 from controllerd.core.model import TopicImage
 from controllerd.errors import BadZnode
-from controllerd.guards import WriteGuard
-from controllerd.results import Conflict, NewTopicZnodes, TopicsRead, WriteFailed, WriteResult, Written
+from controllerd.ports.results import Conflict, NewTopicZnodes, TopicsRead, WriteFailed, WriteResult, Written
+from controllerd.ports.topics import TopicGuard
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper
-from controllerd.zk.reading import read_in_slices
+from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -23,19 +22,21 @@ _LISTINGS: Final = 10
 
 
 class TopicZnodes:
-    """``ports.TopicStore`` over ZooKeeper."""
+    """``ports.topics.TopicStore`` over ZooKeeper."""
 
-    _zk: ZooKeeper
-    _writer: FencedWriter
-    _guard: WriteGuard | None
-    _rejections: Rejections
+    def __init__(self, zk: ZooKeeper, writer: FencedWriter, rejections: Rejections) -> None:
+        self._zk = zk
+        self._writer = writer
+        self._rejections = rejections
+        self.guard: TopicGuard | None = None
+        """Checks topics before they are written or deleted."""
 
     async def read_topic_names(self) -> frozenset[str]:
-        """Children of ``/brokers/topics``."""
+        """Read the children of ``/brokers/topics``."""
         return frozenset(await self._zk.children(paths.BROKER_TOPICS, watch=True) or [])
 
     async def read_topics(self, names: Iterable[str]) -> TopicsRead:
-        """The topic znodes of these names; each that cannot be understood is reported and left out."""
+        """Read the topic znodes of these names; each that cannot be decoded is reported and left out."""
         topics: dict[str, TopicImage] = {}
         missing: set[str] = set()
         broken: list[BadZnode] = []
@@ -76,7 +77,7 @@ class TopicZnodes:
     async def _creations(
         self, new: Mapping[str, NewTopicZnodes], results: dict[str, WriteResult]
     ) -> dict[str, list[Operation]]:
-        """What creates each topic; of those that cannot be created the result is noted instead."""
+        """Return what creates each topic; of a topic that cannot be created the result is noted instead."""
         names = list(new)
         configs = await self._zk.read([paths.topic_config(name) for name in names])
         topics = await self._zk.read([paths.topic(name) for name in names])
@@ -94,9 +95,9 @@ class TopicZnodes:
     async def write_topics(
         self, images: Mapping[str, TopicImage], *, growing: Collection[str] = ()
     ) -> Mapping[str, WriteResult]:
-        """Rewrite topic znodes; one of a format newer than ours fails, because we would lose what it says."""
-        if self._guard is not None:
-            await self._look_before_writing(self._guard, images, growing)
+        """Rewrite topic znodes; one of a newer format fails, because a rewrite would lose its unknown parts."""
+        if self.guard is not None:
+            await self._look_before_writing(self.guard, images, growing)
         results: dict[str, WriteResult] = {}
         operations: dict[str, SetData] = {}
         for name, image in images.items():
@@ -108,9 +109,9 @@ class TopicZnodes:
         return results | dict(zip(operations, written, strict=True))
 
     async def _look_before_writing(
-        self, guard: WriteGuard, images: Mapping[str, TopicImage], growing: Collection[str]
+        self, guard: TopicGuard, images: Mapping[str, TopicImage], growing: Collection[str]
     ) -> None:
-        """Compare with what ZooKeeper has: a write at another version loses anyway, so only those at its own count."""
+        """Compare with the znodes of ZooKeeper. A write at another version fails anyway, so it need not be compared."""
         names = list(images)
         nodes = await self._zk.read([paths.topic(name) for name in names])
         found = zip(map(images.__getitem__, names), nodes, strict=True)
@@ -122,20 +123,21 @@ class TopicZnodes:
         guard.check_topics(pairs, growing=growing)
 
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
-        """The partitions of these topics that have a folder."""
+        """Read which partitions of these topics have a folder."""
         wanted = sorted(set(topics))
         listed = await self._children([paths.topic_partitions(name) for name in wanted])
         numbers = (map(paths.parse_partition_number, children) for children in listed)
         return {name: frozenset(n for n in found if n is not None) for name, found in zip(wanted, numbers, strict=True)}
 
     async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
-        """The subtrees, then the configurations, then the markers; each step for those that came through the last.
+        """Delete the subtrees, then the configurations, then the markers.
 
-        Steps, because transactions are sent side by side: a marker must not go before what it stands for.
+        Each step is for the topics of which the one before succeeded, and ends before the next begins, because
+        transactions are sent side by side: a marker must not be deleted before its topic.
         """
         names = sorted(set(topics))
-        if self._guard is not None:
-            self._guard.check_deletions(names)
+        if self.guard is not None:
+            self.guard.check_deletions(names)
         results = await self._delete_subtrees(names)
         for path_of in (paths.topic_config, paths.delete_topic):
             gone = [name for name, result in results.items() if isinstance(result, Written)]
@@ -149,21 +151,21 @@ class TopicZnodes:
         return dict.fromkeys(doomed, Written(-1)) | dict(zip(there, written, strict=True))
 
     async def _delete_subtrees(self, names: Sequence[str]) -> dict[str, WriteResult]:
-        """Children first. A topic with znodes in it that nobody knows takes a second, slower round."""
+        """Delete children first. A topic with unknown znodes in it takes a second, slower round."""
         results = await self._delete_all(await self._usual_subtrees(names))
         unusual = [name for name in names if not isinstance(results[name], Written)]
         subtrees = {name: await self._descendants(paths.topic(name)) for name in unusual}
         return results | await self._delete_all(subtrees)
 
     async def _delete_all(self, subtrees: Mapping[str, Sequence[str]]) -> dict[str, WriteResult]:
-        """The result of a topic is that of its own znode, which goes last."""
+        """Delete all subtrees. The result of a topic is that of its own znode, which is deleted last."""
         operations = [Delete(path) for subtree in subtrees.values() for path in reversed(subtree)]
         written = await self._writer.write(operations)
         by_path = {operation.path: result for operation, result in zip(operations, written, strict=True)}
         return {name: by_path.get(paths.topic(name), Written(-1)) for name in subtrees}
 
     async def _usual_subtrees(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """What a topic consists of, parents first: found by one listing per topic, not one per partition."""
+        """Return the znodes of topics, parents first, found by one listing per topic instead of one per partition."""
         folders = [paths.topic_partitions(name) for name in names]
         subtrees: dict[str, list[str]] = {}
         for name, folder, children in zip(names, folders, await self._children(folders), strict=True):
@@ -175,7 +177,7 @@ class TopicZnodes:
         return {name: [path for path in subtree if path in there] for name, subtree in subtrees.items()}
 
     async def _descendants(self, root: str) -> list[str]:
-        """A znode and everything below, parents first; nothing when it does not exist."""
+        """Return a znode and everything below, parents first; nothing when it does not exist."""
         found, level = [], [root] if (await self._zk.read([root]))[0] is not None else []
         while level:
             found += level
@@ -184,7 +186,7 @@ class TopicZnodes:
         return found
 
     async def _children(self, parents: Sequence[str]) -> list[list[str]]:
-        """The children of many znodes, a few listings at a time; none for one that does not exist."""
+        """Return the children of many znodes, a few listings at a time; none for one that does not exist."""
         turn = asyncio.Semaphore(_LISTINGS)
 
         async def list_one(path: str) -> list[str]:
@@ -195,7 +197,10 @@ class TopicZnodes:
 
 
 def _creation(new: NewTopicZnodes, stray: Node | None) -> list[Operation]:
-    """The configuration first, as brokers read it when they hear of the topic; over what a dead topic left of it.
+    """Return what creates a topic: the configuration first, because brokers read it as soon as they know the topic.
+
+    A configuration that an earlier topic of the name left behind is replaced.
+
 
     :raises BadZnode: our format cannot say what the topic is to be.
     """

@@ -1,4 +1,4 @@
-"""What a check-up wants of ZooKeeper beyond a picture: when znodes came to be, configs of topics, how long reads take.
+"""What ``doctor`` reads of ZooKeeper beyond an image: creation times of znodes, configured topics, how long reads take.
 
 Nothing is written and nothing is watched.
 """
@@ -13,7 +13,7 @@ from kazoo.protocol.serialization import GetData
 
 from controllerd.zk import paths
 from controllerd.zk.client import ReadOnlyClient
-from controllerd.zk.pictures import Picture, take_picture
+from controllerd.zk.image import ClusterImage, read_image
 from controllerd.zk.session import ZooKeeperSession
 
 _TIMED_READS: Final = 50
@@ -31,7 +31,7 @@ class Stamped(NamedTuple):
 class Survey:
     """Everything that the checks look at."""
 
-    picture: Picture
+    image: ClusterImage
     stamped: Mapping[str, Stamped]
     """The controller's znode and the registrations of the brokers, by path."""
     configured_topics: Sequence[str]
@@ -41,12 +41,12 @@ class Survey:
 
 
 async def take_survey(client: ReadOnlyClient) -> Survey:
-    """Look at everything once. :raises StoreUnavailable: the session is lost."""
-    picture = await take_picture(client.zk)
-    registered = [f"{paths.BROKER_IDS}/{name}" for name in picture.names(paths.BROKER_IDS)]
+    """Read everything once. :raises StoreUnavailable: the session is lost."""
+    image = await read_image(client.zk)
+    registered = [f"{paths.BROKER_IDS}/{name}" for name in image.names(paths.BROKER_IDS)]
     stamped = {path: await _stamped(client.session, path) for path in (paths.CONTROLLER, *registered)}
     return Survey(
-        picture=picture,
+        image=image,
         stamped={path: found for path, found in stamped.items() if found is not None},
         configured_topics=tuple(sorted(await client.zk.children(paths.CONFIG_TOPICS) or ())),
         read_ms=[await _timed(client) for _ in range(_TIMED_READS)],

@@ -1,7 +1,7 @@
 """The fence: every write of a term goes through here, packed into few transactions that each demand our epoch.
 
 ZooKeeper names only the first operation that failed and undoes the whole transaction. So after a failed one the znodes
-of all its operations are read once, what somebody else moved is reported, and the rest is sent again; from the second
+of all its operations are read once, what another client moved is reported, and the rest is sent again; from the second
 failure on in halves, down to single operations, whose result then is final.
 """
 
@@ -13,12 +13,13 @@ from typing import Final
 import structlog
 
 from controllerd.errors import ControllerMoved
-from controllerd.ports import AuditLog, Clock
-from controllerd.results import WriteFailed, WriteResult
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
+from controllerd.ports.results import WriteFailed, WriteResult
 from controllerd.zk import paths
 from controllerd.zk.access import Aborted, Check, Operation, Outcome, ReplyLost, ZooKeeper
 from controllerd.zk.journal import Journal
-from controllerd.zk.packing import MAX_OPERATIONS, Chunk, GroupWork, Work
+from controllerd.zk.packing import MAX_OPERATIONS, Chunk, Work, as_wholes, each_alone
 
 log = structlog.get_logger(__name__)
 
@@ -47,10 +48,10 @@ class FencedWriter:
         """From now on every write raises ``ControllerMoved``."""
         self._term = None
 
-    async def heard_of(self, epoch: int) -> None:
-        """Something names this controller epoch: if it is later than ours, look at once whether we were deposed.
+    async def check_epoch(self, epoch: int) -> None:
+        """Look whether this instance was deposed, if a znode names this controller epoch and it is later than ours.
 
-        :raises ControllerMoved: we were.
+        :raises ControllerMoved: it was.
         """
         if self._term is None or self._epoch is None or epoch <= self._epoch:
             return
@@ -68,7 +69,7 @@ class FencedWriter:
         :raises ControllerMoved: the fence refused, or there is no term. Nothing of that transaction was written.
         :raises StoreUnavailable: the session is gone; what was in flight may or may not have been written.
         """
-        work = Work(operations)
+        work = each_alone(operations)
         await work.weigh()
         size = MAX_OPERATIONS
         failures = 0
@@ -86,7 +87,7 @@ class FencedWriter:
         :raises ControllerMoved: the fence refused, or there is no term. Nothing of that transaction was written.
         :raises StoreUnavailable: the session is gone; what was in flight may or may not have been written.
         """
-        work = GroupWork(groups)
+        work = as_wholes(groups)
         await work.weigh()
         size = MAX_OPERATIONS
         while pending := work.pending():
@@ -94,14 +95,14 @@ class FencedWriter:
             size = 1
         return [result or WriteFailed("not written") for result in work.results]
 
-    async def _round(self, work: Work | GroupWork, pending: Sequence[int], size: int) -> bool:
+    async def _round(self, work: Work, pending: Sequence[int], size: int) -> bool:
         """Send what is pending once, and settle what can be settled; whether any transaction failed."""
         lost: list[Chunk] = []
         aborted: list[Chunk] = []
         chunks: Generator[Chunk, None, None] = work.chunks(pending, size)
 
         async def send() -> None:
-            with closing(chunks):  # when one transaction fails for good, nobody sends another
+            with closing(chunks):  # when one transaction fails for good, no sender sends another
                 for chunk in chunks:
                     outcome = await self._commit(work.of(chunk))
                     work.settle(chunk, outcome)
@@ -128,8 +129,8 @@ class FencedWriter:
             raise ControllerMoved("no term of ours: nothing is written")
         return Check(paths.CONTROLLER_EPOCH, self._term)
 
-    async def _read_back_lost(self, work: Work | GroupWork, chunks: Sequence[Chunk], fence: int) -> None:
-        """Find out which of the transactions whose answer was lost took effect; those that did not are sent again."""
+    async def _read_back_lost(self, work: Work, chunks: Sequence[Chunk], fence: int) -> None:
+        """Find out which of the transactions whose answer was lost took effect; the others are sent again."""
         if not chunks:
             return
         transactions = [work.of(chunk) for chunk in chunks]
@@ -141,9 +142,9 @@ class FencedWriter:
             self._journal.read_back(operations, work.settle_lost(chunk, nodes), fence)
 
     async def _still_ours(self, fence: int) -> None:
-        """What looks like our write may be an equal one of the next controller, once there is one.
+        """A znode that looks like our write may be an equal write of the next controller, once there is one.
 
-        :raises ControllerMoved: there is.
+        :raises ControllerMoved: there is one.
         """
         (node,) = await self._zk.read([paths.CONTROLLER_EPOCH])
         if node is None or node.version != fence:
@@ -151,7 +152,7 @@ class FencedWriter:
 
 
 async def _all_of(senders: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run them side by side; one of their failures is raised when all have ended, a deposition before others."""
+    """Run senders side by side; when all have ended, raise one of their failures, ``ControllerMoved`` before others."""
     first, *others = senders
     if not others:
         await first

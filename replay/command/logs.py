@@ -20,7 +20,7 @@ from controllerd.record.records import SCHEMA_VERSION, GapRecord, Record, Snapsh
 from controllerd.record.travel import SKEW_MS, Logged, merged
 
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""A path with a scheme; what was ``//`` is ``/`` by now."""
+"""A path with a scheme; `pathlib` has shortened ``//`` to ``/``."""
 
 _MOST_STEPS: Final = 3
 
@@ -31,32 +31,32 @@ class NoLog(ControllerdError):
 
 @dataclass(slots=True)
 class Problems:
-    """What could not be read, and how far the logs go; the readers of the answer must know."""
+    """The problems of the logs, and the time of their end, for the readers of the answer."""
 
     damaged_lines: int = 0
     missing: int = 0
-    """Numbers that no record has and no gap record explains; those of damaged lines as well."""
+    """Numbers that no record has and no gap record explains, damaged lines included."""
     newer: int = 0
     """Records of a newer schema, or of kinds that this version does not know."""
     files: dict[str, str] = field(default_factory=dict)
     """Files that could not be read to their end, with the reason."""
     steps: list[str] = field(default_factory=list)
-    """Where a wall clock and a monotonic one parted."""
+    """Steps of a wall clock against the monotonic one, as text."""
     newest_ms: int = 0
-    """The latest moment that any record so far was written at."""
+    """The latest time of a record."""
 
     @property
     def are_harm(self) -> bool:
-        """Whether the log is not all there."""
+        """Return whether the log is incomplete."""
         return bool(self.damaged_lines or self.missing > 0 or self.files)
 
     def sentences(self) -> Iterator[str]:
-        """For people, with what to do next."""
+        """Yield the problems as sentences, with the next command."""
         if self.damaged_lines:
             yield f"damaged lines left out: {self.damaged_lines}; controllerctl audit verify says which are lost"
         missing = self.missing - self.damaged_lines
         if missing > 0:
-            yield f"records missing: {missing}; what they told is not in this answer (controllerctl audit verify)"
+            yield f"records missing: {missing}; this answer lacks their content (controllerctl audit verify)"
         if self.newer:
             are = "1 record is" if self.newer == 1 else f"{self.newer} records are"
             yield f"{are} of a newer schema than this version knows: ask the version that wrote them"
@@ -95,7 +95,9 @@ def _below(path: Path) -> list[Path]:
     except OSError as problem:
         raise NoLog(f"cannot read {problem.filename}: {problem.strerror}") from None
     if locked:
-        raise NoLog(f"cannot read {locked[0]}: permission denied; run it as who owns the log, or on a copy")
+        raise NoLog(
+            f"cannot read {locked[0]}: permission denied; run the command as the owner of the log, or on a copy"
+        )
     return logs
 
 
@@ -105,7 +107,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    """All folders below, those behind links too, each once."""
+    """Yield all folders below, links followed, each once."""
     seen = set[str]()
     for current, folders, _ in os.walk(path, onerror=_refuse, followlinks=True):
         real = os.path.realpath(current)
@@ -122,7 +124,10 @@ def _refuse(problem: OSError) -> None:
 
 
 def _refuse_several_clusters(directories: Sequence[Path]) -> None:
-    """Partitions of two clusters that have the same name would be told as one."""
+    """Refuse logs of several clusters, since equally named partitions would be mixed.
+
+    :raises NoLog: there are several.
+    """
     clusters: dict[str, Path] = {}
     for directory in directories:
         first = next(_entries(list_segments(directory)), None)
@@ -130,7 +135,7 @@ def _refuse_several_clusters(directories: Sequence[Path]) -> None:
             clusters.setdefault(first.cluster, directory)
     if len(clusters) > 1:
         names = "; ".join(f"{cluster}, as in {path}" for cluster, path in clusters.items())
-        raise NoLog(f"these are logs of {len(clusters)} clusters: {names}. Name those of one")
+        raise NoLog(f"these are logs of {len(clusters)} clusters: {names}. Give the logs of one")
 
 
 def _is_log(path: Path) -> bool:
@@ -158,7 +163,7 @@ def _read_log(directory: Path, problems: Problems, since_ms: int | None) -> Iter
 
 
 def _missing(last: Envelope | None, envelope: Envelope, record: Record) -> int:
-    """How many records there were between two, of which none is lost by a gap record's own account."""
+    """Return the number of records missing between two, without the ones that a gap record explains."""
     if last is None or last.boot != envelope.boot:
         return 0
     explained = record.last_seq - record.first_seq + 1 if isinstance(record, GapRecord) else 0
@@ -166,7 +171,7 @@ def _missing(last: Envelope | None, envelope: Envelope, record: Record) -> int:
 
 
 def _step(last: Envelope | None, envelope: Envelope) -> Iterator[str]:
-    """What there is to say when the wall clock went another way than the monotonic one between two records."""
+    """Yield a text if the wall clock and the monotonic clock disagree between two records."""
     if last is None or last.boot != envelope.boot:
         return
     ahead_ms = envelope.ts_ms - last.ts_ms - (envelope.mono_ns - last.mono_ns) // 1_000_000
@@ -192,7 +197,7 @@ def _begins_ms(segment: Segment) -> int | None:
 
 
 def _entries(segments: Sequence[Segment]) -> Iterator[Entry]:
-    """What can be read of the segments, undecoded; whoever reads them all is told of the rest."""
+    """Yield the readable entries of segments, undecoded."""
     for segment in segments:
         with suppress(OSError):
             yield from (item.entry for item in read_segment(segment.path) if isinstance(item, RawLine))

@@ -1,12 +1,12 @@
-"""Sentences and parts of them that ``why`` is made of."""
+"""The sentences of ``why``, and parts of them."""
 
 from collections.abc import Sequence
 
 from controllerd.record.moments import moment
-from replay.command.story import Scene, Silence, Turn
+from replay.command.partition_history import EventEffects, LeaderPeriod, UnfinishedTerm
 
 
-def what_took_it(before: Turn | None, turn: Turn) -> str:
+def how_leader_was_lost(before: LeaderPeriod | None, turn: LeaderPeriod) -> str:
     """How the partition lost its leader."""
     where = f" at {moment(turn.at.ts_ms)}{in_event(turn.scene)}"
     if before is None or not before.exists:
@@ -27,13 +27,13 @@ def what_took_it(before: Turn | None, turn: Turn) -> str:
     return f"Broker {leader} ceased to lead it{where}."
 
 
-def condition(broker: int, turn: Turn, isr: set[int]) -> str:
+def condition(broker: int, turn: LeaderPeriod, isr: set[int]) -> str:
     """Why this replica could not take over."""
     presence = "shutting down" if broker in turn.shutting_down else "live" if broker in turn.live else "not live"
     return f"was {presence} and {'in the ISR' if broker in isr else 'not in the ISR ' + ids(sorted(isr))}"
 
 
-def what_ended_it(following: Turn) -> str:
+def how_leader_was_found(following: LeaderPeriod) -> str:
     """How it got the next leader."""
     if following.is_made_up_for:
         then = f"broker {following.leader} leads it" if following.exists else "the partition is gone"
@@ -47,7 +47,7 @@ def what_ended_it(following: Turn) -> str:
     return f"It ended{cause}: broker {following.leader} was elected{where}{by}."
 
 
-def _arrival(following: Turn) -> str:
+def _arrival(following: LeaderPeriod) -> str:
     if following.leader in following.scene.come:
         return f" when broker {following.leader} came back"
     if following.scene.come:
@@ -55,7 +55,7 @@ def _arrival(following: Turn) -> str:
     return ""
 
 
-def reason_of_change(before: Turn, turn: Turn) -> str:
+def reason_of_change(before: LeaderPeriod, turn: LeaderPeriod) -> str:
     """Why another broker leads; empty if the log does not say."""
     if before.leader in turn.scene.gone:
         return ", and left the cluster"
@@ -64,13 +64,13 @@ def reason_of_change(before: Turn, turn: Turn) -> str:
     return f"; the strategy was {turn.strategy}" if turn.strategy is not None else ""
 
 
-def in_event(scene: Scene) -> str:
+def in_event(scene: EventEffects) -> str:
     """The event, in parentheses."""
     return f" (event {scene.event} {scene.name})" if scene.name else ""
 
 
-def without_a_word(silence: Silence) -> str:
-    """What is known of a time in which a controller may have been gone."""
+def term_without_end(silence: UnfinishedTerm) -> str:
+    """The sentence about a time in which a controller may have been gone."""
     last, over = silence.last, silence.over
     return (
         f"The controller of epoch {last.epoch}, node {last.node}, wrote nothing after {moment(last.ts_ms)} and did not"

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controllerd.record.fold import ClusterState, PartitionPicture
+from controllerd.record.state import ClusterState, FoldedPartition
 from controllerd.record.travel import Moment
 
 
@@ -45,7 +45,7 @@ class StateAt:
     seq: int
     ts_ms: int
     controller_epoch: int
-    """Of the term under way, 0: no controller of these logs was in its term."""
+    """Epoch of the current term; 0: no controller of these logs was in a term."""
     brokers: list[BrokerAt]
     deletions: dict[str, str | None]
     """Topics whose deletion was asked for, each with what holds it up."""
@@ -54,7 +54,7 @@ class StateAt:
 
 
 def document(moment: Moment, topics: str = "*") -> StateAt:
-    """The state as a document; of the partitions those whose topic matches the glob."""
+    """Return the state as a document, with the partitions of topics that match the glob."""
     state, at = moment
     return StateAt(
         at.cluster,
@@ -81,7 +81,7 @@ def _partitions(state: ClusterState, topics: str) -> Iterator[PartitionAt]:
                 yield _partition(name, number, partition)
 
 
-def _partition(name: str, number: int, picture: PartitionPicture) -> PartitionAt:
+def _partition(name: str, number: int, picture: FoldedPartition) -> PartitionAt:
     leadership, assignment = picture.leadership, picture.assignment
     return PartitionAt(
         name,
@@ -98,7 +98,7 @@ def _partition(name: str, number: int, picture: PartitionPicture) -> PartitionAt
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StateDifference:
     """One thing that differs; ``before`` or ``after`` is None where it was not there."""
 
     subject: str
@@ -107,8 +107,8 @@ class Difference:
     after: str | None
 
 
-def differences(before: StateAt, after: StateAt) -> Iterator[Difference]:
-    """What differs between two moments: brokers first, then the partitions in order."""
+def differences(before: StateAt, after: StateAt) -> Iterator[StateDifference]:
+    """Yield the differences between two times: brokers first, then the partitions in order."""
     yield from _compare(_brokers(before), _brokers(after))
     yield from _compare(_subjects(before), _subjects(after))
 
@@ -135,12 +135,14 @@ def _subjects(state: StateAt) -> dict[str, dict[str, object]]:
     }
 
 
-def _compare(before: dict[str, dict[str, object]], after: dict[str, dict[str, object]]) -> Iterator[Difference]:
+def _compare(before: dict[str, dict[str, object]], after: dict[str, dict[str, object]]) -> Iterator[StateDifference]:
     for subject in (*before, *(new for new in after if new not in before)):
         old, new = before.get(subject), after.get(subject)
         if old is None or new is None:
-            yield Difference(subject, "exists", "yes" if old is not None else None, "yes" if new is not None else None)
+            yield StateDifference(
+                subject, "exists", "yes" if old is not None else None, "yes" if new is not None else None
+            )
             continue
         for field, value in old.items():
             if value != new[field]:
-                yield Difference(subject, field, str(value), str(new[field]))
+                yield StateDifference(subject, field, str(value), str(new[field]))

@@ -1,35 +1,34 @@
-"""Why a partition was without a leader, or who led it, at a moment: a few sentences from the log alone."""
+"""The explanation of a partition at a time: why it had no leader, or which broker led it, from the log alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from controllerd.core.counted import counted
 from controllerd.core.model import TopicPartition
-from controllerd.record.envelope import Envelope
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.core.text import counted
+from controllerd.record.envelope import TERM_BEGINS, Envelope
 from controllerd.record.moments import duration, moment
+from replay.command.partition_history import LeaderPeriod, PartitionHistory, UnfinishedTerm
 from replay.command.phrases import (
     condition,
+    how_leader_was_found,
+    how_leader_was_lost,
     ids,
     in_event,
     reason_of_change,
-    what_ended_it,
-    what_took_it,
-    without_a_word,
+    term_without_end,
     words,
 )
-from replay.command.story import Silence, Story, Turn
 
 NEAR_MS: Final = 600_000
-"""A window this near to the moment is worth a word: clocks of people and machines differ."""
+"""A window this close to the asked time is mentioned: clocks of operators and hosts differ."""
 _MOST_NOTES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the log something stands."""
+class RecordPosition:
+    """The position of a record in the log."""
 
     node: int
     boot: str
@@ -49,13 +48,13 @@ class Explanation:
     leader: int | None
     exists: bool
     sentences: tuple[str, ...]
-    window: tuple[Place, Place | None] | None
-    chain: tuple[tuple[Place, str], ...]
+    window: tuple[RecordPosition, RecordPosition | None] | None
+    chain: tuple[tuple[RecordPosition, str], ...]
     """The same in steps, each with its place in the log."""
 
 
-def explain(story: Story, at_ms: int) -> Explanation:
-    """Why it was as it was at the moment."""
+def explain(story: PartitionHistory, at_ms: int) -> Explanation:
+    """Explain the state of the partition at a time."""
     index = story.turn_at(at_ms)
     turn = story.turns[index] if index is not None else None
     window = _window(story, index) if turn is not None and turn.exists and turn.leader is None else None
@@ -72,19 +71,19 @@ def explain(story: Story, at_ms: int) -> Explanation:
     )
 
 
-def _window(story: Story, index: int | None) -> tuple[Place, Place | None] | None:
+def _window(story: PartitionHistory, index: int | None) -> tuple[RecordPosition, RecordPosition | None] | None:
     if index is None:
         return None
     end = story.turns[index + 1].at if index + 1 < len(story.turns) else None
     return _place(story.turns[index].at), _place(end) if end is not None else None
 
 
-def _place(at: Envelope) -> Place:
-    return Place(at.node, at.boot, at.epoch, at.seq, at.event, at.ts_ms)
+def _place(at: Envelope) -> RecordPosition:
+    return RecordPosition(at.node, at.boot, at.epoch, at.seq, at.event, at.ts_ms)
 
 
 class _Teller:
-    def __init__(self, story: Story, at_ms: int) -> None:
+    def __init__(self, story: PartitionHistory, at_ms: int) -> None:
         self._story = story
         self._asked_ms = at_ms
         end = story.last
@@ -112,11 +111,11 @@ class _Teller:
 
     def _no_record(self) -> str:
         if self._story.first is None:
-            return "The log is empty: nothing can be told of any partition."
+            return "The log is empty."
         begins = moment(self._story.first.ts_ms)
         return f"The log begins at {begins}, after {moment(self._at_ms)}: give it the segments before as well."
 
-    def _absent(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _absent(self, turn: LeaderPeriod, following: LeaderPeriod | None) -> Iterator[str]:
         tp = self._story.tp
         has_been = any(other.exists and other.at.ts_ms < turn.at.ts_ms for other in self._story.turns)
         gone = f": it was gone since {moment(turn.at.ts_ms)}" if has_been else ""
@@ -136,7 +135,9 @@ class _Teller:
 
     # -- without a leader --------------------------------------------------------------------------------------------
 
-    def _leaderless(self, before: Turn | None, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _leaderless(
+        self, before: LeaderPeriod | None, turn: LeaderPeriod, following: LeaderPeriod | None
+    ) -> Iterator[str]:
         start, at = moment(turn.at.ts_ms), moment(self._at_ms)
         if following is None:
             last = moment(self._story.last.ts_ms) if self._story.last is not None else start
@@ -147,28 +148,28 @@ class _Teller:
         if turn.leadership is None:
             yield f"It was being created{in_event(turn.scene)}: it had not had a leader yet."
         else:
-            yield what_took_it(before, turn)
+            yield how_leader_was_lost(before, turn)
             if not turn.scene.is_deleting:
-                yield from self._nobody_else(before, turn)
+                yield from self._other_replicas(before, turn)
         yield from self._isr_before(turn)
         yield from self._notes(turn, following)
         yield from self._other_controllers(turn, following)
         if following is not None:
-            yield what_ended_it(following)
+            yield how_leader_was_found(following)
 
-    def _nobody_else(self, before: Turn | None, turn: Turn) -> Iterator[str]:
+    def _other_replicas(self, before: LeaderPeriod | None, turn: LeaderPeriod) -> Iterator[str]:
         if turn.assignment is None:
             return
         isr = set(map(int, turn.leadership.isr)) if turn.leadership is not None else set()
         was = before.leader if before is not None else None
         others = [broker for broker in turn.assignment.replicas if broker != was]
-        told = [f"{broker} {condition(broker, turn, isr)}" for broker in others]
-        if told:
-            yield f"Its other replicas: {'; '.join(told)}."
+        conditions = [f"{broker} {condition(broker, turn, isr)}" for broker in others]
+        if conditions:
+            yield f"Its other replicas: {'; '.join(conditions)}."
         else:
             yield "It has no other replica."
 
-    def _isr_before(self, turn: Turn) -> Iterator[str]:
+    def _isr_before(self, turn: LeaderPeriod) -> Iterator[str]:
         shrunk = [
             change
             for change in self._story.isr_changes
@@ -182,21 +183,21 @@ class _Teller:
                 f" (without {words(removed)}){in_event(last.scene)}."
             )
 
-    def _notes(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _notes(self, turn: LeaderPeriod, following: LeaderPeriod | None) -> Iterator[str]:
         end = following.at.ts_ms if following is not None else None
         texts = [
             note.text
             for note in self._story.notes
             if turn.at.ts_ms <= note.at.ts_ms and (end is None or note.at.ts_ms <= end)
         ]
-        told = list(dict.fromkeys(texts))
-        for text in told[:_MOST_NOTES]:
+        distinct = list(dict.fromkeys(texts))
+        for text in distinct[:_MOST_NOTES]:
             count = texts.count(text)
             yield f"Meanwhile: {text}" + (f" ({count} times)." if count > 1 else ".")
-        if len(told) > _MOST_NOTES:
-            yield f"Meanwhile: {len(told) - _MOST_NOTES} more of the kind; -o json has all."
+        if len(distinct) > _MOST_NOTES:
+            yield f"Meanwhile: {len(distinct) - _MOST_NOTES} more of the kind; -o json has all."
 
-    def _other_controllers(self, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _other_controllers(self, turn: LeaderPeriod, following: LeaderPeriod | None) -> Iterator[str]:
         end = following.at.ts_ms if following is not None else None
         for envelope, term in self._story.terms:
             is_within = turn.at.ts_ms < envelope.ts_ms and (end is None or envelope.ts_ms <= end)
@@ -208,7 +209,7 @@ class _Teller:
 
     # -- led ---------------------------------------------------------------------------------------------------------
 
-    def _led(self, before: Turn | None, turn: Turn) -> Iterator[str]:
+    def _led(self, before: LeaderPeriod | None, turn: LeaderPeriod) -> Iterator[str]:
         leadership = turn.leadership
         details = f", leader epoch {leadership.leader_epoch}" if leadership is not None else ""
         yield (
@@ -221,8 +222,8 @@ class _Teller:
         yield from self._moving()
         yield from self._near(turn)
 
-    def _in_sync(self, turn: Turn) -> Iterator[str]:
-        """Which replicas had fallen behind, if any."""
+    def _in_sync(self, turn: LeaderPeriod) -> Iterator[str]:
+        """Yield which replicas had fallen behind, if any."""
         if turn.leadership is None or turn.assignment is None:
             return
         changes = [one for one in self._story.isr_changes if turn.at.ts_ms < one.at.ts_ms <= self._at_ms]
@@ -232,17 +233,19 @@ class _Teller:
             yield f"Its ISR was {ids(isr)}{since}, of the replicas {ids(turn.assignment.replicas)}."
 
     def _moving(self) -> Iterator[str]:
-        """The reassignment that was under way, and since when."""
+        """The reassignment that was in progress, and since when."""
         past = [(at, one) for at, one in self._story.assignments if at.ts_ms <= self._at_ms]
         if past and past[-1][1].is_being_reassigned:
             at, one = past[-1]
             parts = [
-                f"{verb} {words(who)}" for verb, who in (("adding", one.adding), ("removing", one.removing)) if who
+                f"{verb} {words(brokers)}"
+                for verb, brokers in (("adding", one.adding), ("removing", one.removing))
+                if brokers
             ]
             since = moment(at.ts_ms) + ("" if len(past) > 1 else " or before")
             yield f"It was being reassigned, {', '.join(parts)}, since {since}."
 
-    def _near(self, turn: Turn) -> Iterator[str]:
+    def _near(self, turn: LeaderPeriod) -> Iterator[str]:
         windows = [
             (_distance(start.at.ts_ms, end_ms, self._at_ms), start, end_ms)
             for start, end_ms in self._windows()
@@ -254,19 +257,19 @@ class _Teller:
             yield (
                 f"It had no leader from {moment(start.at.ts_ms)} to {until},"
                 f" {duration(distance * 1000)} {'before' if start.at.ts_ms < self._at_ms else 'after'} that;"
-                f" ask for {moment(start.at.ts_ms)} to hear why."
+                f" ask for {moment(start.at.ts_ms)} to see why."
             )
 
-    def _windows(self) -> Iterator[tuple[Turn, int | None]]:
+    def _windows(self) -> Iterator[tuple[LeaderPeriod, int | None]]:
         """The times without a leader, with their ends."""
         turns = self._story.turns
         for start, end in zip(turns, [*turns[1:], None], strict=True):
             if start.exists and start.leader is None:
                 yield start, end.at.ts_ms if end is not None else None
 
-    # -- what the log cannot tell ------------------------------------------------------------------------------------
+    # -- the limits of the log ---------------------------------------------------------------------------------------
 
-    def _doubts(self, before: Turn | None, turn: Turn, following: Turn | None) -> Iterator[str]:
+    def _doubts(self, before: LeaderPeriod | None, turn: LeaderPeriod, following: LeaderPeriod | None) -> Iterator[str]:
         start = before.at.ts_ms if before is not None and turn.is_made_up_for else turn.at.ts_ms
         end = following.at.ts_ms if following is not None else None
         for envelope, gap in self._story.gaps:
@@ -274,18 +277,18 @@ class _Teller:
                 yield f"{counted(gap.lost, 'record')} lost meanwhile ({gap.reason}): the log may miss something here."
         for silence in self._story.silences:
             if silence.last.ts_ms < self._at_ms and not self._is_led_again(silence):
-                yield without_a_word(silence)
+                yield term_without_end(silence)
         ended = self._term_over()
         if not any(envelope.epoch and envelope.ts_ms <= self._at_ms for envelope, _ in self._story.terms):
-            yield f"No controller of these logs had had a term by {moment(self._at_ms)}: another node's log may tell."
+            yield f"No controller of these logs had a term before {moment(self._at_ms)}; see the logs of other nodes."
         elif ended is not None:
             yield (
                 f"No controller of these logs was in its term at {moment(self._at_ms)}"
                 f" (the last one ended at {moment(ended.ts_ms)}): what happened meanwhile is not in them."
             )
 
-    def _is_led_again(self, silence: Silence) -> bool:
-        """Whether, by the moment, somebody else had become the controller."""
+    def _is_led_again(self, silence: UnfinishedTerm) -> bool:
+        """Return whether another controller was elected before that time."""
         return any(
             term.change in TERM_BEGINS and envelope.epoch > silence.last.epoch and envelope.ts_ms <= self._at_ms
             for envelope, term in self._story.terms
@@ -305,7 +308,7 @@ class _Teller:
         return over
 
 
-def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
+def _chain(story: PartitionHistory, index: int | None) -> Iterator[tuple[RecordPosition, str]]:
     if index is None:
         return
     start = story.turns[max(0, index - 1)].at.ts_ms
@@ -320,9 +323,9 @@ def _chain(story: Story, index: int | None) -> Iterator[tuple[Place, str]]:
             yield _place(at), text
 
 
-def _turn_text(turn: Turn) -> str:
-    who = "no such partition" if not turn.exists else "no leader" if turn.leader is None else f"led by {turn.leader}"
-    return f"{who}{in_event(turn.scene)}"
+def _turn_text(turn: LeaderPeriod) -> str:
+    state = "no such partition" if not turn.exists else "no leader" if turn.leader is None else f"led by {turn.leader}"
+    return f"{state}{in_event(turn.scene)}"
 
 
 def _took_us(start: Envelope, end: Envelope) -> int:
@@ -337,13 +340,13 @@ def _distance(start_ms: int, end_ms: int | None, at_ms: int) -> int:
     return 0 if end_ms is None else max(0, at_ms - end_ms)
 
 
-def _replicas(turn: Turn) -> int:
+def _replicas(turn: LeaderPeriod) -> int:
     return len(turn.assignment.replicas) if turn.assignment is not None else 0
 
 
 def parse_partition(text: str) -> TopicPartition:
-    """``payments-7``; the last dash counts. :raises ValueError: it is not that."""
+    """Parse ``payments-7``, split at the last dash. :raises ValueError: invalid text."""
     topic, _, number = text.rpartition("-")
     if not topic or not number.isdecimal():
-        raise ValueError(f"{text!r} is no partition: write TOPIC-PARTITION, as in payments-7")
+        raise ValueError(f"{text!r} is not a partition: write TOPIC-PARTITION, as in payments-7")
     return TopicPartition(topic, int(number))

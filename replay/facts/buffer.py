@@ -14,8 +14,8 @@ Columns = dict[str, list[Any]]
 _HASH_BYTES: Final = 8
 
 
-class Place(NamedTuple):
-    """Where and when one record was written and read: the columns that all of its rows share, see ``facts.schema``.
+class FactOrigin(NamedTuple):
+    """The origin of one record: the columns that all of its rows share, see ``facts.schema``.
 
     ``date`` is not among them: it is made of ``ts_ms`` when a batch is complete.
     """
@@ -43,11 +43,11 @@ class FactBuffer:
 
     def __init__(self) -> None:
         self.rows = 0
-        self._places: list[Place] = []
+        self._places: list[FactOrigin] = []
         self._counts: list[int] = []
         self._columns: Columns = {}
 
-    def put(self, place: Place, columns: Mapping[str, Sequence[Any]], count: int = 1) -> None:
+    def put(self, place: FactOrigin, columns: Mapping[str, Sequence[Any]], count: int = 1) -> None:
         """The rows of one record.
 
         :param columns: values per row by column; ``hash``, ``prev`` and ``data`` may have the first row's only
@@ -74,7 +74,7 @@ class FactBuffer:
         for column in columns.values():
             column.extend(repeat(None, self.rows - len(column)))
         counts = self._counts
-        for name, values in zip(Place._fields, zip(*self._places, strict=True), strict=True):
+        for name, values in zip(FactOrigin._fields, zip(*self._places, strict=True), strict=True):
             columns[name] = _spread(values, counts, self.rows)
         columns["row"] = list(chain.from_iterable(map(range, counts)))
         self.rows, self._places, self._counts, self._columns = 0, [], [], {}
@@ -89,7 +89,7 @@ def _spread(values: Sequence[Any], counts: Sequence[int], rows: int) -> list[Any
 
 
 def is_constant(values: Sequence[Any]) -> bool:
-    """Whether all are equal; of most that are not, the ends tell."""
+    """Return whether all values are equal; the two ends decide most cases."""
     return bool(values) and values[0] == values[-1] and values.count(values[0]) == len(values)
 
 

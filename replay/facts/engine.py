@@ -1,4 +1,4 @@
-"""What computes the tables of an analysis: the plain engine or Spark, one behind the same few calls. Pure."""
+"""The interface of the engines that compute the tables of an analysis: the plain one and Spark. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -6,12 +6,14 @@ from typing import Final, NamedTuple, Protocol, Self, overload
 
 import msgspec
 
+from replay.facts.tables import Table
+
 CHUNK: Final = 1_000
 """Rows that are encoded together."""
 
 
 class ReplayError(Exception):
-    """A replay cannot go on; the message says why and what to do next."""
+    """A replay cannot continue; the message says why and what to do next."""
 
 
 Value = str | int | bool | list[int] | None
@@ -22,7 +24,7 @@ Row = dict[str, Value]
 class Rows(Sequence[Row]):
     """The rows of a table; so many more were left out, see ``Table.keeps``.
 
-    They are kept encoded, and made when they are looked at: a table of 50,000 rows would take 70 MB as dicts.
+    The rows are kept encoded, and decoded when they are read: a table of 50,000 rows would take 70 MB as dicts.
     """
 
     __hash__ = None  # type: ignore[assignment]  # equal to a list of such rows
@@ -74,21 +76,21 @@ class Rows(Sequence[Row]):
 
 
 class Inputs(NamedTuple):
-    """What to read. Paths are files, folders or globs; an engine refuses the schemes that it cannot open."""
+    """The inputs. Paths are files, folders or globs; an engine refuses schemes that it cannot open."""
 
     paths: tuple[str, ...]
     cluster: str | None = None
-    """Name for logs that do not say it: those of Kafka itself."""
+    """Name of the cluster for Kafka's own logs, which do not have it."""
     log_pattern: str | None = None
-    """log4j layout of Kafka's logs; None: whatever of the known ones fits."""
+    """log4j layout of Kafka's logs; None: the known one that fits."""
     log_timezone: str = "UTC"
-    """Where the clock hung that Kafka's logs were stamped by."""
+    """Time zone of the timestamps in Kafka's logs."""
     log_format: str | None = None
-    """What all files are, whatever their names: one of ``replay.ingest.inputs.FORMATS``; None: told by their names."""
+    """Format of all files, one of ``replay.ingest.inputs.FORMATS``; None: by their names."""
 
 
-class Progress(NamedTuple):
-    """How far one stage of the work is; ``total`` is 0 while nobody knows it."""
+class ReplayProgress(NamedTuple):
+    """The progress of one stage of the work; ``total`` is 0 while it is not known."""
 
     stage: str
     done: int
@@ -96,15 +98,15 @@ class Progress(NamedTuple):
     unit: str
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[ReplayProgress], None]
 
 
-def silent(progress: Progress) -> None:
-    """For callers that show no progress."""
+def silent(progress: ReplayProgress) -> None:
+    """Ignore progress."""
 
 
 class IngestResult(NamedTuple):
-    """What one ingest did."""
+    """The result of one ingest."""
 
     files: int
     """Files from which something new was read."""
@@ -113,7 +115,7 @@ class IngestResult(NamedTuple):
     lines: int
     facts: int
     problems: int
-    """Lines that nobody understood, damaged ones and torn tails; the table `quality` has them."""
+    """Unknown lines, damaged ones and torn tails; the table `quality` has them."""
 
 
 class Engine(Protocol):
@@ -138,3 +140,13 @@ class Engine(Protocol):
     def close(self) -> None:
         """Give memory, files and processes back."""
         ...
+
+
+def in_order(table: Table, rows: Iterable[Row]) -> list[Row]:
+    """The rows sorted by ``Table.sort`` and then by the other columns, null first."""
+    columns = tuple(dict.fromkeys([*table.sort, *(column.name for column in table.columns)]))
+    return sorted(rows, key=lambda row: tuple(_key(row[column]) for column in columns))
+
+
+def _key(value: Value) -> tuple[bool, Value]:
+    return (False, 0) if value is None else (True, value)

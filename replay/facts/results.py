@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState
 from controllerd.record.invariants import RULES, InvariantChecker, Violation
 from controllerd.record.records import Record
 from controllerd.record.rules.base import Rule
+from controllerd.record.state import ClusterState
 from replay.facts.engine import Row
 
 MOST: Final = 1000
-"""Violations of one rule and cluster that are listed; of the others only the number is told."""
+"""Number of violations of one rule and cluster that are listed; the others are counted."""
 _RULES: Final = {rule.id: rule for rule in RULES}
 
 
@@ -42,7 +42,7 @@ def violation_rows(
 
     :param log: all of the cluster's records, ``controllerd.record.travel.merged``
     """
-    checker, found = InvariantChecker(rules), _Found(cluster)
+    checker, found = InvariantChecker(rules), _FoundViolations(cluster)
     for envelope, record in log:
         for violation in checker.see(envelope, record):
             found.add(violation, envelope.ts_ms)
@@ -51,7 +51,7 @@ def violation_rows(
     return found.rows()
 
 
-class _Found:
+class _FoundViolations:
     """Violations up to a bound."""
 
     def __init__(self, cluster: str) -> None:
@@ -69,7 +69,7 @@ class _Found:
             self._rows.append({**row, "seq": violation.seq, "ts_ms": ts_ms})
 
     def rows(self) -> list[Row]:
-        """What was found, and how much was left out."""
+        """Return the rows, and a row with the number left out for each rule."""
         more = [(name, count - MOST) for name, count in self._counts.items() if count > MOST]
         return self._rows + [
             _row(self._cluster, name, f"{count} more that are not listed", count) for name, count in more

@@ -1,4 +1,4 @@
-"""What there is to read at the places that an operator named: segments of the audit log, and logs of Kafka's own."""
+"""The input files at given paths: segments of the audit log, and Kafka's own logs."""
 
 import os
 import re
@@ -30,7 +30,7 @@ _CLUSTER_ID: Final = re.compile(r"_[A-Za-z0-9_-]{21}")
 """Ids of clusters are 128 random bits in base64, so one of 64 begins with an underscore."""
 
 
-class Source(NamedTuple):
+class InputFile(NamedTuple):
     """One file to read; ordered by path."""
 
     path: Path
@@ -41,11 +41,11 @@ class Source(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What facts call it: the whole path."""
+        """Return the name of the file in facts: the whole path."""
         return str(self.path)
 
 
-def find_sources(places: Sequence[str], log_format: str | None = None) -> list[Source]:
+def find_sources(places: Sequence[str], log_format: str | None = None) -> list[InputFile]:
     """Every file at these places, once each, sorted by path.
 
     :param places: files, folders (with all folders below them, so also ``cluster=/date=`` trees) and globs
@@ -56,7 +56,7 @@ def find_sources(places: Sequence[str], log_format: str | None = None) -> list[S
         raise ReplayError(f"there is no format {log_format!r}: choose one of {', '.join(FORMATS)}")
     if not places:
         raise ReplayError("there is nothing to read: name a folder of the audit log, or logs of Kafka")
-    found: dict[Path, Source] = {}
+    found: dict[Path, InputFile] = {}
     for place in places:
         found.update((source.path, source) for source in _at(place, _known(log_format)))
     return [found[path] for path in sorted(found)]
@@ -66,7 +66,7 @@ def _known(name: str | None) -> Format | None:
     return next((one for one in FORMATS if one == name), None)
 
 
-def _at(place: str, log_format: Format | None) -> list[Source]:
+def _at(place: str, log_format: Format | None) -> list[InputFile]:
     local = on_disk(place)
     if place == "-":
         raise ReplayError("standard input is not read: save it as a file, and name that")
@@ -91,8 +91,8 @@ def _matches(pattern: str) -> list[Path]:
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
 
 
-def _in(path: Path, log_format: Format | None, *, is_alone: bool) -> list[Source]:
-    """What is at a path. In a folder, or among many, files of other kinds are passed over."""
+def _in(path: Path, log_format: Format | None, *, is_alone: bool) -> list[InputFile]:
+    """Return the files at a path. In a folder, or among many, files of other kinds are skipped."""
     if path.is_dir():
         files = sorted(_walk(path))
         found = list(_sources(without_twins(files), log_format))
@@ -104,26 +104,26 @@ def _in(path: Path, log_format: Format | None, *, is_alone: bool) -> list[Source
         return found
     if _is_audit(path):
         return [_source(path, "audit")]
-    raise ReplayError(f"{path} is no log that can be told by its name. Expected: {EXPECTED}. {_HINT}")
+    raise ReplayError(f"{path} is not the name of a log. Expected: {EXPECTED}. {_HINT}")
 
 
 _HINT: Final = f"Name the folder of the log, or say what the files are with --format {'|'.join(FORMATS)}"
 
 
-def _sources(paths: Iterable[Path], log_format: Format | None) -> Iterator[Source]:
+def _sources(paths: Iterable[Path], log_format: Format | None) -> Iterator[InputFile]:
     for path in paths:
         kind = log_format or format_of(path.name)
         if kind is not None:
             yield _source(path, kind)
 
 
-def _source(path: Path, kind: Format) -> Source:
+def _source(path: Path, kind: Format) -> InputFile:
     status = path.stat()
-    return Source(path, kind, status.st_size, status.st_mtime_ns)
+    return InputFile(path, kind, status.st_size, status.st_mtime_ns)
 
 
 def format_of(name: str) -> Format | None:
-    """What a file is by its name; None: nothing that we read."""
+    """Return the format of a file by its name; None: no known format."""
     if _SEGMENT.fullmatch(name):
         return "audit"
     return "kafka" if is_kafka_log(name) else None
@@ -166,7 +166,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _is_audit(path: Path) -> bool:
-    """Whether the first line is one of the audit log."""
+    """Return whether the first line is one of the audit log."""
     with path.open("rb") as file:
         begin = file.read(_SNIFFED)
     if begin.startswith(_MAGIC):

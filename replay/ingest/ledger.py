@@ -1,4 +1,4 @@
-"""What an output folder holds already: the files that were ingested, so that a later run reads only what is new."""
+"""The ledger of an output folder: the ingested files, so that a later run reads only new ones."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from typing import Final, Self
 import msgspec
 
 from replay.facts.engine import ReplayError
-from replay.ingest.inputs import Format, Source
+from replay.ingest.inputs import Format, InputFile
 
 LEDGER: Final = "ledger.json"
 LOCK: Final = "ledger.lock"
@@ -26,7 +26,7 @@ class FileRead(msgspec.Struct, frozen=True):
     format: Format = "audit"
 
 
-class Ingested(msgspec.Struct):
+class LedgerEntry(msgspec.Struct):
     """Files that were read together, and what came of them."""
 
     files: list[FileRead]
@@ -34,12 +34,12 @@ class Ingested(msgspec.Struct):
     facts: int
     problems: int
     read_as: str = ""
-    """How they were to be understood, where that is for the operator to say."""
+    """The options by which they were read, where an operator gave some."""
 
 
 class _Book(msgspec.Struct):
     version: int
-    inputs: dict[str, Ingested]
+    inputs: dict[str, LedgerEntry]
 
 
 class Ledger:
@@ -51,7 +51,7 @@ class Ledger:
     def __init__(self, out: Path) -> None:
         self._path = out / LEDGER
         self._lock_path = out / LOCK
-        self._inputs: dict[str, Ingested] = {}
+        self._inputs: dict[str, LedgerEntry] = {}
         self._lock = -1
 
     def __enter__(self) -> Self:
@@ -82,19 +82,21 @@ class Ledger:
 
     @property
     def segment_lines(self) -> int:
-        """How many lines they had."""
+        """Return the number of lines of these segments."""
         return sum(known.lines for known in self._inputs.values() if known.files[0].format == "audit")
 
-    def has(self, name: str, files: Sequence[Source], read_as: str = "") -> bool:
-        """Whether exactly these files, as they are now, were ingested under this name, and understood the same way."""
+    def has(self, name: str, files: Sequence[InputFile], read_as: str = "") -> bool:
+        """Return whether exactly these files, as they are now, were ingested under this name, and read with the same
+        options.
+        """
         known = self._inputs.get(name)
         return known is not None and known.files == _as_read(files) and known.read_as == read_as
 
     def note(
-        self, name: str, files: Sequence[Source], read_as: str = "", *, lines: int, facts: int, problems: int
+        self, name: str, files: Sequence[InputFile], read_as: str = "", *, lines: int, facts: int, problems: int
     ) -> None:
         """These files were ingested; lasts from the next ``save`` on."""
-        self._inputs[name] = Ingested(_as_read(files), lines, facts, problems, read_as)
+        self._inputs[name] = LedgerEntry(_as_read(files), lines, facts, problems, read_as)
 
     def save(self) -> None:
         """Replace the file. :raises OSError:"""
@@ -102,7 +104,7 @@ class Ledger:
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(_Book(VERSION, self._inputs)), indent=1))
         temporary.replace(self._path)
 
-    def _load(self) -> dict[str, Ingested]:
+    def _load(self) -> dict[str, LedgerEntry]:
         if not self._path.exists():
             return {}
         try:
@@ -114,5 +116,5 @@ class Ledger:
         return book.inputs
 
 
-def _as_read(files: Sequence[Source]) -> list[FileRead]:
+def _as_read(files: Sequence[InputFile]) -> list[FileRead]:
     return [FileRead(source.name, source.size, source.mtime_ns, source.format) for source in files]

@@ -1,22 +1,32 @@
 """The engine on Spark: for logs that one host does not hold, or that lie where only Hadoop reaches."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, Rows, silent
-from replay.facts.order import in_order
+from replay.facts.engine import (
+    IngestResult,
+    Inputs,
+    OnProgress,
+    ReplayError,
+    ReplayProgress,
+    Rows,
+    in_order,
+    silent,
+)
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
-from replay.job.checking import violations
-from replay.job.folding import Moment, partitions
 from replay.job.frames import facts_of, refusals
 from replay.job.ingest import Folder, ingest
 from replay.job.inputs import is_remote
+from replay.job.invariants import violations
+from replay.job.partitions import LogMoment, partitions
 from replay.job.queries import Queries
 from replay.job.session import open_session
-from replay.job.watch import watched
-from replay.local.judge import PARTITIONS, VIOLATIONS
+from replay.local.log_tables import PARTITIONS, VIOLATIONS
 
 
 class SparkEngine:
@@ -60,7 +70,7 @@ class SparkEngine:
             finally:
                 queries.forget()
 
-    def partitions_at(self, out: str, moment: Moment, progress: OnProgress = silent) -> Rows:
+    def partitions_at(self, out: str, moment: LogMoment, progress: OnProgress = silent) -> Rows:
         """The table ``partitions`` as it was at a moment. :raises ReplayError: as ``tables``"""
         with refusals():
             frame = partitions(facts_of(self.spark, out), self._buckets, moment)
@@ -96,5 +106,36 @@ class SparkEngine:
     def _rows(self, frame: DataFrame, table: Table, progress: OnProgress) -> Rows:
         with watched(self.spark, table.name, progress):
             rows = Rows(in_order(table, frame.toArrow().to_pylist()))
-        progress(Progress(table.name, len(rows), len(rows), "rows"))
+        progress(ReplayProgress(table.name, len(rows), len(rows), "rows"))
         return rows
+
+
+_EVERY_S: Final = 0.5
+
+
+@contextmanager
+def watched(spark: SparkSession, stage: str, progress: OnProgress) -> Iterator[None]:
+    """Report finished tasks while the block runs; Spark Connect does not know them, so only begin and end."""
+    progress(ReplayProgress(stage, 0, 0, "tasks"))
+    tracker = spark.sparkContext.statusTracker() if type(spark).__module__ == "pyspark.sql.session" else None
+    over = Event()
+    thread = Thread(target=_poll, args=(tracker, stage, progress, over), name="progress", daemon=True)
+    if tracker is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if tracker is not None:
+            thread.join()
+
+
+def _poll(tracker: Any, stage: str, progress: OnProgress, over: Event) -> None:
+    while not over.wait(_EVERY_S):
+        infos = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        known = [info for info in infos if info is not None]
+        if known:
+            done, total = (
+                sum(counts) for counts in zip(*((i.numCompletedTasks, i.numTasks) for i in known), strict=True)
+            )
+            progress(ReplayProgress(stage, done, total, "tasks"))

@@ -1,4 +1,4 @@
-"""Going on with what is added: rounds of a stream over the inputs, each with the same ingest and the same tables.
+"""Following new files: rounds of a stream over the inputs, each with the same ingest and the same tables.
 
 The stream says which files are new and keeps in its checkpoint, beside the facts, which it has seen; the ledger knows
 which of the others have grown. A round that was interrupted is done again and gives the same.
@@ -50,11 +50,11 @@ class _Round:
 
 
 def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, progress: OnProgress) -> Outcome:
-    """Replay, then look for what is new, again and again, until ``stop``; the newest outcome.
+    """Replay, then ingest new files every ``every_s`` seconds until ``stop``; return the newest outcome.
 
     The round at hand is finished first.
 
-    :param every_s: seconds between two looks
+    :param every_s: seconds between two rounds
     :raises ReplayError: something cannot be read, or written
     """
     ingested = engine.ingest(options.inputs, options.out, progress)
@@ -64,7 +64,7 @@ def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, p
             files = new_files(engine.spark, options.inputs.paths)
             writer = files.writeStream.foreachBatch(round_.see).trigger(availableNow=True)
             writer.option("checkpointLocation", checkpoint(options)).start().awaitTermination()
-        round_()  # files that have only grown are no news to a stream
+        round_()  # a stream does not report files that have only grown
         stop.wait(every_s)
     return round_.outcome
 
@@ -79,7 +79,7 @@ def follow_until_signal(
 
 @contextmanager
 def _until_signal() -> Iterator[Event]:
-    """Set by Ctrl-C or SIGTERM, which do nothing else meanwhile; to be entered by the main thread, with Spark open."""
+    """Yield an event that Ctrl-C or SIGTERM set instead of their usual effect; for the main thread, with Spark open."""
     stop = Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     # By a thread of its own: the main thread, which is interrupted, may hold the event's lock.
@@ -92,7 +92,7 @@ def _until_signal() -> Iterator[Event]:
 
 
 def checkpoint(options: Options) -> str:
-    """Where the stream notes what it has seen; one place for each choice of inputs, because Spark takes no other."""
+    """Return the checkpoint folder of the stream: Spark requires one for each choice of inputs."""
     inputs = sha256("\n".join(options.inputs.paths).encode()).hexdigest()[:16]
     return below(options.out, f"{CHECKPOINT}/{inputs}")
 

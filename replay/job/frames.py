@@ -74,7 +74,7 @@ def facts_of(spark: SparkSession, out: str) -> DataFrame:
 
 
 def map_batches(frame: DataFrame, function: OverBatches, schema: StructType) -> DataFrame:
-    """``mapInArrow``. It uses no pandas; Spark looks for it on the driver all the same, and doubts new versions."""
+    """``mapInArrow``. It uses no pandas, though Spark requires it on the driver and warns of new versions."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
         return frame.mapInArrow(function, schema)
@@ -82,7 +82,7 @@ def map_batches(frame: DataFrame, function: OverBatches, schema: StructType) -> 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn what stopped Spark into what an operator reads.
+    """Turn a failure of Spark into an error for operators.
 
     :raises ReplayError: a job failed; says the last thing that a task said, and what to do
     """
@@ -93,7 +93,7 @@ def refusals() -> Iterator[None]:
 
 
 def root_cause(trace: str) -> str:
-    """What started it all, in one line: what a task said last, else the innermost exception that Java tells of."""
+    """Return the cause in one line: the last message of a task, else the innermost exception of Java."""
     said = [match["said"] for match in _OF_A_TASK.finditer(trace)]
     if said:
         return said[-1]

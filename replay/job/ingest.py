@@ -7,34 +7,34 @@ from typing import Final, NamedTuple, Protocol
 
 from pyspark.sql import SparkSession
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress
+from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayProgress
 from replay.facts.schema import Column
+from replay.ingest.ingest_units import IngestUnit
 from replay.ingest.ledger import Ledger
-from replay.ingest.units import Unit
 from replay.job.frames import map_batches, struct
 from replay.job.inputs import Listed, find, source_of
-from replay.job.reading import COUNTS, into_folder
-from replay.local.ingest import Counts
+from replay.job.tasks import COUNTS, into_folder
+from replay.local.ingest import IngestCounts
 
 _AT_ONCE: Final = 256
 _COUNTS: Final = struct(Column(name, "long", "") for name in COUNTS.names)
 
 
-class Ingested(NamedTuple):
+class IngestedUnit(NamedTuple):
     """A unit and what came of it."""
 
-    unit: Unit
-    counts: Counts
+    unit: IngestUnit
+    counts: IngestCounts
 
 
 class Sink(Protocol):
-    """Where facts go."""
+    """A destination of facts."""
 
     def ledger(self) -> AbstractContextManager[Ledger]:
-        """What it holds already; for one writer at a time."""
+        """Return the ledger of the ingested files; for one writer at a time."""
         ...
 
-    def take(self, listed: Listed) -> Iterator[Ingested]:
+    def take(self, listed: Listed) -> Iterator[IngestedUnit]:
         """Read these units and keep their facts in place of what they gave before."""
         ...
 
@@ -47,14 +47,14 @@ class Folder:
         self._out = out.absolute()
 
     def ledger(self) -> AbstractContextManager[Ledger]:
-        """That of the plain engine."""
+        """Return the ledger that the plain engine keeps, too."""
         return Ledger(self._out)
 
-    def take(self, listed: Listed) -> Iterator[Ingested]:
+    def take(self, listed: Listed) -> Iterator[IngestedUnit]:
         """Read these units; a file of facts appears whole or not at all."""
         frame, read = source_of(self._spark, listed)
         for row in map_batches(frame, into_folder(read, str(self._out)), _COUNTS).collect():
-            yield Ingested(listed.units[row.unit], Counts(row.lines, row.facts, row.problems))
+            yield IngestedUnit(listed.units[row.unit], IngestCounts(row.lines, row.facts, row.problems))
 
 
 def ingest(spark: SparkSession, inputs: Inputs, sink: Sink, progress: OnProgress) -> IngestResult:
@@ -63,7 +63,7 @@ def ingest(spark: SparkSession, inputs: Inputs, sink: Sink, progress: OnProgress
     A file that has grown is read again and replaces what it gave. After an interruption only what was not complete is
     read again.
 
-    :param progress: told the bytes of the inputs, as they lie there
+    :param progress: gets the bytes of the inputs, as stored
     :raises ReplayError: there is nothing to read, or another process writes there
     """
     found = find(spark, inputs)
@@ -72,18 +72,18 @@ def ingest(spark: SparkSession, inputs: Inputs, sink: Sink, progress: OnProgress
         counts = list(_take_all(new, sink, ledger, progress))
     files = sum(len(unit.files) for listed in new for unit in listed.units)
     unchanged = sum(len(unit.files) for listed in found for unit in listed.units) - files
-    return IngestResult(files, unchanged, *(sum(column) for column in zip(Counts(), *counts, strict=True)))
+    return IngestResult(files, unchanged, *(sum(column) for column in zip(IngestCounts(), *counts, strict=True)))
 
 
-def _new(listed: Listed, ledger: Ledger) -> list[Unit]:
-    """What is not in the ledger, the largest first: no task is left alone with it at the end."""
+def _new(listed: Listed, ledger: Ledger) -> list[IngestUnit]:
+    """Return the units that are not in the ledger, the largest first, so that no task is left alone at the end."""
     new = (unit for unit in listed.units if not ledger.has(listed.name(unit), unit.files, unit.read_as))
     return sorted(new, key=lambda unit: unit.size, reverse=True)
 
 
-def _take_all(found: Sequence[Listed], sink: Sink, ledger: Ledger, progress: OnProgress) -> Iterator[Counts]:
+def _take_all(found: Sequence[Listed], sink: Sink, ledger: Ledger, progress: OnProgress) -> Iterator[IngestCounts]:
     total, done = sum(unit.size for listed in found for unit in listed.units), 0
-    progress(Progress("ingest", 0, total, "bytes"))
+    progress(ReplayProgress("ingest", 0, total, "bytes"))
     for listed in found:
         for start in range(0, len(listed.units), _AT_ONCE):
             some = listed._replace(units=listed.units[start : start + _AT_ONCE])
@@ -92,4 +92,4 @@ def _take_all(found: Sequence[Listed], sink: Sink, ledger: Ledger, progress: OnP
                 done += unit.size
                 yield counts
             ledger.save()
-            progress(Progress("ingest", done, total, "bytes"))
+            progress(ReplayProgress("ingest", done, total, "bytes"))

@@ -1,4 +1,4 @@
-"""Where logs are: on this host, or anywhere that Hadoop reaches (hdfs, s3a, gs, file)."""
+"""The inputs of the job: on this host, or anywhere that Hadoop reaches (hdfs, s3a, gs, file)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,19 +8,19 @@ from typing import Final, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from replay.facts.engine import Inputs, ReplayError
-from replay.ingest.inputs import EXPECTED, FORMATS, Source, format_of, without_twins
-from replay.ingest.units import Unit, find_units, options_of, units_of
+from replay.ingest.ingest_units import IngestUnit, find_units, options_of, units_of
+from replay.ingest.inputs import EXPECTED, FORMATS, InputFile, format_of, without_twins
 from replay.job.frames import root_cause
-from replay.job.reading import Read, bare, from_contents, names_of, on_this_host
+from replay.job.tasks import Read, bare, from_contents, names_of, on_this_host
 
 _REMOTE: Final = re.compile(r"(?P<prefix>[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(?P<path>/.*)")
 _FILE: Final = "file:"
 _TASKS: Final = 512
 _NEXT: Final = (
-    "look whether the path is there and its host can be reached, and whether Spark has Hadoop's connector for it on its"
+    "check that the path exists and its host can be reached, and that Spark has Hadoop's connector for it on its"
     " class path (for s3a: --packages org.apache.hadoop:hadoop-aws:VERSION) and credentials in its configuration"
 )
 
@@ -28,18 +28,18 @@ _NEXT: Final = (
 class Listed(NamedTuple):
     """Units that are read in the same way."""
 
-    units: list[Unit]
+    units: list[IngestUnit]
     prefix: str | None
-    """What stands before the paths of their files, as ``hdfs://namenode``, or nothing if Hadoop has to open files of
+    """The prefix of the paths of their files, as ``hdfs://namenode``, or nothing if Hadoop has to open files of
     hosts; None: they are this host's, and tasks run on it."""
 
-    def name(self, unit: Unit) -> str:
+    def name(self, unit: IngestUnit) -> str:
         """The unit's name among all that are anywhere."""
         return f"{self.prefix or ''}{unit.name}"
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path has a scheme: then only Hadoop opens it."""
+    """Return whether a path has a scheme: then only Hadoop opens it."""
     return _REMOTE.fullmatch(path) is not None
 
 
@@ -61,7 +61,7 @@ def find(spark: SparkSession, inputs: Inputs) -> list[Listed]:
     return found
 
 
-def _list(spark: SparkSession, prefix: str, paths: Sequence[str], inputs: Inputs) -> list[Unit]:
+def _list(spark: SparkSession, prefix: str, paths: Sequence[str], inputs: Inputs) -> list[IngestUnit]:
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         files = reader.load(list(paths)).select("path", "length", F.unix_micros("modificationTime")).collect()
@@ -75,15 +75,15 @@ def _list(spark: SparkSession, prefix: str, paths: Sequence[str], inputs: Inputs
     return units_of(sources, options_of(inputs))
 
 
-def _sources(paths: Sequence[Path], status: dict[Path, tuple[int, int]], inputs: Inputs) -> Iterator[Source]:
+def _sources(paths: Sequence[Path], status: dict[Path, tuple[int, int]], inputs: Inputs) -> Iterator[InputFile]:
     for path in paths:
         kind = next((one for one in FORMATS if one == inputs.log_format), None) or format_of(path.name)
         if kind is not None:
-            yield Source(path, kind, *status[path])
+            yield InputFile(path, kind, *status[path])
 
 
 def source_of(spark: SparkSession, listed: Listed) -> tuple[DataFrame, Read]:
-    """What Spark has to hand to the tasks, and how they make units of it.
+    """Return the frame that Spark hands to the tasks, and the function that makes units of it.
 
     Files that only Hadoop opens are handed over whole: a task holds one of them in memory, some three times, and none
     may have 2 GiB. On this host they are read piece by piece.

@@ -1,7 +1,9 @@
 """Makes what ``spark-submit`` takes: one zip of our modules for driver and executors, and the script to start.
 
-``python -m replay.job.package FOLDER`` writes both. Executors need a Python like the driver's with msgspec, pyarrow and
-zstandard; the driver needs jinja2 and pandas as well (Spark asks for its version).
+``python -m replay.job.package FOLDER`` writes both. The zip has ``replay`` and ``controllerd.record`` whole, the
+modules of ours that these import (the reader of audit segments, the model, the errors), and all packages above them.
+Executors need a Python like the driver's with msgspec, pyarrow and zstandard; the driver needs jinja2 and pandas as
+well (Spark asks for the version of pandas).
 """
 
 import ast
@@ -18,7 +20,8 @@ from typing import Final, NamedTuple
 ZIP_NAME: Final = "controllerd_replay.zip"
 MAIN_NAME: Final = "replay_main.py"
 _PROJECT: Final = "controllerd"
-_ROOT: Final = "replay.job.main"
+SHIPPED: Final = ("controllerd.record", "replay")
+"""Packages whose modules are all in the zip, whether the job imports them or not."""
 _OURS: Final = frozenset({"broker", "channel_manager", "controllerd", "events", "handlers", "replay", "wire"})
 _FIRST_MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 _READABLE: Final = 0o100644 << 16
@@ -34,7 +37,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 class Package(NamedTuple):
-    """What ``spark-submit --py-files ZIP MAIN`` needs."""
+    """The two files for ``spark-submit --py-files ZIP MAIN``."""
 
     zip: Path
     main: Path
@@ -52,14 +55,14 @@ def write_package(folder: Path) -> Package:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """A file of the archive, without what differs from one machine to the next."""
+    """A file of the archive, without attributes that differ between machines."""
     entry = zipfile.ZipInfo(name, _FIRST_MOMENT)
     entry.external_attr, entry.create_system = _READABLE, _UNIX
     return entry
 
 
 def _contents() -> dict[str, bytes]:
-    """Every file by its name in the archive: our modules that the job may import, and the data beside them."""
+    """Every file by its name in the archive: our modules, and the data beside them."""
     found: dict[str, bytes] = {}
     for module in modules():
         path = _source(module)
@@ -70,7 +73,7 @@ def _contents() -> dict[str, bytes]:
 
 
 def _metadata() -> dict[str, bytes]:
-    """What tells the version, where nothing is installed."""
+    """Return the metadata with the version, for a process in which the project is not installed."""
     number = version(_PROJECT)
     said = f"Metadata-Version: 2.1\nName: {_PROJECT}\nVersion: {number}\n"
     return {f"{_PROJECT}-{number}.dist-info/METADATA": said.encode()}
@@ -86,9 +89,12 @@ def _data(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
 
 
 def modules() -> list[str]:
-    """Our modules that the job imports, now or later, with their packages; sorted."""
+    """Return the modules in the zip by dotted name, packages included, sorted.
+
+    They are the modules of ``SHIPPED``, and of ours whatever a module among them imports, lazily or not.
+    """
     seen: set[str] = set()
-    todo = [_ROOT]
+    todo = [module for package in SHIPPED for module in _modules_of(package)]
     while todo:
         name = todo.pop()
         if name not in seen:
@@ -96,6 +102,15 @@ def modules() -> list[str]:
             todo += _imports(name)
             todo += [name.rpartition(".")[0]] * ("." in name)
     return sorted(seen)
+
+
+def _modules_of(package: str) -> Iterator[str]:
+    """The modules of a package and of the packages in it."""
+    for item in files(package).iterdir():
+        if item.is_dir() and (item / "__init__.py").is_file():
+            yield from _modules_of(f"{package}.{item.name}")
+        elif item.name.endswith(".py"):
+            yield f"{package}.{item.name.removesuffix('.py')}".removesuffix(".__init__")
 
 
 def _imports(module: str) -> Iterator[str]:

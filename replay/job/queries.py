@@ -4,7 +4,7 @@ from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from replay.facts.tables import Table
 from replay.job.frames import struct
@@ -33,7 +33,7 @@ class Queries:
         return frame.select(*columns)
 
     def count(self, table: Table) -> int:
-        """How many rows a table has whose frame was asked for."""
+        """Return the number of rows of a table whose frame was requested."""
         return self._kept[table.name].count()
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""The Spark session: what the surroundings ask for, and a small quiet one of our own if they ask for nothing."""
+"""The Spark session: the one that the surroundings configure, or a small local one by default."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
 
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """Ctrl-C takes effect behind the block: a JVM that loses its parent while it starts would run for ever.
+    """Delay Ctrl-C to the end of the block: a JVM that loses its parent while it starts would run for ever.
 
     :raises KeyboardInterrupt: it was pressed meanwhile
     """
@@ -101,7 +101,7 @@ def _ctrl_c_waits() -> Iterator[None]:
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:
-    """Whether somebody said where Spark runs: then nothing of that is ours to choose."""
+    """Return whether the surroundings configure where Spark runs; then no default of ours applies."""
     if any(environment.get(name) for name in _ASKED_FOR_BY):
         return True
     folder = environment.get("SPARK_CONF_DIR")

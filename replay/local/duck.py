@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import duckdb
 import pyarrow as pa
 
-from replay.facts.engine import CHUNK, OnProgress, Progress, ReplayError, Rows, silent
+from replay.facts.engine import CHUNK, OnProgress, ReplayError, ReplayProgress, Rows, silent
 from replay.facts.tables import BY_NAME, MOST_ROWS, Table
 from replay.sql.queries import QUERIES, needed, readers
 
@@ -81,7 +81,7 @@ class Duck:
     def tables(
         self, names: Collection[str], progress: OnProgress = silent, *, most: int = MOST_ROWS
     ) -> dict[str, Rows]:
-        """These tables, each in the order of its ``sort``; ``progress`` is told of queries.
+        """These tables, each in the order of its ``sort``; ``progress`` counts queries.
 
         :param most: rows of a table that grows with the log
         :raises ReplayError: memory or disk did not suffice; says what to do
@@ -90,17 +90,17 @@ class Duck:
         waiting = readers(names)
         steps = needed(names)
         for number, name in enumerate(steps):
-            progress(Progress("tables", number, len(steps), "queries"))
+            progress(ReplayProgress("tables", number, len(steps), "queries"))
             with _refusals(name):
                 self._execute(f"CREATE TABLE {name} AS {in_duckdb(QUERIES[name])}")
                 if name in names:
                     found[name] = self._rows(BY_NAME[name], most)
                 self._drop_unread(name, waiting)
-        progress(Progress("tables", len(steps), len(steps), "queries"))
+        progress(ReplayProgress("tables", len(steps), len(steps), "queries"))
         return found
 
     def _drop_unread(self, reader: str, waiting: dict[str, set[str]]) -> None:
-        """Drop what nobody reads any more now that ``reader`` has read it."""
+        """Drop the results that no later query reads, after ``reader`` has read them."""
         for name in [name for name, others in waiting.items() if others <= {reader}]:
             self._db.execute(f"DROP TABLE {name}")
             del waiting[name]
@@ -200,7 +200,7 @@ def _refusals(name: str) -> Iterator[None]:
         raise ReplayError(
             f"{_said(name, problem)}; if a file of facts is damaged, delete it and ingest again"
         ) from None
-    except RuntimeError as problem:  # how DuckDB tells of Ctrl-C
+    except RuntimeError as problem:  # the form in which DuckDB reports Ctrl-C
         if str(problem) != _INTERRUPTED:
             raise
         raise KeyboardInterrupt from None

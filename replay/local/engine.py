@@ -4,15 +4,14 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Rows, silent
-from replay.facts.order import in_order
+from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, Rows, in_order, silent
 from replay.facts.tables import BY_NAME, MOST_ROWS
+from replay.ingest.fact_files import FACTS
 from replay.ingest.inputs import on_disk
 from replay.ingest.ledger import Ledger
-from replay.ingest.parquet import FACTS
 from replay.local.duck import MEMORY_MB, duck
 from replay.local.ingest import ingest
-from replay.local.judge import JUDGED, judge
+from replay.local.log_tables import LOG_TABLES, tables_from_logs
 from replay.local.pool import workers
 
 _SCHEME: Final = "://"
@@ -41,12 +40,12 @@ class LocalEngine:
         """See ``Engine.tables``. The segments must still lie where they were ingested from."""
         folder = _folder(out)
         wanted = _known(BY_NAME if names is None else names)
-        tables = self._queried(folder, [name for name in wanted if name not in JUDGED], progress)
-        tables |= self._judged(folder, [name for name in wanted if name in JUDGED], progress)
+        tables = self._queried(folder, [name for name in wanted if name not in LOG_TABLES], progress)
+        tables |= self._from_logs(folder, [name for name in wanted if name in LOG_TABLES], progress)
         return {name: tables[name] for name in wanted}
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Do nothing: no resource outlives a call."""
 
     def _queried(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, Rows]:
         if not (out / FACTS).is_dir():
@@ -57,12 +56,12 @@ class LocalEngine:
             opened.read(out / FACTS)
             return opened.tables(names, progress, most=self._most)
 
-    def _judged(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, Rows]:
+    def _from_logs(self, out: Path, names: Collection[str], progress: OnProgress) -> dict[str, Rows]:
         if not names:
             return {}
         with Ledger(out) as ledger:
             segments, lines = ledger.segments, ledger.segment_lines
-        found = judge(segments, names, progress, lines=lines, processes=self._processes)
+        found = tables_from_logs(segments, names, progress, lines=lines, processes=self._processes)
         return {name: Rows(in_order(BY_NAME[name], rows)) for name, rows in found.items()}
 
 

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.facts.engine import IngestResult, Inputs, OnProgress, Progress, ReplayError, silent
-from replay.ingest.batches import NEWER_SCHEMA, PROBLEMS
+from replay.facts.engine import IngestResult, Inputs, OnProgress, ReplayError, ReplayProgress, silent
+from replay.ingest.arrow_batches import NEWER_SCHEMA, PROBLEMS
+from replay.ingest.fact_files import FactFiles
+from replay.ingest.ingest_units import IngestUnit, find_units, read_unit
 from replay.ingest.ledger import Ledger
-from replay.ingest.parquet import FactFiles
-from replay.ingest.units import Unit, find_units, read_unit
 from replay.local.pool import each, workers
 
 _SMALL: Final = 16 * 1024 * 1024
@@ -21,8 +21,8 @@ _SMALL: Final = 16 * 1024 * 1024
 _SAVE_EVERY_S: Final = 5.0
 
 
-class Counts(NamedTuple):
-    """What came of one unit, or of all."""
+class IngestCounts(NamedTuple):
+    """The counts of one unit, or of all."""
 
     lines: int = 0
     facts: int = 0
@@ -35,7 +35,7 @@ def ingest(inputs: Inputs, out: Path, progress: OnProgress = silent, *, processe
     A file that has grown since is read again and replaces what it gave. After an interruption, only what was not
     complete is read again.
 
-    :param progress: told the bytes of the inputs, as they lie there
+    :param progress: gets the bytes of the inputs, as stored
     :param processes: how many; None: as many as there are processors, at most two
     :raises ReplayError: there is nothing to read, or something cannot be read or written; says what to do
     """
@@ -47,21 +47,21 @@ def ingest(inputs: Inputs, out: Path, progress: OnProgress = silent, *, processe
         counts = list(_ingest_new(new, out, ledger, progress, processes))
     files = sum(len(unit.files) for unit in new)
     unchanged = sum(len(unit.files) for unit in units) - files
-    return IngestResult(files, unchanged, *(sum(column) for column in zip(Counts(), *counts, strict=True)))
+    return IngestResult(files, unchanged, *(sum(column) for column in zip(IngestCounts(), *counts, strict=True)))
 
 
 def _ingest_new(
-    units: Sequence[Unit], out: Path, ledger: Ledger, progress: OnProgress, processes: int | None
-) -> Iterator[Counts]:
+    units: Sequence[IngestUnit], out: Path, ledger: Ledger, progress: OnProgress, processes: int | None
+) -> Iterator[IngestCounts]:
     total, done, saved = sum(unit.size for unit in units), 0, time.monotonic()
     if processes is None:
         processes = workers() if sum(unit.content for unit in units) > _SMALL else 1
-    progress(Progress("ingest", 0, total, "bytes"))
+    progress(ReplayProgress("ingest", 0, total, "bytes"))
     try:
         for unit, counts in each(partial(ingest_unit, out), units, processes=processes):
             ledger.note(unit.name, unit.files, unit.read_as, **counts._asdict())
             done += unit.size
-            progress(Progress("ingest", done, total, "bytes"))
+            progress(ReplayProgress("ingest", done, total, "bytes"))
             if time.monotonic() - saved > _SAVE_EVERY_S:
                 ledger.save()
                 saved = time.monotonic()
@@ -72,12 +72,12 @@ def _ingest_new(
         ledger.save()
 
 
-def ingest_unit(out: Path, unit: Unit) -> Counts:
+def ingest_unit(out: Path, unit: IngestUnit) -> IngestCounts:
     """Read one unit and write its facts. :raises OSError: it cannot be read, or the disk refuses."""
     return write_facts(out, unit.name, read_unit(unit))
 
 
-def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> Counts:
+def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> IngestCounts:
     """Write all facts of the unit of that name in place of what it gave before. :raises OSError: the disk refuses."""
     lines = facts = problems = 0
     with FactFiles(out, name) as files:
@@ -86,12 +86,12 @@ def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> Coun
             lines += pc.sum(pc.and_(pc.equal(batch.column("row"), 0), _is_of_a_line(batch))).as_py()
             facts += batch.num_rows
             problems += pc.sum(pc.is_in(batch.column("kind"), pa.array(PROBLEMS))).as_py()
-    return Counts(lines, facts, problems)
+    return IngestCounts(lines, facts, problems)
 
 
 def _is_of_a_line(batch: pa.RecordBatch) -> pa.Array:
     return pc.not_equal(batch.column("kind"), NEWER_SCHEMA)
 
 
-def _content(unit: Unit) -> int:
+def _content(unit: IngestUnit) -> int:
     return unit.content

@@ -20,16 +20,16 @@ _COLLECT_EVERY: Final = 100_000
 """New containers, instead of some hundreds."""
 
 OnSteps = Callable[[int], None]
-"""Told how many steps all processes together have made so far."""
+"""A callback with the number of steps that all processes have made."""
 
 
 def workers() -> int:
-    """How many processes do the work: no more than there are processors."""
+    """Return the number of processes for the work: at most one per processor."""
     return max(1, min(WORKERS, len(os.sched_getaffinity(0))))
 
 
 def no_steps(steps: int) -> None:
-    """For callers that do not count."""
+    """Ignore steps."""
 
 
 def each(
@@ -41,7 +41,7 @@ def each(
     :raises ReplayError: a process was killed. What ``action`` raises comes through, and the rest is not begun.
     """
     if processes == 1 or len(items) <= 1:
-        _STEPS.here(on_steps)
+        _STEPS.count_here(on_steps)
         yield from ((item, action(item)) for item in items)
         return
     # Forked children of a process with threads, which Arrow starts, may hang.
@@ -64,7 +64,7 @@ def advance(steps: int) -> None:
 
 
 def _as_they_come(
-    pool: ProcessPoolExecutor, action: Callable[[T], R], items: Sequence[T], ahead: int, look: Callable[[], None]
+    pool: ProcessPoolExecutor, action: Callable[[T], R], items: Sequence[T], ahead: int, poll: Callable[[], None]
 ) -> Iterator[tuple[T, R]]:
     waiting = iter(items)
     running: dict[Future[R], T] = {}
@@ -74,7 +74,7 @@ def _as_they_come(
         if not running:
             return
         done, _ = wait(running, _LOOK_EVERY_S, FIRST_COMPLETED)
-        look()
+        poll()
         for future in done:
             yield running.pop(future), future.result()
 
@@ -85,30 +85,30 @@ class _Steps:
     def __init__(self) -> None:
         self._shared: Synchronized[int] | None = None
         self._made = 0
-        self._tell: OnSteps = no_steps
+        self._on_steps: OnSteps = no_steps
 
-    def here(self, tell: OnSteps) -> None:
+    def count_here(self, on_steps: OnSteps) -> None:
         """Count from nothing, in this process."""
-        self._shared, self._made, self._tell = None, 0, tell
+        self._shared, self._made, self._on_steps = None, 0, on_steps
 
     def share(self, counter: "Synchronized[int]") -> None:
-        """Count into this counter, of which another process tells."""
+        """Count into a shared counter, which another process reads."""
         self._shared = counter
 
     def add(self, steps: int) -> None:
-        """So much more."""
+        """Add steps."""
         if self._shared is not None:
             with self._shared.get_lock():
                 self._shared.value += steps
         else:
             self._made += steps
-            self._tell(self._made)
+            self._on_steps(self._made)
 
 
 _STEPS: Final = _Steps()
 
 
 def start_counting(counter: "Synchronized[int]") -> None:
-    """What a new process does first. It makes millions of values and no cycles, so cycles are rarely looked for."""
+    """Initialise a new process. It makes millions of values and no cycles, so garbage collection is rare."""
     gc.set_threshold(_COLLECT_EVERY)
     _STEPS.share(counter)

@@ -6,19 +6,18 @@ from typing import Final, Literal, NamedTuple
 
 from controllerd.record.moments import duration, moment
 from replay.report.charts.axis import Axis
-from replay.report.charts.load import Load, load
-from replay.report.meta import Meta, Row, Tables
-from replay.report.rows import number, of, optional, place, text
-from replay.report.text import at_command, count
+from replay.report.charts.load import LoadChart, load
+from replay.report.metadata import ReportMetadata, Row, Tables
+from replay.report.values import at_command, count, number, of, optional, place, text
 
 MOST_SHOWN: Final = 20
 MOST_LINKS: Final = 60
 _JUST_BEFORE_MS: Final = 30_000
-"""Where events have no numbers: how long before a window the loss of a broker is its cause."""
+"""Without event numbers: the longest time before a window in which the loss of a broker is its cause."""
 _Phase = Literal["before", "during", "after"]
 
 
-class Link(NamedTuple):
+class IncidentLink(NamedTuple):
     """One thing that happened; ``offset`` is its distance from the beginning of the incident."""
 
     at: str
@@ -31,7 +30,7 @@ class Link(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """What the page shows of one incident; texts are ready to read."""
+    """The content of the page about one incident, as text."""
 
     cluster: str
     number: int
@@ -47,9 +46,9 @@ class Incident(NamedTuple):
     longest: str
     most: int
     axis: Axis
-    load: Load
+    load: LoadChart
     band: tuple[float, float]
-    links: list[Link]
+    links: list[IncidentLink]
     links_left_out: int
     command: str
     is_open: bool
@@ -59,8 +58,8 @@ _Events = Mapping[tuple[str, int, int, str, int], int]
 """The event in which a record of the timeline was written, by cluster and place."""
 
 
-def incidents(tables: Tables, meta: Meta) -> list[Incident]:
-    """The worst ``MOST_SHOWN`` by partition time lost, those that still last first, in the order of time."""
+def incidents(tables: Tables, meta: ReportMetadata) -> list[Incident]:
+    """Return the worst ``MOST_SHOWN`` incidents by lost partition time, lasting ones first, in the order of time."""
     rows = of(tables, "incidents")
     worst = sorted(rows, key=lambda row: (row.get("end_ms") is not None, -number(row, "total_us")))[:MOST_SHOWN]
     worst.sort(key=lambda row: (text(row, "cluster"), number(row, "start_ms")))
@@ -97,7 +96,9 @@ def _windows(tables: Tables, rows: Sequence[Row]) -> Mapping[tuple[str, int], li
     return found
 
 
-def _incident(position: int, row: Row, meta: Meta, links: list[Link], windows: Sequence[Row]) -> Incident:
+def _incident(
+    position: int, row: Row, meta: ReportMetadata, links: list[IncidentLink], windows: Sequence[Row]
+) -> Incident:
     start, end = number(row, "start_ms"), optional(row, "end_ms")
     until = max(start, meta.last_ms or start) if end is None else end
     axis = Axis.over(start, until, margin=0.12)
@@ -127,31 +128,31 @@ def _incident(position: int, row: Row, meta: Meta, links: list[Link], windows: S
     )
 
 
-def _links(row: Row, chain: Sequence[Row], windows: Sequence[Row], events: _Events) -> list[Link]:
+def _links(row: Row, chain: Sequence[Row], windows: Sequence[Row], events: _Events) -> list[IncidentLink]:
     """The chain; where nothing in it is the cause, the incident's own words for it come in between."""
     start, end = number(row, "start_ms"), optional(row, "end_ms")
     cause = _cause(chain, windows, events)
     links = [_link(each, start, end, each is cause) for each in chain]
     if cause is None and text(row, "cause"):
-        words = Link(
+        words = IncidentLink(
             moment(start), "+0.000 s", "event", text(row, "cause"), "as the first window names it", True, "during"
         )
         links.insert(sum(link.phase == "before" for link in links), words)
     return links
 
 
-def _link(row: Row, start: int, end: int | None, is_cause: bool) -> Link:
+def _link(row: Row, start: int, end: int | None, is_cause: bool) -> IncidentLink:
     at = number(row, "ts_ms")
     phase: _Phase = "before" if at < start else "during" if end is None or at <= end else "after"
     epoch, node, _, seq = place(row)
     ahead = "+" if at >= start else ""
     offset = f"{ahead}{(at - start) / 1000:,.3f} s"
     origin = f"node {node} · epoch {epoch} · seq {seq}"
-    return Link(moment(at), offset, text(row, "kind"), text(row, "text"), origin, is_cause, phase)
+    return IncidentLink(moment(at), offset, text(row, "kind"), text(row, "text"), origin, is_cause, phase)
 
 
 def _cause(chain: Sequence[Row], windows: Sequence[Row], events: _Events) -> Row | None:
-    """What the timeline has of the event that began the first window, a broker that came or went before all else."""
+    """Return the rows of the timeline about the event that began the first window, changes of brokers first."""
     if not windows:
         return None
     first = windows[0]

@@ -6,18 +6,17 @@ from typing import Final
 
 from controllerd.record.moments import STILL_LASTS, duration, moment
 from replay.report.incidents import Incident, incidents
-from replay.report.meta import Meta, Row, Tables, severity_rank
+from replay.report.metadata import ReportMetadata, Row, Tables, severity_rank
 from replay.report.page import checked
-from replay.report.rows import number, of, optional, text
 from replay.report.summary import UNNUMBERED, is_numbered, tiles, verdict
-from replay.report.text import count, sign
+from replay.report.values import count, number, of, optional, sign, text
 
 WORST: Final = 10
 _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _MARKUP: Final = re.compile(r"([\\`*_\[\]|~#@!])")
 
 
-def markdown(tables: Tables, meta: Meta) -> str:
+def markdown(tables: Tables, meta: ReportMetadata) -> str:
     """Summary, worst windows, incidents, violations, data quality."""
     parts = [
         *_head(tables, meta),
@@ -53,7 +52,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _head(tables: Tables, meta: Meta) -> list[str]:
+def _head(tables: Tables, meta: ReportMetadata) -> list[str]:
     figures = [f"- {tile.label}: **{tile.value}** ({tile.note})" for tile in tiles(tables, meta)]
     read = f"{count(meta.records, 'record')} from {moment(meta.first_ms)} to {moment(meta.last_ms)}"
     made = f"Read by the {meta.engine} engine, version {meta.version}, {moment(meta.generated_ms)}: {read}."
@@ -61,7 +60,7 @@ def _head(tables: Tables, meta: Meta) -> list[str]:
     return ["# Replay report", f"**{verdict(tables, meta).sentence}**", "\n".join(figures), f"{made} Inputs: {inputs}."]
 
 
-def _windows(tables: Tables, meta: Meta) -> list[str]:
+def _windows(tables: Tables, meta: ReportMetadata) -> list[str]:
     rows = of(tables, "windows")
     if not rows:
         return ["## Worst windows without a leader", "None: every partition had a leader all the time."]
@@ -106,7 +105,7 @@ def _link(offset: str, what: str, *, is_cause: bool) -> str:
     return f"- {offset}: **{plain(what)}** (cause)" if is_cause else f"- {offset}: {plain(what)}"
 
 
-def _violations(tables: Tables, meta: Meta) -> list[str]:
+def _violations(tables: Tables, meta: ReportMetadata) -> list[str]:
     broken = [each for each in checked(tables, meta) if each.times]
     if not broken:
         held = f"{count(len(meta.invariants), 'invariant')} checked, all held." if meta.invariants else "Not checked."
@@ -125,7 +124,7 @@ def _violations(tables: Tables, meta: Meta) -> list[str]:
     return ["## Invariants", _table(("Id", "Severity", "Violated", "Times", "First evidence"), rows)]
 
 
-def _quality(tables: Tables, meta: Meta) -> list[str]:
+def _quality(tables: Tables, meta: ReportMetadata) -> list[str]:
     rows = of(tables, "quality")
     if not rows:
         whole = "The log is complete: no gap, no duplicate, no damage." if is_numbered(meta) else UNNUMBERED

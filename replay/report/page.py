@@ -14,12 +14,11 @@ from controllerd.record.moments import moment
 from replay.report.charts.axis import Axis
 from replay.report.charts.heat import Heat, heat
 from replay.report.charts.lanes import Bar, Lane, mark_lanes, term_bars
-from replay.report.charts.load import Load, load
+from replay.report.charts.load import LoadChart, load
 from replay.report.incidents import incidents
-from replay.report.meta import Invariant, Meta, Row, Tables, severity_rank
-from replay.report.rows import by_cluster, clusters, number, of, optional, text, total
+from replay.report.metadata import Invariant, ReportMetadata, Row, Tables, severity_rank
 from replay.report.summary import tiles, verdict
-from replay.report.text import at_command, count, unbroken
+from replay.report.values import at_command, by_cluster, clusters, count, number, of, optional, text, total, unbroken
 from replay.report.views import VIEWS, data
 
 MOST_EVIDENCE: Final = 20
@@ -35,12 +34,12 @@ class Timeline(NamedTuple):
 
     cluster: str
     axis: Axis
-    load: Load
+    load: LoadChart
     terms: list[Bar]
     lanes: list[Lane]
 
 
-class Evidence(NamedTuple):
+class ReportEvidence(NamedTuple):
     """One violation of an invariant; ``command`` opens its moment, empty where it has none."""
 
     at: str
@@ -54,7 +53,7 @@ class Checked(NamedTuple):
 
     invariant: Invariant
     times: int
-    evidence: list[Evidence]
+    evidence: list[ReportEvidence]
 
 
 class HeatMap(NamedTuple):
@@ -64,7 +63,7 @@ class HeatMap(NamedTuple):
     heat: Heat
 
 
-def page(tables: Tables, meta: Meta) -> str:
+def page(tables: Tables, meta: ReportMetadata) -> str:
     """The HTML document."""
     style, script = _source("report.css"), _source("report.js")
     ids = clusters(tables)
@@ -117,7 +116,7 @@ def embedded(value: object) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """Only this style and this script, and no network at all."""
+    """Return the policy: only this style and this script, and no network."""
     return (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -128,7 +127,7 @@ def _digest(source: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
-def _timelines(tables: Tables, meta: Meta, ids: Sequence[str]) -> list[Timeline]:
+def _timelines(tables: Tables, meta: ReportMetadata, ids: Sequence[str]) -> list[Timeline]:
     if meta.first_ms is None or meta.last_ms is None:
         return []
     axis = Axis.over(meta.first_ms, meta.last_ms, margin=0.01)
@@ -146,8 +145,8 @@ def _heat_maps(tables: Tables, ids: Sequence[str]) -> list[HeatMap]:
     return [HeatMap(cluster, found) for cluster, found in maps if found is not None]
 
 
-def checked(tables: Tables, meta: Meta) -> list[Checked]:
-    """All invariants, those that do not hold first, the worst of them at the top."""
+def checked(tables: Tables, meta: ReportMetadata) -> list[Checked]:
+    """Return all invariants, the violated ones first, the worst at the top."""
     broken: dict[str, list[Row]] = {}
     for row in of(tables, "violations"):
         broken.setdefault(text(row, "id"), []).append(row)
@@ -158,7 +157,7 @@ def checked(tables: Tables, meta: Meta) -> list[Checked]:
     return sorted(found, key=lambda each: (not each.times, severity_rank(each.invariant.severity), each.invariant.id))
 
 
-def _checked(invariant: Invariant, rows: Sequence[Row], meta: Meta) -> Checked:
+def _checked(invariant: Invariant, rows: Sequence[Row], meta: ReportMetadata) -> Checked:
     return Checked(invariant, total(rows, "times"), _evidence(rows, meta))
 
 
@@ -166,9 +165,9 @@ def _invariant(row: Row) -> Invariant:
     return Invariant(text(row, "id"), text(row, "title"), text(row, "severity"), text(row, "question"))
 
 
-def _evidence(rows: Sequence[Row], meta: Meta) -> list[Evidence]:
+def _evidence(rows: Sequence[Row], meta: ReportMetadata) -> list[ReportEvidence]:
     return [
-        Evidence(
+        ReportEvidence(
             at="" if (ms := optional(row, "ts_ms")) is None else moment(ms),
             origin=f"node {number(row, 'node')} · seq {number(row, 'seq')}" if number(row, "seq") else "whole log",
             text=text(row, "evidence"),

@@ -1,16 +1,15 @@
-"""What the tables come to: one sentence, and the figures that stand at the top."""
+"""The summary of the tables: one sentence, and the figures at the top."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from controllerd.record.moments import duration
-from replay.report.meta import Meta, Row, Tables
-from replay.report.rows import number, of, total
-from replay.report.text import count, joined
+from replay.report.metadata import ReportMetadata, Row, Tables
+from replay.report.values import count, joined, number, of, total
 
 Level = Literal["good", "warn", "bad"]
 HARMLESS: Final = frozenset({"clock skew", "duplicate", "newer schema", "torn tail", "unknown kind", "unknown line"})
-"""Findings about a log that take nothing away from what it tells. A torn tail was never a whole record."""
+"""Findings about a log that do not make it incomplete. A torn tail was never a whole record."""
 
 _FINDINGS: Final = {
     "gap": ("record was dropped", "records were dropped"),
@@ -22,13 +21,13 @@ _FINDINGS: Final = {
     "torn tail": ("torn tail", "torn tails"),
     "newer schema": ("record of a newer schema", "records of a newer schema"),
     "unknown kind": ("record of an unknown kind", "records of unknown kinds"),
-    "unknown line": ("line that nobody understood", "lines that nobody understood"),
+    "unknown line": ("unknown line", "unknown lines"),
 }
 
 UNNUMBERED: Final = "Nothing is damaged. Kafka's own logs number no lines: a file that is not there is not missed."
 
 
-class Tile(NamedTuple):
+class ReportTile(NamedTuple):
     """One figure; ``anchor`` is the section that says more."""
 
     label: str
@@ -52,14 +51,14 @@ class Leaderless(NamedTuple):
     most_at_once: int
 
 
-class Verdict(NamedTuple):
+class ReportVerdict(NamedTuple):
     """One sentence, and how bad it is."""
 
     sentence: str
     level: Level
 
 
-def leaderless(tables: Tables, meta: Meta) -> Leaderless:
+def leaderless(tables: Tables, meta: ReportMetadata) -> Leaderless:
     """The figures of ``cluster_windows``, in which a window that still lasts counts up to the last record."""
     rows = of(tables, "cluster_windows")
     longest = _most(rows, "longest_us")
@@ -80,18 +79,18 @@ def _most(rows: Iterable[Row], key: str) -> int:
     return max((number(row, key) for row in rows), default=0)
 
 
-def _so_far(window: Row, meta: Meta) -> int:
-    """How long an open window has lasted when the log ends, in microseconds."""
+def _so_far(window: Row, meta: ReportMetadata) -> int:
+    """Return the duration of an open window up to the end of the log, in microseconds."""
     return max(0, (meta.last_ms or 0) - number(window, "start_ms")) * 1000
 
 
-def verdict(tables: Tables, meta: Meta) -> Verdict:
+def verdict(tables: Tables, meta: ReportMetadata) -> ReportVerdict:
     """The report in one sentence."""
     if not meta.records:
-        return Verdict("There is nothing to judge: the logs hold no record.", "warn")
+        return ReportVerdict("There is nothing to report: the logs have no record.", "warn")
     lost = leaderless(tables, meta)
     text = "; ".join([_of_leaders(lost, tables), _of_invariants(tables, meta), _of_log(tables, meta)])
-    return Verdict(f"{text[0].upper()}{text[1:]}.", _level(lost, tables))
+    return ReportVerdict(f"{text[0].upper()}{text[1:]}.", _level(lost, tables))
 
 
 def _of_leaders(lost: Leaderless, tables: Tables) -> str:
@@ -108,7 +107,7 @@ def _of_leaders(lost: Leaderless, tables: Tables) -> str:
     return text
 
 
-def _of_invariants(tables: Tables, meta: Meta) -> str:
+def _of_invariants(tables: Tables, meta: ReportMetadata) -> str:
     violations = of(tables, "violations")
     if violations:
         ids = {row.get("id") for row in violations}
@@ -116,7 +115,7 @@ def _of_invariants(tables: Tables, meta: Meta) -> str:
     return "no invariant violated" if meta.invariants else "invariants were not checked"
 
 
-def _of_log(tables: Tables, meta: Meta) -> str:
+def _of_log(tables: Tables, meta: ReportMetadata) -> str:
     found: dict[str, int] = {}
     for row in of(tables, "quality"):
         what = str(row.get("what"))
@@ -125,12 +124,12 @@ def _of_log(tables: Tables, meta: Meta) -> str:
     oddities = [_finding(what, times) for what, times in sorted(found.items()) if what in HARMLESS]
     if flaws:
         return f"the log is not complete: {joined(flaws)}"
-    whole = "the log is complete" if is_numbered(meta) else "nothing is damaged, and what is missing nobody can tell"
+    whole = "the log is complete" if is_numbered(meta) else "nothing is damaged, and missing lines cannot be detected"
     return f"{whole} ({joined(oddities)})" if oddities else whole
 
 
-def is_numbered(meta: Meta) -> bool:
-    """Whether lines have numbers by which a missing one is noticed: those of Kafka's own logs have none."""
+def is_numbered(meta: ReportMetadata) -> bool:
+    """Return whether lines are numbered, so that a missing one shows; lines of Kafka's own logs are not."""
     return bool(meta.invariants)
 
 
@@ -140,7 +139,7 @@ def _finding(what: str, times: int) -> str:
 
 
 def flawed(tables: Tables) -> bool:
-    """Whether the log lacks something."""
+    """Return whether the log lacks something."""
     return any(row.get("what") not in HARMLESS for row in of(tables, "quality"))
 
 
@@ -150,12 +149,12 @@ def _level(lost: Leaderless, tables: Tables) -> Level:
     return "warn" if lost.windows or flawed(tables) else "good"
 
 
-def tiles(tables: Tables, meta: Meta) -> list[Tile]:
+def tiles(tables: Tables, meta: ReportMetadata) -> list[ReportTile]:
     """The figures at the top."""
     return [*_leader_tiles(tables, meta), *_other_tiles(tables, meta)]
 
 
-def _leader_tiles(tables: Tables, meta: Meta) -> list[Tile]:
+def _leader_tiles(tables: Tables, meta: ReportMetadata) -> list[ReportTile]:
     lost = leaderless(tables, meta)
     level: Level = "bad" if lost.open else "warn" if lost.windows else "good"
     incidents = len(of(tables, "incidents"))
@@ -163,15 +162,15 @@ def _leader_tiles(tables: Tables, meta: Meta) -> list[Tile]:
     at_once = f"at most {lost.most_at_once:,} at once"
     longest = "still lasting" if lost.lasts_until_end else "one partition"
     return [
-        Tile("Partitions without a leader", f"{lost.partitions:,}", open_note, level, "windows"),
-        Tile("Longest", duration(lost.longest_us) if lost.windows else "none", longest, level, "windows"),
-        Tile("At least one leaderless", duration(lost.any_us), at_once, level, "timeline"),
-        Tile("Lost in all", duration(lost.total_us), "summed over partitions", level, "heat"),
-        Tile("Incidents", f"{incidents:,}", count(lost.windows, "window"), level, "incidents"),
+        ReportTile("Partitions without a leader", f"{lost.partitions:,}", open_note, level, "windows"),
+        ReportTile("Longest", duration(lost.longest_us) if lost.windows else "none", longest, level, "windows"),
+        ReportTile("At least one leaderless", duration(lost.any_us), at_once, level, "timeline"),
+        ReportTile("Lost in all", duration(lost.total_us), "summed over partitions", level, "heat"),
+        ReportTile("Incidents", f"{incidents:,}", count(lost.windows, "window"), level, "incidents"),
     ]
 
 
-def _other_tiles(tables: Tables, meta: Meta) -> list[Tile]:
+def _other_tiles(tables: Tables, meta: ReportMetadata) -> list[ReportTile]:
     violations, terms = of(tables, "violations"), of(tables, "terms")
     bad = len({row.get("id") for row in violations})
     nodes = len({row.get("node") for row in terms})
@@ -181,7 +180,7 @@ def _other_tiles(tables: Tables, meta: Meta) -> list[Tile]:
     found = count(findings, "finding") if findings else "no gap, no damage" if is_numbered(meta) else "lines unnumbered"
     held: Level = "bad" if bad else "good" if meta.invariants else "warn"
     return [
-        Tile("Controller terms", f"{len(terms):,}", f"of {count(nodes, 'node')}", "good", "timeline"),
-        Tile("Invariants violated", f"{bad:,}", checked, held, "invariants"),
-        Tile("The log", complete, found, "warn" if flawed(tables) else "good", "quality"),
+        ReportTile("Controller terms", f"{len(terms):,}", f"of {count(nodes, 'node')}", "good", "timeline"),
+        ReportTile("Invariants violated", f"{bad:,}", checked, held, "invariants"),
+        ReportTile("The log", complete, found, "warn" if flawed(tables) else "good", "quality"),
     ]

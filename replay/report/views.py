@@ -6,19 +6,18 @@ A column is sent once, not once per row: texts as indexes into a list of distinc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from replay.report.meta import Meta, Row, Tables
-from replay.report.rows import number, of, optional
-from replay.report.text import sign
+from replay.report.metadata import ReportMetadata, Row, Tables
+from replay.report.values import number, of, optional, sign
 
 MOST_ROWS: Final = 50_000
 Kind = Literal[
     "text", "name", "tp", "int", "id", "bar", "moment", "end", "span", "lasting", "range", "ids", "leader", "flag"
 ]
-"""How the script shows and sorts a column.
+"""The kind of a column, by which the script shows and sorts it.
 
 ``id``: a number that names something; ``tp``: topic and partition; ``end`` and ``lasting``: null while it lasts;
-``leader``: from whom to whom; ``range``: four percentiles whose keys begin with the column's key; ``bar``: a number
-with a bar; ``ids``: brokers.
+``leader``: the leader before and after; ``range``: four percentiles whose keys begin with the column's key; ``bar``: a
+number with a bar; ``ids``: brokers.
 """
 
 
@@ -32,7 +31,7 @@ class Col(NamedTuple):
     help: str = ""
 
 
-class View(NamedTuple):
+class ReportView(NamedTuple):
     """One table of the page."""
 
     name: str
@@ -53,7 +52,7 @@ class View(NamedTuple):
 
 _CLUSTER: Final = Col("cluster", "Cluster", "name", minor=True)
 VIEWS: Final = (
-    View(
+    ReportView(
         "windows",
         "All windows without a leader",
         (
@@ -85,7 +84,7 @@ VIEWS: Final = (
         command="why",
         when="start_ms",
     ),
-    View(
+    ReportView(
         "topic_windows",
         "By topic",
         (
@@ -101,7 +100,7 @@ VIEWS: Final = (
         "-total_us",
         "No topic lost time.",
     ),
-    View(
+    ReportView(
         "incidents",
         "All incidents",
         (
@@ -119,7 +118,7 @@ VIEWS: Final = (
         command="at",
         when="start_ms",
     ),
-    View(
+    ReportView(
         "churn",
         "Partitions that changed most",
         (
@@ -137,7 +136,7 @@ VIEWS: Final = (
         command="why",
         when="last_ms",
     ),
-    View(
+    ReportView(
         "elections",
         "Elections by kind",
         (
@@ -151,7 +150,7 @@ VIEWS: Final = (
         "-partitions",
         "No leader was elected.",
     ),
-    View(
+    ReportView(
         "events",
         "Waiting and handling",
         (
@@ -165,7 +164,7 @@ VIEWS: Final = (
         "No event was handled.",
         (Col("state", "Code of its ControllerState", "id"),),
     ),
-    View(
+    ReportView(
         "requests",
         "Answers of brokers",
         (
@@ -181,7 +180,7 @@ VIEWS: Final = (
         (Col("bytes", "Bytes sent", "int"),),
         facet="api",
     ),
-    View(
+    ReportView(
         "reassignments",
         "Reassignments",
         (
@@ -204,7 +203,7 @@ VIEWS: Final = (
         command="why",
         when="begun_ms",
     ),
-    View(
+    ReportView(
         "deletions",
         "Deletions of topics",
         (
@@ -221,7 +220,7 @@ VIEWS: Final = (
         command="at",
         when="asked_ms",
     ),
-    View(
+    ReportView(
         "terms",
         "Terms of controllers",
         (
@@ -239,7 +238,7 @@ VIEWS: Final = (
         command="at",
         when="begin_ms",
     ),
-    View(
+    ReportView(
         "timeline",
         "Everything on the timeline",
         (
@@ -256,7 +255,7 @@ VIEWS: Final = (
         command="at",
         when="ts_ms",
     ),
-    View(
+    ReportView(
         "quality",
         "Findings about the logs",
         (
@@ -276,7 +275,7 @@ VIEWS: Final = (
         ),
         facet="what",
     ),
-    View(
+    ReportView(
         "sources",
         "What was read, by run of a process",
         (
@@ -298,13 +297,13 @@ _PERCENTILES: Final = ("p50", "p95", "p99", "max")
 class Data(NamedTuple):
     """A table as the script gets it; ``left_out`` rows are only in the other files, or nowhere."""
 
-    view: View
+    view: ReportView
     rows: int
     left_out: int
     payload: Mapping[str, object]
 
 
-def data(view: View, tables: Tables, meta: Meta, *, many_clusters: bool) -> Data:
+def data(view: ReportView, tables: Tables, meta: ReportMetadata, *, many_clusters: bool) -> Data:
     """The rows of a table, at most ``MOST_ROWS``: the first in its order."""
     rows = of(tables, view.name)
     shown = _first(rows, view)
@@ -335,8 +334,8 @@ def _by_column(rows: Iterable[Row], keys: Iterable[str]) -> dict[str, list[objec
     return columns
 
 
-def _first(rows: Sequence[Row], view: View) -> Sequence[Row]:
-    """Those that the page would show first; what still lasts comes before everything else."""
+def _first(rows: Sequence[Row], view: ReportView) -> Sequence[Row]:
+    """Return the rows that the page shows first; windows that still last come before all others."""
     if len(rows) <= MOST_ROWS:
         return rows
     key, largest_first = view.sort.removeprefix("-"), view.sort.startswith("-")
@@ -346,7 +345,7 @@ def _first(rows: Sequence[Row], view: View) -> Sequence[Row]:
     return sorted(rows, key=lambda row: (optional(row, key) is not None, -number(row, key)))[:MOST_ROWS]
 
 
-def _keys(columns: Iterable[Col], view: View) -> list[str]:
+def _keys(columns: Iterable[Col], view: ReportView) -> list[str]:
     """The columns of the rows that are needed to show these."""
     keys: dict[str, None] = dict.fromkeys(filter(None, (view.facet, view.when)))
     for column in columns:

@@ -1,4 +1,4 @@
-"""What began a window, for people: the event's name and what it was about."""
+"""The causes of windows as text: the name of the event and its subject."""
 
 from typing import Final
 

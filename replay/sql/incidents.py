@@ -122,7 +122,7 @@ SELECT cluster, ts_ms, node, boot, epoch, seq, kind,
 FROM facts
 WHERE kind = 'event_end' AND NOT (COALESCE(after, '') = 'done' AND name LIKE '%ResponseReceived')
 """
-"""What may stand in the chain of an incident, and how important it is (1: most). That brokers answered is no news."""
+"""The kinds of records in the chain of an incident, with their importance (1: highest). Answers are left out."""
 
 INCIDENT_CHAIN: Final = """
 WITH weighed AS (

@@ -1,6 +1,6 @@
 """Reassignments and deletions: from being asked for to their end, and what they waited for.
 
-What another controller finished while nobody wrote it down ends with the opening snapshot that does not show it any
+A move that another controller finished without a record ends with the opening snapshot that does not show it any
 more.
 """
 
@@ -150,7 +150,7 @@ SELECT DISTINCT cluster, topic FROM facts WHERE kind = 'deletion' AND epoch > 0
 """
 
 DELETION_STEPS: Final = """
-WITH told AS (
+WITH reported AS (
     SELECT f.cluster, f.topic, f.epoch, f.node, f.boot, f.seq, f.row, f.event, f.ts_ms, f.mono_us, f.source, f.reason,
         CASE f.kind WHEN 'deletion' THEN f.after ELSE 'forgotten' END AS step, n.next_opening
     FROM facts f
@@ -160,7 +160,7 @@ WITH told AS (
 ),
 followed AS (
     SELECT *, LAG(step) OVER w AS step_before, LAG(next_opening) OVER w AS opening_before
-    FROM told
+    FROM reported
     WINDOW w AS (
         PARTITION BY cluster, topic
         ORDER BY epoch NULLS FIRST, node NULLS FIRST, boot NULLS FIRST, seq NULLS FIRST, row NULLS FIRST

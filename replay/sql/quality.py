@@ -1,11 +1,28 @@
-"""What the logs lack.
+"""The sources of the facts, and what the logs lack.
 
-Numbers of records and their chain are told stretch by stretch, by sums that are equal where every line follows the one
-before it: no memory grows with the log, and nothing is sorted. Only the lines of a stretch where they differ, and the
-ends of stretches, are followed one by one.
+Numbers of records and their chain are checked stretch by stretch, by sums that are equal where every line follows the
+one before it: no memory grows with the log, and nothing is sorted. Only the lines of a stretch where they differ, and
+the ends of stretches, are followed one by one.
 """
 
 from typing import Final
+
+SOURCES: Final = """
+SELECT
+    cluster,
+    source,
+    node,
+    boot,
+    CAST(SUM(CASE WHEN row = 0 AND kind NOT IN ('newer_schema', 'torn_tail') THEN 1 ELSE 0 END) AS BIGINT) AS records,
+    MAX(CASE WHEN kind = 'snapshot_begin' THEN GET_JSON_OBJECT(data, '$.level') END) AS level,
+    MIN(NULLIF(ts_ms, 0)) AS first_ms,
+    MAX(NULLIF(ts_ms, 0)) AS last_ms
+FROM facts
+GROUP BY cluster, source, node, boot
+"""
+"""A torn tail was never a record, and what is said of a whole file is none. A file in which nothing is written has no
+moment: its facts are stamped 0."""
+
 
 STRETCHES: Final = """
 SELECT cluster, node, boot, seq - seq % 65536 AS stretch, MIN(seq) AS first_seq, MAX(seq) AS last_seq,
@@ -19,7 +36,7 @@ GROUP BY cluster, node, boot, stretch
 """
 """In a whole stretch every number has one line, and every line names the hash of the one before: then all that is said
 of hashes is said twice, but for the ends. By chance one damaged stretch in 2 ** 46 looks whole, the width of what is
-summed up; who tampers is found by `controllerctl audit verify`."""
+summed up; `controllerctl audit verify` finds manipulation."""
 
 SEAMS: Final = """
 WITH lines AS (
@@ -62,7 +79,7 @@ WHERE NOT follows AND (seq <> seq_before + 1 OR prev <> hash_before)
 COPIES: Final = """
 SELECT cluster, node, boot, seq, file, line FROM seams WHERE seq = seq_before
 """
-"""Where a record stands that was read before from elsewhere: what is counted must not count it again."""
+"""The positions of records that were read before from another file: counts leave them out."""
 
 MISSING: Final = """
 WITH holes AS (
@@ -150,4 +167,4 @@ SELECT cluster, CAST(NULL AS INT), CAST(NULL AS STRING), what, MIN(first_seq), M
 FROM ranked WHERE place > at_most
 GROUP BY cluster, what
 """
-"""At most a thousand of each sort, and of what was not understood twenty examples; the rest is one row with the sum."""
+"""At most a thousand rows of each kind, and twenty examples of unknown lines; one row has the number of the others."""

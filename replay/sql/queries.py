@@ -13,10 +13,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from replay.sql import causes, changes, incidents, moves, quality, sources, sums, terms, times, windows
+from replay.sql import causes, changes, incidents, moves, quality, sums, terms, times, windows
 
 QUERIES: Final[Mapping[str, str]] = {
-    "sources": sources.SOURCES,
+    "sources": quality.SOURCES,
     "extents": sums.EXTENTS,
     "snapshots": windows.SNAPSHOTS,
     "openings": windows.OPENINGS,
@@ -78,8 +78,6 @@ def needed(names: Collection[str]) -> list[str]:
 
 
 def readers(names: Collection[str]) -> dict[str, set[str]]:
-    """Who must have run, of the queries that these results need, before the result of each may be dropped: itself and
-    those that read it.
-    """
+    """Return the queries that must have run before the result of each may be dropped: itself and its readers."""
     steps = needed(names)
     return {name: {name, *(other for other in steps if name in READS[other])} for name in steps}

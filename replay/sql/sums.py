@@ -1,4 +1,4 @@
-"""How much was lost to windows without a leader: by topic, by cluster, by time.
+"""The time lost to windows without a leader: by topic, by cluster, by time.
 
 A window that still lasts counts up to the last record of its cluster. On the axis of time a window begins at the wall
 clock's millisecond and lasts for its exact duration, so sums by topic, by bucket and over all agree.

@@ -1,4 +1,4 @@
-"""Who was the controller, when, and how it ended."""
+"""The terms: the controller, their begin, and how they ended."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How long events waited and took, and how long brokers took to answer.
+"""The times that events waited and ran, and that brokers took to answer.
 
 Percentiles are exact, by nearest rank: the smallest value that at least so many of a hundred do not exceed. Equal
 values are counted first, so what is sorted is no longer than the number of different ones.
@@ -59,7 +59,7 @@ FROM sums s
 LEFT JOIN points p
     ON p.cluster = s.cluster AND p.name IS NOT DISTINCT FROM s.name AND p.state IS NOT DISTINCT FROM s.state
 """
-"""An event whose end nobody wrote counts, and has not failed."""
+"""An event without a record of its end counts, and has not failed."""
 
 REQUESTS: Final = """
 WITH answers AS (

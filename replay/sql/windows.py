@@ -1,4 +1,4 @@
-"""When partitions were without a leader.
+"""The windows in which partitions had no leader.
 
 A partition is followed in the order of what controllers wrote down (epoch, node, boot, number), never by the clock:
 
@@ -7,7 +7,7 @@ A partition is followed in the order of what controllers wrote down (epoch, node
 - Nothing counts from the moment on in which the deletion of its topic is asked for: such a window ends `deleted`, and
   one that the deletion itself opened is none.
 - A new partition counts only if it is still without a leader at the end of the event that created it (where events have
-  no numbers: if somebody refused to elect one). Then its window begins with its creation.
+  no numbers: if a controller refused to elect one). Then its window begins with its creation.
 - What an opening snapshot repeats changes nothing. A window that the first event of a term shows may have begun at any
   time before (`not after`), and so may one that ends with a leader read from a snapshot have ended. A partition that is
   missing in the next opening snapshot ends `unknown`, at its beginning.
@@ -47,7 +47,7 @@ SELECT k.cluster, k.epoch,
 FROM (SELECT DISTINCT cluster, epoch FROM facts WHERE epoch > 0) k
 LEFT JOIN openings o ON o.cluster = k.cluster AND o.epoch = k.epoch
 """
-"""For every epoch the next one whose opening snapshot is there."""
+"""For every epoch the next one with an opening snapshot in the logs."""
 
 SUSPECTS: Final = """
 SELECT DISTINCT cluster, topic, partition
@@ -61,7 +61,7 @@ WHERE epoch > 0 AND (
 knows how small it is keeps it in memory, and not the facts."""
 
 LEADER_FACTS: Final = """
-WITH told AS (
+WITH reported AS (
     SELECT f.cluster, f.topic, f.partition, f.epoch, f.node, f.boot, f.seq, f.row, f.event, f.ts_ms, f.mono_us,
         f.source, f.bound, f.reason, f.name, f.kind, f.after, f.leader, f.leader_epoch, f.unclean
     FROM facts f
@@ -79,7 +79,7 @@ placed AS (
         p.epoch IS NOT NULL AS with_snapshot,
         COALESCE(t.seq BETWEEN p.first_seq AND p.last_seq, FALSE) AS in_snapshot,
         COALESCE(t.event <> 0 AND t.seq BETWEEN p.first_seq AND p.last_seq, FALSE) AS in_opening
-    FROM told t
+    FROM reported t
     LEFT JOIN snapshots p
         ON p.cluster = t.cluster AND p.node = t.node AND p.boot = t.boot AND p.epoch = t.epoch AND p.event = t.event
 )

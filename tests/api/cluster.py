@@ -11,11 +11,11 @@ from uuid import UUID
 
 from kio.static.primitive import i32Timedelta
 
-from controllerd.api.limits import Limits
-from controllerd.api.listener import Listener
-from controllerd.api.security import AllowAll, Authorizer
 from controllerd.api.server import KafkaServer
+from controllerd.api.server_settings import ServerLimits, ServerListener
+from controllerd.api.sessions import AllowAll, Authorizer
 from controllerd.api.shared_versions import SharedVersions
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.model import (
     Broker,
     BrokerId,
@@ -24,7 +24,6 @@ from controllerd.core.model import (
     PartitionState,
     ReplicaAssignment,
 )
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.settings_book import fixed_settings
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import PartitionView, Role, TopicView
@@ -42,7 +41,7 @@ NODE_ID = 2_000_000_000
 TOPIC_UUID = UUID("12345678-1234-5678-1234-567812345678")
 TOPIC_ID = topic_id_text(TOPIC_UUID.bytes) or ""
 PATIENCE_S = 10.0
-LISTENER = Listener("PLAINTEXT", "127.0.0.1", 0)
+LISTENER = ServerListener("PLAINTEXT", "127.0.0.1", 0)
 
 BROKER_RANGES: Mapping[int, tuple[int, int]] = {
     0: (0, 11),
@@ -191,7 +190,7 @@ async def running(
     handler: Handler | None = None,
     *,
     brokers: int = 0,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     authorizer: Authorizer | None = None,
     policy: Policy = KAFKAS_DEFAULTS,
     now: Callable[[], float] = time.monotonic,
@@ -199,7 +198,7 @@ async def running(
     transport: Transport = PLAINTEXT,
     shared: SharedVersions | None = None,
     between_brokers: Collection[str] | None = None,
-    listener: Listener = LISTENER,
+    listener: ServerListener = LISTENER,
 ) -> AsyncIterator[Cluster]:
     picture = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kio.static.primitive import i32Timedelta
 
-from controllerd.api.limits import Limits
-from controllerd.api.security import Operation, Principal
+from controllerd.api.server_settings import ServerLimits
+from controllerd.api.sessions import AclOperation, Principal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.errors import CallFailed, NotController
@@ -75,10 +75,10 @@ def show_leader(snapshot: ClusterSnapshot, leader: int) -> None:
 class MayOnly:
     """An authorizer that allows a few operations, and knows what it was asked."""
 
-    def __init__(self, *allowed: Operation) -> None:
+    def __init__(self, *allowed: AclOperation) -> None:
         self.allowed = allowed
 
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
         return operation in self.allowed
 
 
@@ -429,9 +429,9 @@ async def test_a_call_that_ends_without_reply_is_answered_with_its_error(
 
 
 @pytest.mark.parametrize(("api_key", "version"), NEWEST)
-@pytest.mark.parametrize("right", [Operation.CLUSTER_ACTION, Operation.ALTER, Operation.DESCRIBE])
-async def test_altering_takes_alter_and_listing_takes_describe(right: Operation, api_key: int, version: int) -> None:
-    needed = Operation.DESCRIBE if api_key == 46 else Operation.ALTER
+@pytest.mark.parametrize("right", [AclOperation.CLUSTER_ACTION, AclOperation.ALTER, AclOperation.DESCRIBE])
+async def test_altering_takes_alter_and_listing_takes_describe(right: AclOperation, api_key: int, version: int) -> None:
+    needed = AclOperation.DESCRIBE if api_key == 46 else AclOperation.ALTER
     async with running(handler=lambda _: CallFailed("asked"), authorizer=MayOnly(right)) as cluster:
         client = await cluster.connect()
         errors = errors_of(api_key, await client.ask(api_key, version, **ASKED[api_key]))
@@ -449,7 +449,7 @@ async def test_java_gets_a_row_for_each_partition_beside_a_top_level_error() -> 
 
 
 async def test_a_call_that_takes_too_long_is_hung_up_on() -> None:
-    async with running(handler=lambda _: NO_ANSWER, limits=Limits(call_s=0.05)) as cluster:
+    async with running(handler=lambda _: NO_ANSWER, limits=ServerLimits(call_s=0.05)) as cluster:
         client = await cluster.connect()
         await client.send(bytes.fromhex("002e000000000001ffff00" + "0000ea60" + "00" + "00"))
         assert await client.receive() is None

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from controllerd.api.limits import Limits
-from controllerd.api.security import Operation, Principal
+from controllerd.api.server_settings import ServerLimits
+from controllerd.api.sessions import AclOperation, Principal
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 from controllerd.errors import CallFailed, NotController
@@ -28,7 +28,7 @@ def topics(*rows: dict[str, object]) -> list[dict[str, object]]:
 
 
 class DenyAll:
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
         return False
 
 
@@ -125,7 +125,7 @@ async def test_an_unexpected_failure_closes_the_socket_instead_of_guessing() -> 
 
 
 async def test_a_call_that_takes_too_long_is_hung_up_on() -> None:
-    async with running(handler=lambda _: NO_ANSWER, limits=Limits(call_s=0.05)) as cluster:
+    async with running(handler=lambda _: NO_ANSWER, limits=ServerLimits(call_s=0.05)) as cluster:
         client = await cluster.connect()
         await client.send(bytes.fromhex("0043000000000001ffff0000000001000000000000000100"))
         assert await client.receive() is None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controllerd.api.security import Operation, Principal
+from controllerd.api.sessions import AclOperation, Principal
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.errors import NotController
 from controllerd.views import Role
@@ -47,13 +47,13 @@ async def send(client: Client, request: bytes, **values: object) -> Any:
 class OnlyBrokers:
     """Brokers may act for the cluster; clients may create nothing."""
 
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
-        return operation is Operation.CLUSTER_ACTION
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
+        return operation is AclOperation.CLUSTER_ACTION
 
 
 class NoBrokers:
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
-        return operation is not Operation.CLUSTER_ACTION
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
+        return operation is not AclOperation.CLUSTER_ACTION
 
 
 @pytest.mark.parametrize("version", range(8))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controllerd.api.limits import Limits
+from controllerd.api.server_settings import ServerLimits
 from controllerd.core.kafka_error import KafkaError
 from controllerd.errors import CallFailed
 from controllerd.record.records import AlarmRecord
@@ -169,13 +169,13 @@ async def test_an_array_that_cannot_fit_is_refused_before_anything_is_allocated(
 
 
 async def test_a_connection_that_was_never_answered_may_send_only_a_small_frame() -> None:
-    async with running(limits=Limits(max_first_frame_bytes=100)) as cluster:
+    async with running(limits=ServerLimits(max_first_frame_bytes=100)) as cluster:
         client = await send_bytes(cluster, struct.pack(">i", 101))
         assert await client.receive() is None
 
 
 async def test_a_connection_that_was_answered_may_send_a_large_frame() -> None:
-    async with running(limits=Limits(max_first_frame_bytes=100)) as cluster:
+    async with running(limits=ServerLimits(max_first_frame_bytes=100)) as cluster:
         client = await cluster.connect()
         await client.ask(18, 3)
         many = [{"name": f"topic-{i}", "topic_id": None} for i in range(20_000)]
@@ -183,14 +183,14 @@ async def test_a_connection_that_was_answered_may_send_a_large_frame() -> None:
 
 
 async def test_a_client_that_stops_inside_a_frame_is_hung_up_on() -> None:
-    async with running(limits=Limits(frame_s=0.1)) as cluster:
+    async with running(limits=ServerLimits(frame_s=0.1)) as cluster:
         client = await send_bytes(cluster, struct.pack(">i", 100) + b"only a part")
         assert await client.receive() is None
         assert cluster.server.stats().hang_ups == {"slow client": 1}
 
 
 async def test_a_client_that_sends_nothing_is_hung_up_on() -> None:
-    async with running(limits=Limits(idle_s=0.1)) as cluster:
+    async with running(limits=ServerLimits(idle_s=0.1)) as cluster:
         client = await cluster.connect()
         assert await client.receive() is None
         assert cluster.server.stats().hang_ups == {"idle": 1}
@@ -199,7 +199,7 @@ async def test_a_client_that_sends_nothing_is_hung_up_on() -> None:
 async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
     snapshot = new_snapshot()
     put_topic(snapshot, "large", None, *(partition(i, 1, 1, 2, 3) for i in range(20_000)))
-    async with running(snapshot, limits=Limits(write_s=0.2)) as cluster:
+    async with running(snapshot, limits=ServerLimits(write_s=0.2)) as cluster:
         endpoint = cluster.server.advertised[0]
         frame = encode_request(1, "test", new_request(3, 12, {}))
         with socket.create_connection((endpoint.host, endpoint.port)) as deaf:
@@ -212,7 +212,7 @@ async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
 
 
 async def test_for_a_connection_too_many_the_longest_idle_one_is_closed() -> None:
-    async with running(limits=Limits(max_connections=2)) as cluster:
+    async with running(limits=ServerLimits(max_connections=2)) as cluster:
         first, second = [await cluster.connect() for _ in range(2)]
         for client in (first, second, first):
             await client.ask(18, 3)
@@ -223,7 +223,7 @@ async def test_for_a_connection_too_many_the_longest_idle_one_is_closed() -> Non
 
 
 async def test_a_connection_too_many_is_closed_at_once_while_all_others_are_at_work() -> None:
-    async with running(handler=lambda _event: NO_ANSWER, limits=Limits(max_connections=2)) as cluster:
+    async with running(handler=lambda _event: NO_ANSWER, limits=ServerLimits(max_connections=2)) as cluster:
         busy = [await cluster.connect() for _ in range(2)]
         for client in busy:
             await client.send(ALLOCATE)
@@ -234,7 +234,7 @@ async def test_a_connection_too_many_is_closed_at_once_while_all_others_are_at_w
 
 
 async def test_a_flood_of_connections_leaves_no_more_open_than_there_may_be() -> None:
-    async with running(limits=Limits(max_connections=3)) as cluster:
+    async with running(limits=ServerLimits(max_connections=3)) as cluster:
         for _ in range(20):
             await cluster.connect()
         await until(lambda: cluster.server.stats().accepted == 20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllerd.api.listener import Listener
+from controllerd.api.server_settings import ServerListener
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, SecurityProtocol
 from controllerd.snapshot import ClusterSnapshot
@@ -55,14 +55,14 @@ async def test_every_version_tells_brokers_topics_and_partitions(version: int) -
 @pytest.mark.parametrize(
     ("listener", "advertised"),
     [
-        (Listener(PLAIN, "127.0.0.1", 0), ("127.0.0.1", None)),
-        (Listener(PLAIN, "0.0.0.0", 0, "ctl.example", 19095), ("ctl.example", 19095)),
-        (Listener(PLAIN, "0.0.0.0", 0, "ctl.example"), ("ctl.example", None)),
+        (ServerListener(PLAIN, "127.0.0.1", 0), ("127.0.0.1", None)),
+        (ServerListener(PLAIN, "0.0.0.0", 0, "ctl.example", 19095), ("ctl.example", 19095)),
+        (ServerListener(PLAIN, "0.0.0.0", 0, "ctl.example"), ("ctl.example", None)),
     ],
     ids=["as it is bound", "behind NAT", "under another name"],
 )
 async def test_clients_are_told_what_is_advertised_and_not_what_is_bound(
-    listener: Listener, advertised: tuple[str, int | None]
+    listener: ServerListener, advertised: tuple[str, int | None]
 ) -> None:
     async with running(listener=listener) as cluster:
         _, bound_port = cluster.server.bound[0]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from controllerd.api.broker_versions import BrokerVersions
-from controllerd.api.limits import Limits
 from controllerd.api.relay import Relay
-from controllerd.api.security import Operation, Principal
+from controllerd.api.server_settings import ServerLimits
+from controllerd.api.sessions import AclOperation, Principal
 from controllerd.api.shared_versions import SharedVersions, ranges_of
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
@@ -241,7 +241,7 @@ async def test_the_client_is_hung_up_on_when_its_broker_dies_at_work() -> None:
 async def test_an_idle_connection_that_the_broker_closed_is_opened_again() -> None:
     async with running(brokers=1) as cluster:
         versions = BrokerVersions(cluster.snapshot)
-        relay = Relay("PLAINTEXT", cluster.snapshot, versions, Limits(), 0)
+        relay = Relay("PLAINTEXT", cluster.snapshot, versions, ServerLimits(), 0)
         frame = find_coordinator()
         request = Request(peek_request(frame), frame)
         await relay.forward(request)
@@ -257,7 +257,7 @@ async def test_an_idle_connection_that_the_broker_closed_is_opened_again() -> No
 async def test_an_idle_connection_that_the_broker_reset_is_opened_again() -> None:
     async with running(brokers=1) as cluster:
         versions = BrokerVersions(cluster.snapshot)
-        relay = Relay("PLAINTEXT", cluster.snapshot, versions, Limits(), 0)
+        relay = Relay("PLAINTEXT", cluster.snapshot, versions, ServerLimits(), 0)
         frame = find_coordinator()
         request = Request(peek_request(frame), frame)
         await relay.forward(request)
@@ -281,7 +281,7 @@ async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
 
 
 async def test_a_broker_that_does_not_answer_in_time_costs_only_its_client() -> None:
-    async with running(brokers=1, limits=Limits(relay_s=0.1)) as cluster:
+    async with running(brokers=1, limits=ServerLimits(relay_s=0.1)) as cluster:
         cluster.brokers[1].is_silent = True
         client, other = await cluster.connect(), await cluster.connect()
         assert await ask_raw(client, find_coordinator()) is None
@@ -303,8 +303,8 @@ async def test_what_is_never_relayed_is_hung_up_on(api_key: int) -> None:
 
 
 class NoRelay:
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
-        return operation is not Operation.RELAY
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
+        return operation is not AclOperation.RELAY
 
 
 async def test_with_an_authorizer_that_forbids_it_nothing_is_relayed_or_advertised() -> None:

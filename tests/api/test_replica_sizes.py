@@ -152,7 +152,7 @@ async def test_a_broker_that_says_nothing_is_named_and_the_others_tell(
 
     await sizes.look()
 
-    assert sizes.view().failures == {2: "it did not tell in 0.2 s"}
+    assert sizes.view().failures == {2: "no answer in 0.2 s"}
     assert sizes.view().replicas[tp("t")].keys() == {1, 3}
 
 

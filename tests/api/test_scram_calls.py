@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controllerd.api.security import Operation, Principal
+from controllerd.api.sessions import AclOperation, Principal
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.errors import CallFailed, NotController
@@ -32,10 +32,10 @@ def alter_all(event: Event) -> object:
 class MayNot:
     """An authorizer that forbids one operation."""
 
-    def __init__(self, forbidden: Operation) -> None:
+    def __init__(self, forbidden: AclOperation) -> None:
         self.forbidden = forbidden
 
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
         return operation is not self.forbidden
 
 
@@ -86,7 +86,7 @@ async def test_a_standby_says_for_each_user_that_it_is_no_controller() -> None:
 
 
 async def test_whoever_may_not_alter_the_cluster_changes_no_credential() -> None:
-    async with running(authorizer=MayNot(Operation.ALTER)) as cluster:
+    async with running(authorizer=MayNot(AclOperation.ALTER)) as cluster:
         rows = await alter(await cluster.connect())
         assert rows == {"bob": (KafkaError.CLUSTER_AUTHORIZATION_FAILED, None)}
         assert cluster.events == []

@@ -109,7 +109,7 @@ async def test_an_answer_that_was_lost_with_the_queue_is_asked_for_again_soon() 
             asked.append(len(one.asked))
 
     assert asked == [1, 2, 3, 3]
-    assert desk.book.unheard({BrokerId(1): 1}) == ()
+    assert desk.book.unanswered({BrokerId(1): 1}) == ()
 
 
 async def test_a_broker_that_says_nothing_delays_no_other_and_is_asked_again_with_more_time() -> None:
@@ -235,7 +235,7 @@ async def test_an_answer_that_comes_after_the_last_look_before_its_broker_dies_i
         await desk.poller.round()
 
     assert [list(event.answers) for event in desk.passed] == [[], [2]]
-    assert desk.book.unheard({BrokerId(2): 1}) == ()
+    assert desk.book.unanswered({BrokerId(2): 1}) == ()
 
 
 async def test_zookeeper_that_is_away_is_asked_less_and_less_often() -> None:

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 from kio.static.primitive import i32Timedelta
 
-from controllerd.api.limits import Limits
-from controllerd.api.security import Operation, Principal
+from controllerd.api.server_settings import ServerLimits
+from controllerd.api.sessions import AclOperation, Principal
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError, Refusal
-from controllerd.core.mutation_quota import Throttle
-from controllerd.core.partition_growth import GrowthWish
-from controllerd.core.policy import Policy
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.mutation_quota import ThrottleTime
+from controllerd.core.partition_growth import GrowthRequest
+from controllerd.core.topic_creation import TopicRequest
 from controllerd.errors import CallFailed, NotController
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import DeletionView, Role
@@ -98,10 +98,10 @@ def with_topics(*names: str) -> ClusterSnapshot:
 class Rights:
     """An authorizer that allows what it was given; ``None`` stands for the cluster as a whole."""
 
-    def __init__(self, *allowed: tuple[Operation, str | None]) -> None:
+    def __init__(self, *allowed: tuple[AclOperation, str | None]) -> None:
         self.allowed = allowed
 
-    def allows(self, principal: Principal, operation: Operation, topic: str | None = None) -> bool:
+    def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
         return (operation, topic) in self.allowed
 
 
@@ -131,7 +131,7 @@ async def test_a_wish_for_a_topic_becomes_an_event_with_who_asks(version: int) -
         await client.ask(19, version, topics=[row], validate_only=True)
         (event,) = cluster.events
         assert isinstance(event, CreateTopics)
-        wish = TopicWish(
+        wish = TopicRequest(
             "new", -1, -1, {0: replicas(1, 2), 1: replicas(1, 2)}, {"retention.ms": "5", "segment.ms": None}
         )
         assert (event.topics, event.validate_only) == ((wish,), version >= 1)
@@ -224,7 +224,7 @@ async def test_a_topic_without_configs_has_an_empty_list_of_them_because_javas_c
 
 
 async def test_whoever_may_not_see_configs_sees_no_counts_either() -> None:
-    rights = Rights((Operation.CREATE, None))
+    rights = Rights((AclOperation.CREATE, None))
     async with running(with_topics("new"), succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
         entity = await client.ask(19, 7, topics=[wanted("new")])
@@ -236,7 +236,7 @@ async def test_whoever_may_not_see_configs_sees_no_counts_either() -> None:
 
 @pytest.mark.parametrize("outcome", [EXISTS, MADE], ids=["refused", "late"])
 async def test_a_row_with_an_error_has_no_counts_and_no_error_about_configs(outcome: TopicOutcome) -> None:
-    rights = Rights((Operation.CREATE, None))
+    rights = Rights((AclOperation.CREATE, None))
     async with running(handler=lambda _: outcomes(new=outcome), authorizer=rights) as cluster:
         client = await cluster.connect()
         (row,) = (await client.ask(19, 7, topics=[wanted("new")], timeout=ms(30))).topics
@@ -267,7 +267,7 @@ async def test_a_topic_that_is_not_shown_in_time_is_a_timeout_with_its_id() -> N
 
 
 async def test_a_wait_is_not_longer_than_the_server_allows() -> None:
-    async with running(handler=succeed, limits=Limits(wait_s=0.03)) as cluster:
+    async with running(handler=succeed, limits=ServerLimits(wait_s=0.03)) as cluster:
         client = await cluster.connect()
         assert rows(await client.ask(19, 7, topics=[wanted("new")])) == [("new", LATE)]
 
@@ -337,7 +337,7 @@ async def test_when_every_row_is_refused_there_is_no_event() -> None:
 
 
 async def test_a_right_on_one_topic_creates_that_one_only() -> None:
-    rights = Rights((Operation.CREATE, "new"), (Operation.CREATE, "twice"))
+    rights = Rights((AclOperation.CREATE, "new"), (AclOperation.CREATE, "twice"))
     async with running(with_topics("new"), succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
         names = ("new", "secret", "twice", "twice")
@@ -350,7 +350,7 @@ async def test_a_right_on_one_topic_creates_that_one_only() -> None:
 
 
 async def test_a_right_on_the_cluster_creates_every_topic() -> None:
-    async with running(with_topics("new"), succeed, authorizer=Rights((Operation.CREATE, None))) as cluster:
+    async with running(with_topics("new"), succeed, authorizer=Rights((AclOperation.CREATE, None))) as cluster:
         client = await cluster.connect()
         assert rows(await client.ask(19, 7, topics=[wanted("new")])) == [("new", DONE)]
 
@@ -366,7 +366,10 @@ async def test_a_wish_for_partitions_becomes_an_event(version: int) -> None:
         await client.ask(37, version, topics=[more("orders", 4, given), more("x", 9)], validate_only=True)
         (event,) = cluster.events
         assert isinstance(event, CreatePartitions)
-        assert event.topics == (GrowthWish("orders", 4, (replicas(1, 2), replicas(2, 3))), GrowthWish("x", 9, None))
+        assert event.topics == (
+            GrowthRequest("orders", 4, (replicas(1, 2), replicas(2, 3))),
+            GrowthRequest("x", 9, None),
+        )
         assert (event.validate_only, event.by.version) == (True, version)
 
 
@@ -401,7 +404,7 @@ async def test_a_topic_that_is_named_twice_is_refused_once_and_the_rest_goes_on(
 
 
 async def test_only_whoever_may_alter_a_topic_gives_it_partitions() -> None:
-    rights = Rights((Operation.ALTER_TOPIC, "orders"), (Operation.ALTER, None), (Operation.CREATE, None))
+    rights = Rights((AclOperation.ALTER_TOPIC, "orders"), (AclOperation.ALTER, None), (AclOperation.CREATE, None))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
         entity = await client.ask(37, 3, topics=[more("orders"), more("secret")])
@@ -481,7 +484,7 @@ async def test_a_topic_that_stays_is_a_timeout() -> None:
 
 
 async def test_whoever_may_not_delete_a_topic_does_not_even_mark_it() -> None:
-    rights = Rights((Operation.DELETE_TOPIC, "gone"), (Operation.DESCRIBE_TOPIC, "orders"))
+    rights = Rights((AclOperation.DELETE_TOPIC, "gone"), (AclOperation.DESCRIBE_TOPIC, "orders"))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
         entity = await client.ask(20, 5, **by_name("gone", "orders"))
@@ -494,7 +497,7 @@ async def test_whoever_may_not_delete_a_topic_does_not_even_mark_it() -> None:
 
 @pytest.mark.parametrize(("may_describe", "shown"), [(True, "orders"), (False, None)])
 async def test_the_name_behind_an_id_is_a_secret(may_describe: bool, shown: str | None) -> None:
-    rights = Rights((Operation.DESCRIBE_TOPIC, "orders" if may_describe else "other"))
+    rights = Rights((AclOperation.DESCRIBE_TOPIC, "orders" if may_describe else "other"))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
         entity = await client.ask(20, 6, **by_id(TOPIC_UUID))
@@ -563,7 +566,7 @@ async def test_a_topic_that_the_reply_forgets_has_a_row_all_the_same(api_key: in
 
 @pytest.mark.parametrize("api_key", REQUESTS)
 async def test_a_controller_without_an_answer_in_time_costs_its_client_the_connection(api_key: int) -> None:
-    async with running(handler=lambda _: NO_ANSWER, limits=Limits(call_s=0.05)) as cluster:
+    async with running(handler=lambda _: NO_ANSWER, limits=ServerLimits(call_s=0.05)) as cluster:
         client = await cluster.connect()
         with pytest.raises(AssertionError, match="hung up"):
             await client.ask(api_key, NEWEST[api_key], **REQUESTS[api_key])
@@ -576,7 +579,7 @@ OVER_QUOTA = TopicOutcome(Refusal(KafkaError.THROTTLING_QUOTA_EXCEEDED))
 
 
 def throttling(wait_ms: int) -> MutationReply:
-    return MutationReply({"a": OVER_QUOTA}, Throttle(wait_ms, 10.0))
+    return MutationReply({"a": OVER_QUOTA}, ThrottleTime(wait_ms, 10.0))
 
 
 async def ask_a(client: Client, api_key: int) -> Any:
@@ -625,7 +628,7 @@ async def test_a_client_that_waited_is_read_again() -> None:
 
 
 async def test_nobody_is_muted_for_longer_than_an_idle_connection_lives() -> None:
-    limits = Limits(idle_s=0.1)
+    limits = ServerLimits(idle_s=0.1)
     async with running(handler=lambda _: throttling(2**31 - 1), now=lambda: 10.0, limits=limits) as cluster:
         client = await cluster.connect()
         await ask_a(client, 19)

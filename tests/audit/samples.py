@@ -9,7 +9,7 @@ from controllerd.audit.segments import DiskFile, FileOpener
 from controllerd.audit.settings import AuditSettings
 from controllerd.audit.writer import AuditWriter
 from controllerd.record.envelope import Envelope
-from controllerd.record.observation import AdminRecord, ObservationRecord, SettingsRecord
+from controllerd.record.families.operators import AdminRecord, ObservationRecord, SettingsRecord
 from controllerd.record.records import (
     AlarmRecord,
     AssignmentRecord,

@@ -13,7 +13,7 @@ from controllerd.core.model import BrokerId
 from controllerd.loop import EventLoop
 from controllerd.record.digest import FoldDigest, digest_of
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.invariants import check
 from controllerd.record.records import (
     DigestRecord,
@@ -26,6 +26,7 @@ from controllerd.record.records import (
     TermRecord,
     TopicsRecord,
 )
+from controllerd.record.state import ClusterState
 from events.cluster import ShutdownEventThread
 from events.elections import AutoPreferredReplicaLeaderElection
 from tests.fakes.world import World, tp
@@ -46,7 +47,7 @@ class Rested:
         self.checkpoints = Checkpoints(
             self.world.context,
             self.world.snapshot,
-            self.world.watch,
+            self.world.bus,
             self.world.clock.monotonic,
             snapshot_interval_s=INTERVAL_S,
             digest_interval_s=DIGEST_S,
@@ -284,7 +285,7 @@ async def test_what_is_lost_of_the_snapshot_that_opens_a_term_is_made_up_for_at_
     later = Checkpoints(
         rested.world.context,
         rested.world.snapshot,
-        rested.world.watch,
+        rested.world.bus,
         rested.world.clock.monotonic,
         snapshot_interval_s=INTERVAL_S,
         digest_interval_s=DIGEST_S,

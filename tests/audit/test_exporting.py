@@ -8,6 +8,7 @@ from controllerd.audit.exporting import KEPT, ExportSettings, HeadExporter
 from controllerd.audit.heads import decode_head, decode_heads
 from controllerd.audit.writer import AuditWriter
 from controllerd.errors import StoreUnavailable
+from controllerd.record.records import TermRecord
 from tests.audit.samples import CLUSTER, NODE, FixedClock, alarms, make_writer
 from tests.audit.test_full_disk import SickDisk
 from tests.audit.test_writer import wait_until
@@ -55,8 +56,8 @@ async def test_the_head_is_the_newest_durable_line_signed_and_with_its_origin(tm
     audit, znode = make_writer(tmp_path / "log", boot="one", fsync="event"), Znode()
     exporter = await opened(tmp_path, audit, znode)
     await audit.start(CLUSTER)
-    audit.set_epoch(7)
-    await written(audit, range(1, 4))
+    audit.record(TermRecord("elected", 7, 12, "controllerd", ""))
+    await written(audit, range(2, 4))
     await exporter.export()
     (head,) = decode_heads((tmp_path / "heads").read_bytes(), KEY)
     assert (head.cluster, head.node, head.boot, head.seq, head.epoch) == (CLUSTER, NODE, "one", 3, 7)

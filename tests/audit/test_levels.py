@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.audit.levels import Level, at_level, is_written
+from controllerd.audit.settings import Level, at_level, is_written
 from controllerd.record.digest import digest_of
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.kinds import KINDS
 from controllerd.record.records import DigestRecord, Record, ResponseRecord, SnapshotBegin
+from controllerd.record.state import ClusterState
 from tests.audit.samples import CLUSTER, ONE_OF_EACH, alarms, make_writer, read_log, write_log
 from tests.audit.test_checkpoints import DIGEST_S, INTERVAL_S, Rested
 

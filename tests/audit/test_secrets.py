@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controllerd.audit.levels import Level
 from controllerd.audit.secrets import HIDDEN, hidden, hidden_text, is_secret, without_secrets
+from controllerd.audit.settings import Level
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.loop import detail_of, full_detail_of
 from controllerd.record.records import (

@@ -13,7 +13,15 @@ from controllerd.audit.reader import AuditReader, verify
 from controllerd.audit.segments import AuditInUse, DiskFile, list_segments, read_lines
 from controllerd.audit.writer import AuditWriter
 from controllerd.record.kinds import KINDS
-from controllerd.record.records import AlarmRecord, ConfigRecord, GapRecord, LeadershipRecord, Record
+from controllerd.record.records import (
+    AlarmRecord,
+    ConfigRecord,
+    EventBegin,
+    GapRecord,
+    LeadershipRecord,
+    Record,
+    TermRecord,
+)
 from tests.audit.samples import CLUSTER, NODE, ONE_OF_EACH, FixedClock, alarms, make_writer, read_log, write_log
 
 
@@ -93,15 +101,14 @@ async def test_the_envelope_tells_who_wrote_when_in_which_term_and_event(tmp_pat
     writer = make_writer(tmp_path, clock=clock, boot="boot-1")
     writer.record(AlarmRecord("before", "start"))
     await writer.start(CLUSTER)
-    writer.set_epoch(7)
-    writer.set_event(3)
+    writer.record(TermRecord("elected", 7, 12, "controllerd", ""), EventBegin(3, "BrokerChange", 1, 0.0))
     clock.seconds += 1
     writer.record(AlarmRecord("in", "event"))
     await writer.close()
-    (before, _), (inside, _) = read_log(writer.directory)
+    (before, _), _, _, (inside, _) = read_log(writer.directory)
     assert (before.cluster, before.node, before.boot) == (CLUSTER, NODE, "boot-1")
     assert (before.seq, before.epoch, before.event) == (1, 0, 0)
-    assert (inside.seq, inside.epoch, inside.event) == (2, 7, 3)
+    assert (inside.seq, inside.epoch, inside.event) == (4, 7, 3)
     assert (inside.ts_ms - before.ts_ms, inside.mono_ns - before.mono_ns) == (1000, 10**9)
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.audit import ratio
 from bench.audit.__main__ import ALLOWED, arguments_of, main
-from bench.audit.cost import Cost
+from bench.audit.cost import Cost, ratio
 
 
 @pytest.mark.zookeeper
@@ -25,7 +24,7 @@ def test_a_small_run_has_figures_of_every_level(tmp_path: Path, capsys: pytest.C
 
 def test_the_ratio_is_the_median_over_neighbours() -> None:
     seconds = [("off", 1.0), ("normal", 1.1), ("off", 10.0), ("normal", 12.0), ("off", 2.0), ("normal", 2.0)]
-    assert ratio.of([Cost(level, cpu_s, 0, 0) for level, cpu_s in seconds], "normal", "off") == pytest.approx(1.1)
+    assert ratio([Cost(level, cpu_s, 0, 0) for level, cpu_s in seconds], "normal", "off") == pytest.approx(1.1)
 
 
 @pytest.mark.parametrize("given", [["--partitions", "150"], ["--levels", "off,loud"]])

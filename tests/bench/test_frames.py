@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from bench.frames import FrameReader, State, Told, UnknownFrame
+from bench.frames import FrameReader, SentRequest, State, UnknownFrame
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.core.requests import (
     LeaderAndIsrRequest,
@@ -31,9 +31,9 @@ def wire_form(state: LeaderAndIsr) -> State:
     return State(state.leader, state.leader_epoch, isr, state.partition_epoch)
 
 
-def flat(told: Told) -> dict[tuple[str, int], State | None]:
+def flat(sent: SentRequest) -> dict[tuple[str, int], State | None]:
     """The entries by topic and partition."""
-    return {(topic, p): state for topic, entries in told.entries.items() for p, state in entries.items()}
+    return {(topic, p): state for topic, entries in sent.entries.items() for p, state in entries.items()}
 
 
 def keys(partitions: Sequence[TopicPartition]) -> list[tuple[str, int]]:
@@ -44,11 +44,11 @@ def keys(partitions: Sequence[TopicPartition]) -> list[tuple[str, int]]:
 @settings(deadline=None, max_examples=50)
 @given(samples.leader_and_isr_requests)
 def test_leader_and_isr_is_read_as_kio_wrote_it(request: LeaderAndIsrRequest) -> None:
-    told = FrameReader().read(frame(ApiKey.LEADER_AND_ISR, 7, kio_mirror.leader_and_isr(request, 7)))
+    sent = FrameReader().read(frame(ApiKey.LEADER_AND_ISR, 7, kio_mirror.leader_and_isr(request, 7)))
 
     expected = {(tp.topic, tp.partition): wire_form(entry.state) for tp, entry in request.partitions.items()}
-    assert flat(told) == expected
-    assert (told.api, told.controller_epoch, told.broker_epoch, told.named) == (
+    assert flat(sent) == expected
+    assert (sent.api, sent.controller_epoch, sent.broker_epoch, sent.named) == (
         "LEADER_AND_ISR",
         request.controller_epoch,
         request.broker_epoch,
@@ -59,20 +59,20 @@ def test_leader_and_isr_is_read_as_kio_wrote_it(request: LeaderAndIsrRequest) ->
 @settings(deadline=None, max_examples=50)
 @given(samples.update_metadata_requests)
 def test_update_metadata_is_read_as_kio_wrote_it(request: UpdateMetadataRequest) -> None:
-    told = FrameReader().read(frame(ApiKey.UPDATE_METADATA, 8, kio_mirror.update_metadata(request, 8)))
+    sent = FrameReader().read(frame(ApiKey.UPDATE_METADATA, 8, kio_mirror.update_metadata(request, 8)))
 
-    assert flat(told) == {
+    assert flat(sent) == {
         (tp.topic, tp.partition): wire_form(entry.state) for tp, entry in request.body.partitions.items()
     }
-    assert (told.controller_epoch, told.broker_epoch) == (request.controller_epoch, request.broker_epoch)
+    assert (sent.controller_epoch, sent.broker_epoch) == (request.controller_epoch, request.broker_epoch)
 
 
 @settings(deadline=None, max_examples=50)
 @given(samples.stop_replica_requests)
 def test_stop_replica_is_read_as_kio_wrote_it(request: StopReplicaRequest) -> None:
-    told = FrameReader().read(frame(ApiKey.STOP_REPLICA, 4, kio_mirror.stop_replica(request, 4)))
+    sent = FrameReader().read(frame(ApiKey.STOP_REPLICA, 4, kio_mirror.stop_replica(request, 4)))
 
-    assert flat(told) == dict.fromkeys(keys(list(request.partitions)))
+    assert flat(sent) == dict.fromkeys(keys(list(request.partitions)))
 
 
 def test_a_body_that_all_brokers_get_is_taken_apart_once() -> None:

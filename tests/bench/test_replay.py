@@ -6,7 +6,7 @@ from bench.replay.generate import CLUSTER, NODES, generate
 from bench.replay.story import BROKERS, PARTITIONS, TOPICS
 from controllerd.audit.reader import verify
 from controllerd.audit.segments import list_segments, log_directory
-from replay.local.judge import judge
+from replay.local.log_tables import tables_from_logs
 
 
 def test_a_made_up_log_is_true(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_made_up_log_is_true(tmp_path: Path) -> None:
     assert sum(report.lines for report in reports) == written
     assert 20_000 <= written < 40_000
 
-    tables = judge([path for folder in folders for path in folder.glob("*.jsonl")], processes=1)
+    tables = tables_from_logs([path for folder in folders for path in folder.glob("*.jsonl")], processes=1)
     assert tables["violations"] == []
     assert len(tables["partitions"]) == TOPICS * PARTITIONS
     assert {row["leader"] for row in tables["partitions"]} == set(BROKERS)

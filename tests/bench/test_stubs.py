@@ -20,7 +20,7 @@ from controllerd.core.requests import (
     UpdateMetadataBody,
     UpdateMetadataRequest,
 )
-from wire import hot
+from wire import control_requests
 from wire.connection import KafkaConnection
 from wire.kio_codec import decode_entity, response_type
 from wire.versions import CONTROL_VERSIONS, ApiKey
@@ -48,10 +48,10 @@ async def connect(stubs: StubBrokers, broker: int, timeout_s: float = 10.0) -> K
 
 async def send(connection: KafkaConnection, request: ControlRequest) -> KafkaError:
     """The error in the answer."""
-    api = hot.api_key(request)
+    api = control_requests.api_key(request)
     version = CONTROL_VERSIONS[api].highest
-    answer = await connection.request(api, version, *hot.encode(request, version))
-    return hot.decode_response(request, version, answer).error
+    answer = await connection.request(api, version, *control_requests.encode(request, version))
+    return control_requests.decode_response(request, version, answer).error
 
 
 async def test_a_controller_takes_the_answers_for_success(stubs: StubBrokers) -> None:
@@ -75,7 +75,7 @@ async def test_requests_are_kept_with_broker_time_and_bytes(stubs: StubBrokers, 
 
     assert arrived.broker == 2
     assert before <= arrived.at_ns <= after
-    assert arrived.frame.endswith(b"".join(hot.encode(REQUESTS[0], 7)))
+    assert arrived.frame.endswith(b"".join(control_requests.encode(REQUESTS[0], 7)))
     await connection.close()
 
 
@@ -88,7 +88,7 @@ async def test_a_large_frame_may_come_in_pieces(stubs: StubBrokers, tmp_path: Pa
     await stubs.save(tmp_path / "arrived")
     (arrived,) = read_saved(tmp_path / "arrived")
 
-    assert arrived.frame.endswith(b"".join(hot.encode(request, 7)))
+    assert arrived.frame.endswith(b"".join(control_requests.encode(request, 7)))
     await connection.close()
 
 
@@ -97,8 +97,8 @@ async def test_a_stub_can_name_every_partition_as_brokers_do(stubs: StubBrokers)
     connection = await connect(stubs, 1)
     request = REQUESTS[0]
 
-    answer = await connection.request(hot.api_key(request), 7, *hot.encode(request, 7))
-    decoded: Any = decode_entity(response_type(hot.api_key(request), 7), answer)
+    answer = await connection.request(control_requests.api_key(request), 7, *control_requests.encode(request, 7))
+    decoded: Any = decode_entity(response_type(control_requests.api_key(request), 7), answer)
 
     assert [
         (topic.topic_id.int, [row.partition_index for row in topic.partition_errors]) for topic in decoded.topics
@@ -110,8 +110,8 @@ async def test_a_stub_names_every_replica_that_it_was_to_stop(stubs: StubBrokers
     connection = await connect(stubs, 1)
     request = REQUESTS[2]
 
-    answer = await connection.request(hot.api_key(request), 4, *hot.encode(request, 4))
-    decoded: Any = decode_entity(response_type(hot.api_key(request), 4), answer)
+    answer = await connection.request(control_requests.api_key(request), 4, *control_requests.encode(request, 4))
+    decoded: Any = decode_entity(response_type(control_requests.api_key(request), 4), answer)
 
     assert [(row.topic_name, row.partition_index, row.error_code) for row in decoded.partition_errors] == [("t", 0, 0)]
     await connection.close()

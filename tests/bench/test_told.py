@@ -3,8 +3,7 @@
 from bench import layout, told
 from controllerd.core.model import BrokerId
 from wire.api_broker_settings import decode_settings
-from wire.metadata import EncodedMetadata
-from wire.metadata_walk import walk_topics
+from wire.metadata import EncodedMetadata, walk_topics
 
 
 def test_metadata_names_every_partition_with_its_leader_and_replicas() -> None:

@@ -30,7 +30,7 @@ from controllerd.core.requests import (
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from wire import hot
+from wire import control_requests
 from wire.api_codec import respond
 from wire.connection import KafkaConnection
 from wire.framing import RequestHeader, encode_frame, read_frame
@@ -87,15 +87,15 @@ class StubController:
     async def tell(self, broker: int, request: ControlRequest, version: int | None = None) -> ControlResponse:
         """Send a control request and give the answer; the highest version unless one is named."""
         endpoint = self.brokers[broker].endpoints[0]
-        key = hot.api_key(request)
+        key = control_requests.api_key(request)
         if version is None:
             version = CONTROL_VERSIONS[key].highest
         connection = await KafkaConnection.connect(endpoint.host, endpoint.port, "controller", request_timeout_s=10)
         try:
-            body = await connection.request(key, version, *hot.encode(request, version))
+            body = await connection.request(key, version, *control_requests.encode(request, version))
         finally:
             await connection.close()
-        return hot.decode_response(request, version, body)
+        return control_requests.decode_response(request, version, body)
 
     def update_metadata(self, broker: int) -> UpdateMetadataRequest:
         """Who is live, ourselves among them unless we hide, and what every partition is."""

@@ -10,7 +10,7 @@ from broker import decode
 from controllerd.core.model import NO_EPOCH, LeaderRecoveryState
 from controllerd.core.requests import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from tests.wire import samples
-from wire import hot
+from wire import control_requests
 from wire.framing import RequestHeader, encode_request_header
 from wire.kio_codec import decode_request
 from wire.versions import CONTROL_VERSIONS, ApiKey
@@ -22,9 +22,9 @@ def versions(key: ApiKey) -> Iterable[int]:
 
 
 def as_kio_reads(request: LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest, version: int) -> object:
-    key = hot.api_key(request)
+    key = control_requests.api_key(request)
     head = encode_request_header(RequestHeader(key, version, 1, "controller"))
-    return decode_request(head + b"".join(hot.encode(request, version))).entity
+    return decode_request(head + b"".join(control_requests.encode(request, version))).entity
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LEADER_AND_ISR))
@@ -73,7 +73,7 @@ def test_update_metadata_arrives_as_it_was_meant(version: int, data: st.DataObje
 def test_stop_replica_arrives_as_it_was_meant(version: int, data: st.DataObject) -> None:
     request = data.draw(samples.stop_replica_requests)
 
-    parts = [part for part in hot.split(request, version) if isinstance(part, StopReplicaRequest)]
+    parts = [part for part in control_requests.split(request, version) if isinstance(part, StopReplicaRequest)]
     found = [decode.stop_replica(as_kio_reads(part, version)) for part in parts]
 
     arrived = {tp: stop for part in found for tp, stop in part.partitions.items()}

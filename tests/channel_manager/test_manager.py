@@ -22,7 +22,7 @@ from events.topics import TopicDeletionStopReplicaResponseReceived
 from tests.channel_manager.requests import CONTROLLER, NEW_ID, leader_and_isr, stop_replica, update_metadata
 from tests.channel_manager.stub_broker import Act, StubBroker, eventually, stub_broker
 from tests.channel_manager.test_broker_queue import Hands
-from wire import hot
+from wire import control_requests
 from wire.framing import encode_frame, read_frame
 from wire.versions import ApiKey
 
@@ -254,7 +254,7 @@ async def test_what_is_still_buffered_at_shutdown_never_leaves() -> None:
         manager.shutdown()
         stopped.set()
 
-        assert len(await arrived) < sum(map(len, hot.encode(large, 8)))
+        assert len(await arrived) < sum(map(len, control_requests.encode(large, 8)))
 
 
 def thirty_megabytes() -> UpdateMetadataRequest:

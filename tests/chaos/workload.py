@@ -17,9 +17,10 @@ from kio.static.primitive import i8, i32
 
 from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import BROKER_IDS, open_cluster
-from controllerd.dev.errors import DevError
-from controllerd.dev.load import LoadResult, ProducerLoad, consume_all, verify
+from controllerd.dev.load import LoadResult, ProducerLoad
 from controllerd.dev.observe import audit_violations
+from controllerd.dev.processes import DevError
+from controllerd.dev.verification import consume_all, verify
 from controllerd.errors import StoreUnavailable
 from controllerd.record.records import DigestRecord
 from tests.chaos.plan import KEPT, Planner, Step

@@ -294,7 +294,7 @@ class Daemon:
             return (200 if self.role == "active" else 503), msgspec.json.encode(body)
         document = self.documents.get(url.path)
         if document is None:
-            missing = Problem(title="Not Found", status=404, detail=f"{url.path} is not there", code="not_found")
+            missing = Problem(title="Not FetchedList", status=404, detail=f"{url.path} is not there", code="not_found")
             return 404, msgspec.json.encode(missing)
         return 200, msgspec.json.encode(_page(document, parse_qs(url.query)))
 

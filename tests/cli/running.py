@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-PROGRAM = "import sys; from cli.launch import main; sys.exit(main())"
+PROGRAM = "import sys; from cli.__main__ import main; sys.exit(main())"
 _AND_MODULES = """
 import contextlib, sys
-from cli.launch import main
+from cli.__main__ import main
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
     main()
 print(*sys.modules)

@@ -11,9 +11,9 @@ import pytest
 import typer
 
 from cli.app import application
-from cli.arguments import global_flags_first
+from cli.arguments import parse_duration
 from cli.exit_codes import MEANINGS, ExitCode
-from cli.settings import parse_duration
+from cli.flags import global_flags_first
 from tests.audit.samples import alarms, write_log
 from tests.cli.documents import Daemon, answering, run
 from tests.cli.running import PROGRAM, controllerctl, modules_after
@@ -198,4 +198,4 @@ def test_an_argument_that_is_no_text_is_wrong_usage() -> None:
     ended = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
 
     assert ended.returncode == ExitCode.USAGE
-    assert ended.stderr.splitlines() == ["controllerctl: an argument is no UTF-8 text: '\\udcfc'"]
+    assert ended.stderr.splitlines() == ["controllerctl: an argument is not valid UTF-8: '\\udcfc'"]

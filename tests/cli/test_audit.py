@@ -134,7 +134,7 @@ async def test_where_there_is_no_log_it_ends_with_66_and_says_where_one_is(
     above = await controllerctl("audit", command, str(tmp_path / "audit"))
 
     assert (missing.code, above.code) == (ExitCode.NO_INPUT, ExitCode.NO_INPUT)
-    assert "is no directory" in missing.err
+    assert "is not a directory" in missing.err
     assert f"there is one in {tmp_path / 'audit' / 'cluster' / '1'}" in above.err
 
 

@@ -21,8 +21,8 @@ async def test_a_broker_is_forgotten_with_a_reason(controller: FakeController) -
         outcome = await controllerctl("--api", url, "brokers", "forget", "7", "--reason", "burnt down", "--yes")
 
     assert (outcome.code, controller.reasons) == (0, ["burnt down"])
-    assert "deletions that are held up: orders" in outcome.err
-    assert "the deletion of 1 topic goes on without it, 3 replicas to be deleted" in outcome.out
+    assert "blocked deletions: orders" in outcome.err
+    assert "the deletion of 1 topic continues without it, 3 replicas to be deleted" in outcome.out
 
 
 async def test_a_reason_is_needed(controller: FakeController) -> None:
@@ -52,7 +52,7 @@ async def test_on_a_terminal_the_id_must_be_typed(
         outcome = await answering(typed, "--api", url, "brokers", "forget", "7", "--reason", "burnt down")
 
     assert (outcome.code, len(controller.reasons)) == (code, asked_for)
-    assert "type 7 to go on" in outcome.err
+    assert "type 7 to continue" in outcome.err
 
 
 async def test_without_a_terminal_nothing_is_forgotten(controller: FakeController) -> None:

@@ -3,15 +3,14 @@
 import pytest
 import typer
 
-from cli.app import application, program
-from cli.commands import COMMANDS
+from cli.app import COMMANDS, application, program
 from tests.cli.documents import run
 from tests.cli.running import modules_after
 
 LISTED = typer.main.get_group(program()).commands
 IMPORTED = typer.main.get_group(application()).commands
 MODULES = {place.partition(":")[0] for place, _ in COMMANDS.values()}
-OF_THE_FLAGS = {"cli.info", "cli.completion"}
+OF_THE_FLAGS = {"cli.app", "cli.completion"}
 """For ``--version``, and for the values that flags complete."""
 NOBODY = "http://127.0.0.1:1"
 
@@ -45,7 +44,7 @@ def test_to_complete_a_command_imports_none() -> None:
         (["status", "--api", NOBODY], "cli.status"),
         (["--config", "/dev/null", "status", "--api", NOBODY], "cli.status"),
         (["get", "topics", "--help"], "cli.get"),
-        (["drain", "stauts"], "cli.holding"),
+        (["drain", "stauts"], "cli.pauses"),
     ],
 )
 def test_a_command_is_imported_alone(arguments: list[str], module: str) -> None:

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from cli.config import explained
-from controllerd.config.explained import MEANINGS
 from controllerd.config.kafka_names import KAFKA_NAMES
+from controllerd.config.key_reference import MEANINGS
 from controllerd.status.schema.config import ConfigList
 from tests.cli.documents import run
 from tests.cli.running import controllerctl
@@ -59,7 +59,7 @@ def test_a_good_file_is_fine(tmp_path: Path) -> None:
     outcome = run("config", "check", str(file))
 
     assert (outcome.code, outcome.err) == (0, "")
-    assert "is fine: 4 keys given" in outcome.out
+    assert "is valid: 4 keys given" in outcome.out
     assert run("config", "check", str(file), "-o", "json").json() == {"file": str(file), "ok": True, "problems": []}
 
 

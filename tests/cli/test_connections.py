@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.client import Client
-from cli.connections import parse_address
+from cli.client import Client, parse_address
 from cli.exit_codes import CliError, ExitCode
 from controllerd.status.schema.cluster import TopicList
 from tests.cli.documents import Daemon, handler_of

@@ -47,7 +47,7 @@ def test_the_current_context_is_used_unless_another_is_named(home: Path) -> None
         ("[contexts.a]\naip = 'x'", "unknown key contexts.a.aip; did you mean api?"),
         ("[contexts.a]\ntoken = 'x'\ntoken_env = 'Y'", "token and token_env: keep one"),
         ("colour = 1", "unknown key colour; there are current, contexts"),
-        ("[contexts", "is no TOML"),
+        ("[contexts", "is not TOML"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_bad_configuration(home: Path, text: str, says: str) -> None:
@@ -73,7 +73,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 def test_a_folder_is_no_file_of_contexts(tmp_path: Path) -> None:
     outcome = run("--config", str(tmp_path), "version")
 
-    assert (outcome.code, f"{tmp_path} is no file" in outcome.err) == (78, True)
+    assert (outcome.code, f"{tmp_path} is not a file" in outcome.err) == (78, True)
 
 
 def test_the_token_may_be_in_a_file_or_in_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from controllerd.status.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, Differing, Progress
 from controllerd.status.schema.work import Difference, DifferenceList
 from tests.cli.documents import META, Daemon, answering, run
 from tests.cli.running import controllerctl

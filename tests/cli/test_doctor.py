@@ -13,11 +13,10 @@ import pytest
 
 from cli.doctor.cluster import check_all
 from cli.doctor.command import show
-from cli.doctor.facts import Facts, Knock, Sight, View
-from cli.doctor.network import knock, look
-from cli.doctor.verdicts import critical
+from cli.doctor.facts import ClusterView, Facts, ListenerProbe, SeenController, critical
+from cli.doctor.gather import probe_listeners, see_controllers
 from cli.doctor.znodes import check_znodes
-from cli.settings import Settings
+from cli.settings import CliSettings
 from controllerd.status.schema.common import Check, Health
 from controllerd.status.schema.status import (
     AuditStatus,
@@ -35,7 +34,7 @@ from controllerd.status.schema.status import (
 from controllerd.status.schema.why import Finding, FindingList
 from controllerd.zk import paths
 from controllerd.zk.access import Node
-from controllerd.zk.pictures import Picture
+from controllerd.zk.image import ClusterImage
 from controllerd.zk.survey import Stamped, Survey
 from tests.cli.documents import AT, AT_MS, META, PARTITION, STATUS, run
 from tests.status.fake_controller import FakeController, serving
@@ -57,7 +56,7 @@ WELL = Status(
     quarantined=[],
     audit=AuditStatus(records_written=5, records_lost=0, trouble=None),
 )
-VIEW = View(WELL, "cluster-1", [], 0, [], 0)
+VIEW = ClusterView(WELL, "cluster-1", [], 0, [], 0)
 
 
 def node(content: object) -> Node:
@@ -91,7 +90,7 @@ NODES = {
 }
 CHILDREN = {paths.BROKER_TOPICS: ("t",), paths.BROKER_IDS: ("3",)}
 SOUND = Survey(
-    Picture(NODES, CHILDREN), {"/brokers/ids/3": Stamped(registration(9092), AT_MS, AT_MS)}, ["t"], [1.0] * 50
+    ClusterImage(NODES, CHILDREN), {"/brokers/ids/3": Stamped(registration(9092), AT_MS, AT_MS)}, ["t"], [1.0] * 50
 )
 FACTS = Facts(
     now_ms=AT_MS,
@@ -99,14 +98,14 @@ FACTS = Facts(
     view=VIEW,
     is_daemon=True,
     health=Health(ok=True, degraded=False, checks=[]),
-    knocks=[Knock("broker 3", "PLAINTEXT", "kafka3:9092", None)],
+    probes=[ListenerProbe("broker 3", "PLAINTEXT", "kafka3:9092", None)],
 )
 
 
 def with_nodes(children: Mapping[str, tuple[str, ...]] | None = None, **nodes: Node) -> Survey:
     """The sound survey with more znodes; a path's slashes are written as double underscores."""
     added = {"/" + name.replace("__", "/"): content for name, content in nodes.items()}
-    return replace(SOUND, picture=Picture(NODES | added, {**CHILDREN, **(children or {})}))
+    return replace(SOUND, image=ClusterImage(NODES | added, {**CHILDREN, **(children or {})}))
 
 
 def reassign(*moves: tuple[str, int, list[int]]) -> Node:
@@ -137,9 +136,9 @@ SICK_ZNODES = {
     ),
     "missing topic": (with_nodes(admin__reassign_partitions=reassign(("x", 0, [1]))), "zombie-reassignments", "x-0"),
     "done": (with_nodes(admin__reassign_partitions=reassign(("t", 0, [1, 2]))), "zombie-reassignments", "done already"),
-    "nonsense": (with_nodes(admin__reassign_partitions=node([])), "zombie-reassignments", "cannot be understood"),
+    "nonsense": (with_nodes(admin__reassign_partitions=node([])), "zombie-reassignments", "cannot be decoded"),
     "config": (replace(SOUND, configured_topics=["ghost", "t"]), "orphan-topics", "configs without a topic: ghost"),
-    "marker": (with_nodes({paths.DELETE_TOPICS: ("gone",)}), "orphan-topics", "deletions of what is not there: gone"),
+    "marker": (with_nodes({paths.DELETE_TOPICS: ("gone",)}), "orphan-topics", "deletions of missing topics: gone"),
     "empty": (with_nodes(TWINS, brokers__topics__u=topic("nZ0sXkq3TLuXkKkZ1nQ3Yg")), "orphan-topics", "partitions: u"),
     "topic ids": (
         with_nodes(TWINS, brokers__topics__u=topic("mZ0sXkq3TLuXkKkZ1nQ3Yg", p0=[1])),
@@ -186,14 +185,18 @@ def seen(**changes: object) -> Facts:
 LOST = SessionStatus(state="lost", session_id="0x1", generation=1)
 OTHER = msgspec.structs.replace(HOLDER, node_id=2, kind="broker", instance=None)
 DEAD = msgspec.structs.replace(STATUS, error="refused")
-NOBODY = replace(SOUND, picture=Picture({}, CHILDREN))
+NOBODY = replace(SOUND, image=ClusterImage({}, CHILDREN))
 HELD = DeletionStatus(topic="old", has_begun=True, held_up_by="offline replicas", deleting=[])
 SICK = {
     "two": (seen(holder=OTHER), "two-controllers", "/controller names 1"),
-    "believes": (replace(seen(holder=OTHER), survey=None), "two-controllers", "believes to lead"),
-    "sees another": (replace(FACTS, sights=[Sight(3, 1), Sight(4, 2)]), "two-controllers", "broker 4 sees 2"),
-    "sees none": (replace(FACTS, sights=[Sight(3, -1)]), "two-controllers", "broker 3 sees none"),
-    "nobody": (replace(FACTS, survey=NOBODY), "two-controllers", "nobody leads"),
+    "believes": (replace(seen(holder=OTHER), survey=None), "two-controllers", "believes to be the controller"),
+    "sees another": (
+        replace(FACTS, seen_controllers=[SeenController(3, 1), SeenController(4, 2)]),
+        "two-controllers",
+        "broker 4 sees 2",
+    ),
+    "sees none": (replace(FACTS, seen_controllers=[SeenController(3, -1)]), "two-controllers", "broker 3 sees none"),
+    "nobody": (replace(FACTS, survey=NOBODY), "two-controllers", "there is no controller"),
     "offline": (
         replace(FACTS, view=replace(VIEW, offline=[PARTITION], offline_total=9)),
         "offline-partitions",
@@ -211,7 +214,7 @@ SICK = {
     "lost": (seen(audit=AuditStatus(records_written=1, records_lost=7, trouble=None)), "audit", "7 records"),
     "requests": (seen(brokers=[DEAD]), "control-requests", "broker 3 (refused)"),
     "listener": (
-        replace(FACTS, knocks=[Knock("broker 3", "L", "h:1", "refused")]),
+        replace(FACTS, probes=[ListenerProbe("broker 3", "L", "h:1", "refused")]),
         "listeners",
         "L h:1 (refused)",
     ),
@@ -220,8 +223,12 @@ SICK = {
         "daemon",
         "queue: stuck",
     ),
-    "brokers": (replace(FACTS, view=replace(VIEW, gone=[2, 5])), "brokers", "brokers 2, 5 hold replicas and are gone"),
-    "no session": (seen(role="standby", holder=None, zookeeper=LOST), "two-controllers", "nobody holds the role"),
+    "brokers": (
+        replace(FACTS, view=replace(VIEW, gone=[2, 5])),
+        "brokers",
+        "brokers 2, 5 hold replicas and are not registered",
+    ),
+    "no session": (seen(role="standby", holder=None, zookeeper=LOST), "two-controllers", "there is no controller"),
     "gone": (replace(FACTS, is_daemon=False, no_daemon="no daemon answers"), "daemon", "no daemon answers"),
 }
 
@@ -238,7 +245,7 @@ def test_what_is_wrong_with_the_cluster_is_found(case: str) -> None:
 
 
 def test_what_cannot_be_checked_is_said_and_is_no_trouble() -> None:
-    findings = list(check_all(replace(FACTS, survey=None, no_survey="nobody said where it is")))
+    findings = list(check_all(replace(FACTS, survey=None, no_survey="its address is not known")))
 
     assert {one.severity for one in findings} == {"ok", "unknown"}
     assert all(one.hint == "name ZooKeeper, too: --zk HOSTS" for one in findings if one.severity == "unknown")
@@ -259,7 +266,7 @@ def test_an_instance_that_knows_no_partitions_does_not_find_them_well() -> None:
 
     for check in ("brokers", "offline-partitions", "isr-below-min", "quarantine", "deletions"):
         assert (findings[check].severity, findings[check].detail) == ("unknown", "a standby knows no partitions"), check
-        assert findings[check].hint == "ask the instance that leads (--api URL), or ZooKeeper: --zk HOSTS"
+        assert findings[check].hint == "ask the active controller (--api URL), or ZooKeeper: --zk HOSTS"
 
 
 def test_without_zookeeper_nobody_is_told_to_start_brokers() -> None:
@@ -280,7 +287,7 @@ def test_without_zookeeper_nobody_is_told_to_start_brokers() -> None:
 def test_what_to_type_next_goes_to_the_same_place() -> None:
     found = FindingList(meta=META, items=[critical("offline-partitions", "1 partition", "controllerctl why orders-0")])
     with redirect_stdout(io.StringIO()) as out:
-        show(Settings(zk="zk1:2181/kafka", is_api_given=True), found)
+        show(CliSettings(zk="zk1:2181/kafka", is_api_given=True), found)
 
     assert "  offline-partitions: controllerctl --zk zk1:2181/kafka why orders-0\n" in out.getvalue()
 
@@ -289,13 +296,13 @@ def test_a_listener_that_answers_and_one_that_does_not_are_told_apart() -> None:
     with socket.create_server(("127.0.0.1", 0)) as alive:
         ports = (alive.getsockname()[1], 1)
         where = [ListenerStatus(name="L", host="127.0.0.1", port=port, security_protocol="PLAINTEXT") for port in ports]
-        found = knock([msgspec.structs.replace(STATUS, listeners=where)])
+        found = probe_listeners([msgspec.structs.replace(STATUS, listeners=where)])
 
     assert [bool(one.error) for one in found] == [False, True]
 
 
 def test_brokers_that_agree_are_counted_and_those_that_say_nothing_are_not() -> None:
-    facts = replace(FACTS, sights=[Sight(3, 1), Sight(4, 1), Sight(5, None)])
+    facts = replace(FACTS, seen_controllers=[SeenController(3, 1), SeenController(4, 1), SeenController(5, None)])
 
     finding = of(check_all(facts), "two-controllers")
 
@@ -309,9 +316,9 @@ async def test_each_broker_with_a_plain_listener_is_asked_who_the_controller_is(
 
     async with server(metadata_answer) as peer:
         brokers = [listening(3, peer.port, "PLAINTEXT"), listening(4, 1, "PLAINTEXT"), listening(5, peer.port, "SSL")]
-        found = await asyncio.to_thread(look, brokers)
+        found = await asyncio.to_thread(see_controllers, brokers)
 
-    assert found == [Sight(3, 2_000_000_000), Sight(4, None)]
+    assert found == [SeenController(3, 2_000_000_000), SeenController(4, None)]
 
 
 async def test_a_daemon_alone_is_examined() -> None:

@@ -7,7 +7,7 @@ from asyncio.subprocess import Process
 import msgspec
 import pytest
 
-from cli.event_stream import Message, messages
+from cli.events import Message, messages
 from controllerd.record.records import ConfigRecord
 from controllerd.status.schema.history import Happening
 from tests.cli.running import controllerctl, outcome_of, start

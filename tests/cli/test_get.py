@@ -236,7 +236,7 @@ def test_a_description_shows_what_happened_and_what_waits(api: str) -> None:
 def test_a_broker_is_described_with_what_happened_to_it(api: str) -> None:
     outcome = run("describe", "broker", "3", "--api", api)
 
-    assert "of late, newest last" in outcome.out
+    assert "recent changes, newest last" in outcome.out
     assert "88121 BrokerChange" in outcome.out
 
 

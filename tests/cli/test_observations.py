@@ -51,7 +51,7 @@ async def test_what_cannot_be_told_is_listed(observer: FakeController) -> None:
         outcome = await controllerctl("observations", "--api", url)
 
     assert "cluster         cluster-1, controller epoch 7" in outcome.out
-    assert "looks           40, 1 left out because the cluster changed meanwhile" in outcome.out
+    assert "looks           40, 1 left out because the cluster changed while it was read" in outcome.out
     assert "waited for      2 causes that have not settled" in outcome.out
     assert "would lead      yes" in outcome.out
     assert "not judged      the ISR changed\n                another leader\n" in outcome.out

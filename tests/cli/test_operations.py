@@ -7,17 +7,18 @@ import msgspec
 import pytest
 import typer
 
+from cli.arguments import parse_bytes
 from cli.exit_codes import CliError, ExitCode
-from cli.operations import Operation, progress_line, run
-from cli.settings import Settings
-from cli.units import human_bytes, parse_bytes
+from cli.operations import OperationRequest, progress_line, run
+from cli.output import human_bytes
+from cli.settings import CliSettings
 from controllerd.status.schema.status import StatusResponse
 from controllerd.status.schema.tasks import TaskItem, TaskResponse
 from controllerd.status.schema.verbs import ElectionRequest
 from tests.cli.documents import META, TASK, Daemon, answering
 from tests.cli.test_doctor import WELL
 
-ELECTION = Operation("/v1/elections", ElectionRequest(type="preferred", all=True), "preferred election")
+ELECTION = OperationRequest("/v1/elections", ElectionRequest(type="preferred", all=True), "preferred election")
 ITEMS = [TaskItem(subject="payments-7", state="planned", detail="5 -> 3")]
 
 
@@ -48,7 +49,7 @@ def api(daemon: Daemon) -> Iterator[str]:
 
 
 def test_it_is_planned_shown_done_and_followed(daemon: Daemon, api: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run(Settings(api=api, assume_yes=True), ELECTION)
+    run(CliSettings(api=api, assume_yes=True), ELECTION)
 
     out, err = capsys.readouterr()
     assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true", "/v1/elections", "/v1/tasks/t1"]
@@ -58,7 +59,7 @@ def test_it_is_planned_shown_done_and_followed(daemon: Daemon, api: str, capsys:
 
 
 def test_a_dry_run_ends_with_the_plan(daemon: Daemon, api: str) -> None:
-    run(Settings(api=api, dry_run=True), ELECTION)
+    run(CliSettings(api=api, dry_run=True), ELECTION)
 
     assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
 
@@ -76,7 +77,7 @@ def test_of_very_many_that_need_nothing_none_is_asked_about() -> None:
     daemon = of_many("not-needed")
 
     with answering(daemon) as url:
-        run(Settings(api=url), ELECTION)
+        run(CliSettings(api=url), ELECTION)
 
     assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
 
@@ -85,7 +86,7 @@ def test_very_many_that_fail_may_hide_others_that_do_not() -> None:
     daemon = of_many("failed")
 
     with answering(daemon) as url, pytest.raises(typer.Exit):
-        run(Settings(api=url, assume_yes=True), ELECTION)
+        run(CliSettings(api=url, assume_yes=True), ELECTION)
 
     assert "/v1/elections" in daemon.asked
 
@@ -94,7 +95,7 @@ def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pyte
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
     with pytest.raises(CliError) as refused:
-        run(Settings(api=api), ELECTION)
+        run(CliSettings(api=api), ELECTION)
 
     assert (refused.value.code, len(daemon.keys)) == (ExitCode.DECLINED, 1)
 
@@ -102,15 +103,15 @@ def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pyte
 @pytest.mark.parametrize(("state", "code"), [("partial", 5), ("failed", 4), ("lost", 4)])
 def test_what_did_not_end_well_has_its_exit_code(state: str, code: int) -> None:
     with answering(ended(state)) as url, pytest.raises(typer.Exit) as left:
-        run(Settings(api=url, assume_yes=True), ELECTION)
+        run(CliSettings(api=url, assume_yes=True), ELECTION)
 
     assert left.value.exit_code == code
 
 
 def test_whoever_does_not_wait_is_told_that_it_continues(api: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run(Settings(api=api, assume_yes=True), ELECTION, wait=False)
+    run(CliSettings(api=api, assume_yes=True), ELECTION, wait=False)
 
-    assert "it continues: controllerctl get tasks shows how far t1 is" in capsys.readouterr().err
+    assert "it continues: controllerctl get tasks shows the progress of t1" in capsys.readouterr().err
 
 
 def test_whoever_does_not_wait_learns_at_once_what_failed_already() -> None:
@@ -120,14 +121,14 @@ def test_whoever_does_not_wait_learns_at_once_what_failed_already() -> None:
     daemon.documents["/v1/elections"] = TaskResponse(meta=META, task=begun)
 
     with answering(daemon) as url, pytest.raises(typer.Exit) as left:
-        run(Settings(api=url, assume_yes=True), ELECTION, wait=False)
+        run(CliSettings(api=url, assume_yes=True), ELECTION, wait=False)
 
     assert left.value.exit_code == ExitCode.PARTIAL
 
 
 def test_another_cluster_is_refused(daemon: Daemon, api: str) -> None:
     with pytest.raises(CliError) as refused:
-        run(Settings(api=api, assume_yes=True, expected_cluster_id="other", context="prod"), ELECTION)
+        run(CliSettings(api=api, assume_yes=True, expected_cluster_id="other", context="prod"), ELECTION)
 
     assert (refused.value.code, daemon.keys) == (ExitCode.OTHER_CLUSTER, [])
 
@@ -146,7 +147,7 @@ def test_sizes_have_units(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "1 X"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no size"):
+    with pytest.raises(ValueError, match="not a size"):
         parse_bytes(text)
 
 

@@ -14,8 +14,8 @@ from cli.reassign import progress_line
 from controllerd.planning.plans import Plan
 from controllerd.status.schema.tasks import TaskList, TaskResponse
 from controllerd.status.schema.work import ReassignmentList
-from tests.cli.acting import begun, ctl
 from tests.cli.documents import DOCUMENTS, TASK
+from tests.cli.on_controller import begun, ctl
 from tests.cli.running import outcome_of
 from tests.fakes.reassigning import assigned
 from tests.status.verbs.operating import Operator
@@ -56,7 +56,7 @@ async def test_a_plan_overwrites_nothing(operator: Operator, tmp_path: Path) -> 
     outcome = await ctl(operator, "reassign", "plan", "--from", "1", "-f", str(tmp_path / "plan.json"))
 
     assert (outcome.code, back.read_text()) == (2, "precious")
-    assert "may be the way back of another plan" in outcome.err
+    assert "may be the rollback of another plan" in outcome.err
     assert not (tmp_path / "plan.json").exists()
 
 
@@ -148,7 +148,7 @@ async def test_ctrl_c_ends_the_command_and_not_the_moves(operator: Operator, tmp
     await operator.change_isr("t", 1, 2, 3)
 
     assert outcome.code == 130
-    assert "the operation continues, controllerctl reassign status shows how far it is" in outcome.err
+    assert "the operation continues, controllerctl reassign status shows its progress" in outcome.err
     assert assigned(operator.world, "t") == ([3, 2], [], [])
 
 
@@ -224,7 +224,7 @@ async def test_what_else_moves_is_not_joined_unasked_by_a_large_plan(large: Oper
     outcome = await ctl(large, "reassign", "apply", "-f", large_plan(tmp_path, 0, MANY - 1), "--yes")
     joined = await ctl(large, "reassign", "apply", "-f", large_plan(tmp_path, 0), "--yes", "--additional")
 
-    assert (outcome.code, "t-0: say --additional" in outcome.err) == (4, True)
+    assert (outcome.code, "t-0: add --additional" in outcome.err) == (4, True)
     assert joined.code == 0
 
 
@@ -253,7 +253,7 @@ async def test_parts_of_a_plan_in_batches_follow_each_other(large: Operator, tmp
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "names no partitions"),
         ('{"version": 1, "partitions": []}', "names no partitions"),
         ('{"version": 2, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}', "version 2"),
@@ -288,7 +288,7 @@ async def test_what_is_nothing_of_a_reassignment_is_ignored_with_a_note(operator
     outcome = await ctl(operator, "reassign", "apply", "-f", str(file), "--dry-run")
 
     assert outcome.code == 0
-    assert "ignored, as nothing of a reassignment: by, comment" in outcome.err
+    assert "ignored, not part of a reassignment: by, comment" in outcome.err
 
 
 async def test_a_file_that_is_not_there_is_named(operator: Operator, tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ async def test_a_cancellation_says_of_what(operator: Operator, words: tuple[str,
 async def test_a_plan_and_its_way_back_are_two_files_and_not_standard_output(operator: Operator) -> None:
     outcome = await ctl(operator, "reassign", "plan", "--from", "1", "-f", "-")
 
-    assert (outcome.code, "-f wants a name" in outcome.err) == (2, True)
+    assert (outcome.code, "-f requires a name" in outcome.err) == (2, True)
 
 
 async def test_ids_of_brokers_are_numbers(operator: Operator) -> None:

@@ -29,7 +29,7 @@ async def test_why_tells_the_causes_and_how_to_look_closer(log: str) -> None:
     assert outcome.code == 0
     assert "Broker 5, its leader, left the cluster at 2026-01-31T03:13:30.000Z (event 3 BrokerChange)." in outcome.out
     *_, hint, command = outcome.out.splitlines()
-    assert hint == "next: the cluster at that moment:"
+    assert hint == "next: the cluster at that time:"
     shown = await controllerctl(*command.split()[1:])
     assert shown.code == 0
     assert "payments-7  Offline  5" in shown.out
@@ -139,14 +139,14 @@ async def test_diff_needs_two_moments(log: str) -> None:
     outcome = await controllerctl("replay", "diff", "--at", AT, log)
 
     assert outcome.code == 2
-    assert "two moments are compared, 1 given" in outcome.err
+    assert "diff compares two times, and 1 given" in outcome.err
 
 
 async def test_a_moment_after_the_log_is_not_passed_off_as_known(log: str) -> None:
     outcome = await controllerctl("replay", "at", "--time", "2026-02-01T00:00:00Z", log)
 
     assert outcome.code == 0
-    assert "warning: the log ends at 2026-01-31T03:17:20.000Z, before that moment" in outcome.err
+    assert "warning: the log ends at 2026-01-31T03:17:20.000Z, before that time" in outcome.err
 
 
 async def test_logs_of_two_clusters_are_refused(log: str, tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 from controllerd.record.invariants import LEFT_OUT_OF_SUMMARIES, SUMMARY, TITLES
 from controllerd.record.records import SnapshotBegin, ZkWriteRecord
 from tests.cli.running import PROGRAM, Outcome, controllerctl, outcome_of, start
-from tests.record.busy import busy_log
-from tests.record.logs import Log, good_log, log_of
+from tests.record.logs import Log, busy_log, good_log, log_of
 from tests.replay.command.lives import written
 
 
@@ -139,7 +138,7 @@ async def test_a_log_of_level_summary_is_not_said_to_hold_what_it_cannot_tell(tm
     checked = {invariant["id"] for invariant in one["invariants"]}
     assert "I-30" in checked
     assert "I-02" not in checked
-    assert f"{len(TITLES) - len(checked)} invariants cannot be told from logs of level summary" in one["limits"][0]
+    assert f"{len(TITLES) - len(checked)} invariants cannot be checked in logs of level summary" in one["limits"][0]
     assert {invariant["id"] for invariant in both["invariants"]} == TITLES.keys()
     assert "of level summary" in both["limits"][0]
 
@@ -222,4 +221,4 @@ async def test_ctrl_c_ends_with_130_and_one_sentence(tmp_path: Path, stage: str)
     assert outcome.code == 130, outcome.err
     assert "Traceback" not in outcome.err
     last = outcome.err.splitlines()[-1]
-    assert last == "controllerctl: interrupted: what was ingested is kept, and the same command goes on from there"
+    assert last == "controllerctl: interrupted: ingested facts are kept, and the same command continues from there"

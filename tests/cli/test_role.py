@@ -31,7 +31,7 @@ async def test_a_takeover_that_is_to_be_remembered_says_what_that_means() -> Non
         outcome = await controllerctl("--api", url, "takeover", "--remember", "--yes")
 
     assert outcome.code == 0
-    assert "it takes the role from brokers without being asked" in outcome.err
+    assert "it takes the role from brokers by itself" in outcome.err
     assert outcome.out.startswith("role taken from broker 2 (built-in) in ")
     assert controller.memory.remembered == 1
 
@@ -93,7 +93,7 @@ async def test_on_a_terminal_the_answer_decides(typed: bytes, code: int, asked_f
         outcome = await answering(typed, "--api", url, "takeover")
 
     assert (outcome.code, len(controller.reasons)) == (code, asked_for)
-    assert "go on?" in outcome.err
+    assert "continue?" in outcome.err
 
 
 @pytest.mark.parametrize(("verb", "says"), [("takeover", "holds the role already"), ("resign", "stands by")])

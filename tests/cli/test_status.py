@@ -8,9 +8,9 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from cli.units import human_duration
+from cli.output import human_duration
+from controllerd.core.intents import PauseView
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import PauseView
 from controllerd.record.records import EventEnd
 from controllerd.status.schema.status import StatusResponse
 from controllerd.status.sources import AuditView
@@ -46,9 +46,9 @@ async def test_status_lists_brokers_that_are_gone_and_says_what_to_do_next() -> 
         outcome = await controllerctl("status", "--api", url)
 
     table = outcome.out.partition("\n\n")[2].splitlines()
-    assert table[3].split(maxsplit=6) == ["3", "-", "-", "-", "-", "-", "gone: it holds replicas"]
+    assert table[3].split(maxsplit=6) == ["3", "-", "-", "-", "-", "-", "not registered, holds replicas"]
     assert [line.split()[0] for line in table[1:4]] == ["1", "2", "3"]
-    assert table[-1] == f"next: controllerctl --api {url} doctor says what is wrong and what helps"
+    assert table[-1] == f"next: controllerctl --api {url} doctor says what is wrong and what to do"
 
 
 async def test_without_a_session_it_is_not_known_who_leads() -> None:
@@ -162,7 +162,7 @@ async def test_status_shows_what_each_deletion_waits_for_and_what_brokers_owe() 
 
     assert "deleting       audit: waits for the answer of 1, 2" in outcome.out
     assert "deleting       orders: replicas on broker 3 cannot be deleted: not online" in outcome.out
-    assert "owed           broker 3 is to delete 7 replicas" in outcome.out
+    assert "to delete      7 unassigned replicas on broker 3" in outcome.out
 
 
 async def test_status_lists_ten_deletions_and_counts_the_others() -> None:
@@ -174,7 +174,7 @@ async def test_status_lists_ten_deletions_and_counts_the_others() -> None:
     async with serving(controller) as url:
         outcome = await controllerctl("--api", url, "status")
 
-    assert "t09: under way" in outcome.out
+    assert "t09: in progress" in outcome.out
     assert "t10" not in outcome.out
     assert "and 3 more topics" in outcome.out
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.output import print_value
-from cli.settings import OutputFormat, Settings
+from cli.settings import CliSettings, OutputFormat
 
-SETTINGS = Settings(output=OutputFormat.YAML)
+SETTINGS = CliSettings(output=OutputFormat.YAML)
 VALUES = st.recursive(
     st.none()
     | st.booleans()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllerd.core.brokers import BrokerDiff, diff_brokers
+from controllerd.core.liveness import BrokerDiff, diff_brokers
 from controllerd.core.model import BrokerId
 
 

@@ -77,9 +77,10 @@ class Story:
             case ch.PartitionsMoved(those, before, after):
                 for tp in those:
                     self.hear_of_topics(ch.PartitionMoved(tp, before, after))
-            case ch.ReplicasMoved(host, those, was, becomes):
-                for tp in those:
-                    self.hear_of_topics(ch.ReplicaMoved(tp, host, was, becomes))
+            case ch.ReplicasMoved(host, moved, was, becomes):
+                for tp in moved:
+                    assert self.replica_states.get(Replica(tp, host), ReplicaState.NON_EXISTENT) is was
+                    self.replica_states[Replica(tp, host)] = becomes
             case ch.BrokerLive(broker):
                 self.brokers[broker.id] = broker
             case ch.BrokerGone(gone):
@@ -110,9 +111,6 @@ class Story:
             case ch.PartitionMoved(tp, before, after):
                 assert self.states.get(tp, PartitionState.NON_EXISTENT) is before
                 self.states[tp] = after
-            case ch.ReplicaMoved(tp, broker, was, becomes):
-                assert self.replica_states.get(Replica(tp, broker), ReplicaState.NON_EXISTENT) is was
-                self.replica_states[Replica(tp, broker)] = becomes
             case _:
                 raise AssertionError(change)
 
@@ -220,8 +218,8 @@ class ContextMachine(RuleBasedStateMachine):
 
     @precondition(has_partitions)
     @rule(data=st.data(), broker=broker_ids, state=replica_states)
-    def set_replica_state(self, data: st.DataObject, broker: BrokerId, state: ReplicaState) -> None:
-        self.context.set_replica_state(Replica(self.a_partition(data), broker), state)
+    def move_a_replica(self, data: st.DataObject, broker: BrokerId, state: ReplicaState) -> None:
+        self.context.move_replicas(broker, [self.context.record(self.a_partition(data))], state)
 
     def some_records(self, data: st.DataObject) -> list[PartitionRecord]:
         known = sorted(self.context.partitions())
@@ -401,7 +399,7 @@ def test_a_topic_that_was_removed_and_created_again_starts_from_nothing() -> Non
     """KAFKA-9478: states of a removed topic stayed behind and made its successor impossible to initialise."""
     context = context_with_orders()
     context.set_partition_state(ORDERS_0, PartitionState.ONLINE)
-    context.set_replica_state(Replica(ORDERS_0, BROKERS[0]), ReplicaState.ONLINE)
+    context.move_replicas(BROKERS[0], [context.record(ORDERS_0)], ReplicaState.ONLINE)
     context.set_offline_dirs(BROKERS[0], frozenset({ORDERS_0}))
 
     context.remove_topic("orders")

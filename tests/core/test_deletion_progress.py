@@ -10,7 +10,6 @@ from controllerd.core.model import (
     Broker,
     BrokerId,
     LeaderAndIsr,
-    Replica,
     ReplicaAssignment,
     ReplicaState,
     TopicImage,
@@ -37,7 +36,7 @@ def context() -> ControllerContext:
 def put_states(context: ControllerContext, state: ReplicaState, *brokers: BrokerId) -> None:
     for tp in (T0, T1):
         for broker in brokers:
-            context.set_replica_state(Replica(tp, broker), state)
+            context.move_replicas(broker, [context.record(tp)], state)
 
 
 def reason_of(context: ControllerContext) -> str | None:

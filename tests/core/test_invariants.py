@@ -15,7 +15,6 @@ from controllerd.core.model import (
     Features,
     LeaderAndIsr,
     LeaderRecoveryState,
-    Replica,
     ReplicaAssignment,
     ReplicaState,
     TopicImage,
@@ -288,10 +287,10 @@ def test_a_topic_goes_when_it_was_asked_for_and_every_replica_is_gone(
     context.deletions.queue("t")
     for tp in (T0, T1):
         for broker in context.assignment(tp).replicas:
-            context.set_replica_state(Replica(tp, broker), ReplicaState.DELETION_SUCCESSFUL)
+            context.move_replicas(broker, [context.record(tp)], ReplicaState.DELETION_SUCCESSFUL)
     invariants.check_deletions(["t"])
 
-    context.set_replica_state(Replica(T1, BrokerId(3)), ReplicaState.DELETION_STARTED)
+    context.move_replicas(BrokerId(3), [context.record(T1)], ReplicaState.DELETION_STARTED)
 
     assert "replica 3" in broken("I-22", lambda: invariants.check_deletions(["t"]))
 
@@ -301,7 +300,7 @@ def test_a_replica_on_controllerd_never_was_anywhere(context: ControllerContext,
     context.deletions.queue("t")
     for tp in (T0, T1):
         context.set_assignment(tp, ReplicaAssignment((ours,)))
-        context.set_replica_state(Replica(tp, ours), ReplicaState.DELETION_INELIGIBLE)
+        context.move_replicas(ours, [context.record(tp)], ReplicaState.DELETION_INELIGIBLE)
 
     invariants.check_deletions(["t"])
 
@@ -312,8 +311,8 @@ def test_a_replica_of_an_absent_broker_counts_as_gone_when_it_is_owed_kafka_1054
     context.deletions.queue("t")
     for tp in (T0, T1):
         for broker in ids(1, 2, 4):
-            context.set_replica_state(Replica(tp, broker), ReplicaState.DELETION_SUCCESSFUL)
-        context.set_replica_state(Replica(tp, BrokerId(3)), ReplicaState.DELETION_INELIGIBLE)
+            context.move_replicas(broker, [context.record(tp)], ReplicaState.DELETION_SUCCESSFUL)
+        context.move_replicas(BrokerId(3), [context.record(tp)], ReplicaState.DELETION_INELIGIBLE)
     context.remove_broker(BrokerId(3))
     context.pending_deletions.set(BrokerId(3), {T0: None})
     broken("I-22", lambda: invariants.check_deletions(["t"]))

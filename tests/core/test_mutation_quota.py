@@ -17,7 +17,7 @@ from controllerd.core.mutation_quota import (
     MutationQuotas,
     QuotaEntity,
     QuotaWindow,
-    Throttle,
+    ThrottleTime,
     TokenBucket,
     entity_of,
     parse_rate,
@@ -204,11 +204,11 @@ def test_waits_are_rounded_to_the_nearest_millisecond_and_halves_up(rate: float,
 
 
 def test_the_time_that_an_answer_waited_for_leaders_counts_as_waited() -> None:
-    assert Throttle(5_000, START_S).left_ms(START_S + 2) == 3_000
+    assert ThrottleTime(5_000, START_S).left_ms(START_S + 2) == 3_000
 
 
 def test_an_answer_that_waited_longer_than_the_throttle_has_none_left() -> None:
-    assert Throttle(5_000, START_S).left_ms(START_S + 6) == 0
+    assert ThrottleTime(5_000, START_S).left_ms(START_S + 6) == 0
 
 
 def test_at_a_rate_of_zero_one_mutation_passes_and_then_none_ever() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, ReplicaAssignment
-from controllerd.core.partition_growth import GrowthWish, PlannedGrowth, plan_growth, refused_repeats
+from controllerd.core.partition_growth import GrowthRequest, PlannedGrowth, plan_growth, refused_repeats
 from controllerd.core.placement import MAX_PARTITIONS
 
 
@@ -20,8 +20,8 @@ def topic(*assignments: tuple[int, ...]) -> dict[int, ReplicaAssignment]:
     return {index: ReplicaAssignment(tuple(map(BrokerId, replicas))) for index, replicas in enumerate(assignments)}
 
 
-def wish(total: int, *assignments: tuple[int, ...]) -> GrowthWish:
-    return GrowthWish("orders", total, tuple(tuple(map(BrokerId, replicas)) for replicas in assignments))
+def wish(total: int, *assignments: tuple[int, ...]) -> GrowthRequest:
+    return GrowthRequest("orders", total, tuple(tuple(map(BrokerId, replicas)) for replicas in assignments))
 
 
 THREE = brokers(1, 2, 3)
@@ -29,7 +29,7 @@ TWO_PARTITIONS = topic((2, 3), (3, 1))
 
 
 def test_new_partitions_start_from_the_place_of_partition_0s_first_replica() -> None:
-    assert plan_growth(GrowthWish("orders", 5), TWO_PARTITIONS, THREE) == (
+    assert plan_growth(GrowthRequest("orders", 5), TWO_PARTITIONS, THREE) == (
         "orders",
         {2: (1, 3), 3: (2, 3), 4: (3, 1)},
         5,
@@ -37,7 +37,7 @@ def test_new_partitions_start_from_the_place_of_partition_0s_first_replica() -> 
 
 
 def test_the_order_in_which_brokers_are_known_does_not_matter() -> None:
-    wanted = GrowthWish("orders", 5)
+    wanted = GrowthRequest("orders", 5)
 
     assert plan_growth(wanted, TWO_PARTITIONS, brokers(3, 1, 2)) == plan_growth(wanted, TWO_PARTITIONS, THREE)
 
@@ -48,16 +48,16 @@ def test_a_given_assignment_is_taken_for_the_new_partitions_in_order() -> None:
 
 REFUSED = {
     "fewer": (
-        GrowthWish("orders", 1), KafkaError.INVALID_PARTITIONS,
+        GrowthRequest("orders", 1), KafkaError.INVALID_PARTITIONS,
         "Topic currently has 2 partitions, which is higher than the requested 1.",
     ),
     "negative": (
-        GrowthWish("orders", -1), KafkaError.INVALID_PARTITIONS,
+        GrowthRequest("orders", -1), KafkaError.INVALID_PARTITIONS,
         "Topic currently has 2 partitions, which is higher than the requested -1.",
     ),
-    "as many": (GrowthWish("orders", 2), KafkaError.INVALID_PARTITIONS, "Topic already has 2 partitions."),
+    "as many": (GrowthRequest("orders", 2), KafkaError.INVALID_PARTITIONS, "Topic already has 2 partitions."),
     "without bound": (
-        GrowthWish("orders", 2**31 - 1), KafkaError.INVALID_PARTITIONS,
+        GrowthRequest("orders", 2**31 - 1), KafkaError.INVALID_PARTITIONS,
         f"Number of partitions must not be larger than {MAX_PARTITIONS}.",
     ),
     "unknown brokers": (
@@ -97,12 +97,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("wanted", "error", "text"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_broken_rule_is_answered_in_kafkas_words(wanted: GrowthWish, error: KafkaError, text: str) -> None:
+def test_a_broken_rule_is_answered_in_kafkas_words(wanted: GrowthRequest, error: KafkaError, text: str) -> None:
     assert plan_growth(wanted, TWO_PARTITIONS, THREE) == Refusal(error, text)
 
 
 def test_a_topic_that_nobody_knows_is_refused() -> None:
-    assert plan_growth(GrowthWish("orders", 3), {}, THREE) == (
+    assert plan_growth(GrowthRequest("orders", 3), {}, THREE) == (
         KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
         "The topic 'orders' does not exist.",
     )
@@ -111,7 +111,7 @@ def test_a_topic_that_nobody_knows_is_refused() -> None:
 def test_a_topic_that_is_queued_for_deletion_is_refused_before_anything_else() -> None:
     moving = {0: ReplicaAssignment((BrokerId(1),), adding=(BrokerId(1),))}
 
-    assert plan_growth(GrowthWish("orders", 1), moving, THREE, queued_for_deletion=True) == (
+    assert plan_growth(GrowthRequest("orders", 1), moving, THREE, queued_for_deletion=True) == (
         KafkaError.INVALID_TOPIC_EXCEPTION,
         "The topic is queued for deletion.",
     )
@@ -120,7 +120,7 @@ def test_a_topic_that_is_queued_for_deletion_is_refused_before_anything_else() -
 def test_a_topic_that_is_being_reassigned_is_refused_before_its_count_is_looked_at() -> None:
     moving = TWO_PARTITIONS | {1: ReplicaAssignment((BrokerId(3), BrokerId(1)), removing=(BrokerId(1),))}
 
-    assert plan_growth(GrowthWish("orders", 1), moving, THREE) == (
+    assert plan_growth(GrowthRequest("orders", 1), moving, THREE) == (
         KafkaError.REASSIGNMENT_IN_PROGRESS,
         "A partition reassignment is in progress for the topic 'orders'.",
     )
@@ -129,28 +129,28 @@ def test_a_topic_that_is_being_reassigned_is_refused_before_its_count_is_looked_
 def test_brokers_with_and_without_rack_fail_without_a_word_as_in_the_peer() -> None:
     mixed: dict[BrokerId, str | None] = {BrokerId(1): "a", BrokerId(2): None}
 
-    assert plan_growth(GrowthWish("orders", 3), TWO_PARTITIONS, mixed) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
+    assert plan_growth(GrowthRequest("orders", 3), TWO_PARTITIONS, mixed) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (0, 2)])
 def test_a_topic_with_a_gap_is_left_alone(numbers: tuple[int, ...]) -> None:
     gap = dict.fromkeys(numbers, ReplicaAssignment((BrokerId(1),)))
 
-    assert plan_growth(GrowthWish("orders", 3), gap, THREE) == (
+    assert plan_growth(GrowthRequest("orders", 3), gap, THREE) == (
         KafkaError.UNKNOWN_SERVER_ERROR,
         "The partitions of the topic 'orders' are not numbered from 0 without a gap.",
     )
 
 
 def test_with_fewer_live_brokers_than_replicas_there_is_no_place() -> None:
-    assert plan_growth(GrowthWish("orders", 3), TWO_PARTITIONS, brokers(1)) == (
+    assert plan_growth(GrowthRequest("orders", 3), TWO_PARTITIONS, brokers(1)) == (
         KafkaError.INVALID_REPLICATION_FACTOR,
         "Replication factor: 2 larger than available brokers: 1.",
     )
 
 
 def test_a_first_partition_without_replicas_gives_nothing_to_go_by() -> None:
-    assert plan_growth(GrowthWish("orders", 3), topic(()), THREE) == (
+    assert plan_growth(GrowthRequest("orders", 3), topic(()), THREE) == (
         KafkaError.INVALID_REPLICATION_FACTOR,
         "Replication factor must be larger than 0.",
     )
@@ -166,7 +166,7 @@ def test_added_partitions_follow_the_old_ones_with_distinct_replicas_and_even_le
     head = data.draw(st.permutations(range(31)))[: data.draw(st.integers(1, len(live)))]
     old, more = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 30))
 
-    grown = plan_growth(GrowthWish("orders", old + more), topic(*[tuple(head)] * old), live)
+    grown = plan_growth(GrowthRequest("orders", old + more), topic(*[tuple(head)] * old), live)
 
     assert isinstance(grown, PlannedGrowth)
     assert list(grown.added) == list(range(old, old + more))

@@ -3,7 +3,7 @@
 import pytest
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.quarantine import is_in_doubt
+from controllerd.core.soundness import is_in_doubt
 from tests.fakes.world import tp
 
 TOPIC = "/brokers/topics/t"

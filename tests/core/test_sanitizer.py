@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllerd.core.model import OUR_IDS, Broker, BrokerId, ReplicaAssignment
-from controllerd.core.sanitizer import Waiting, our_rack, sanitize, sanitize_topic
+from controllerd.core.sanitizer import WaitsForBrokers, our_rack, sanitize, sanitize_topic
 
 US = OUR_IDS[0]
 OTHER_OF_US = OUR_IDS[99]
@@ -56,11 +56,11 @@ def test_several_replacements_go_to_several_racks() -> None:
 
 
 def test_with_too_few_live_brokers_the_partition_waits() -> None:
-    assert sanitize(replicas(1, US), load(b1=0)) == Waiting(needed=1, available=0)
+    assert sanitize(replicas(1, US), load(b1=0)) == WaitsForBrokers(needed=1, available=0)
 
 
 def test_half_a_replacement_is_none() -> None:
-    assert sanitize(replicas(US, OTHER_OF_US, 1), load(b1=0, b2=0)) == Waiting(needed=2, available=1)
+    assert sanitize(replicas(US, OTHER_OF_US, 1), load(b1=0, b2=0)) == WaitsForBrokers(needed=2, available=1)
 
 
 def test_one_of_us_that_is_being_added_is_replaced_there_too() -> None:
@@ -86,7 +86,7 @@ def test_a_topic_waits_partition_by_partition() -> None:
     outcome = sanitize_topic({0: replicas(1), 1: replicas(1, US), 2: replicas(US)}, load(b1=0))
 
     assert outcome.changed == {2: replicas(1)}
-    assert outcome.waiting == {1: Waiting(1, 0)}
+    assert outcome.waiting == {1: WaitsForBrokers(1, 0)}
 
 
 any_id = st.one_of(st.integers(0, 6), st.sampled_from([US, OTHER_OF_US])).map(BrokerId)

@@ -350,7 +350,7 @@ def test_a_broker_that_was_left_out_for_a_while_comes_back_in_the_same_life_with
     book.note_evidence("2.8")
     book.take({}, lives)
 
-    assert book.unheard(lives) == ()
+    assert book.unanswered(lives) == ()
     assert set(book.current.settings[PARTITIONS].brokers) == {1, 2}
 
 

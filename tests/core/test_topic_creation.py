@@ -1,4 +1,4 @@
-"""One wanted topic against the picture: the first broken rule in Kafka's words, or where everything goes."""
+"""One wanted topic against the facts: the first broken rule in Kafka's words, or where everything goes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import OUR_IDS, BrokerId
 from controllerd.core.releases import Release
-from controllerd.core.topic_creation import CreationPicture, PlannedTopic, TopicWish, plan_topic
+from controllerd.core.topic_creation import CreationFacts, PlannedTopic, TopicRequest, plan_topic
 from controllerd.core.topic_names import TakenNames
 
 
@@ -19,29 +19,29 @@ def first(_below: int) -> int:
     return 0
 
 
-def picture(*taken: str, deleting: frozenset[str] = frozenset(), brokers: int = 3) -> CreationPicture:
+def facts(*taken: str, deleting: frozenset[str] = frozenset(), brokers: int = 3) -> CreationFacts:
     racks = {BrokerId(number): None for number in range(1, brokers + 1)}
-    return CreationPicture(TakenNames(taken), racks, deleting, default_partitions=2, default_replication_factor=3)
+    return CreationFacts(TakenNames(taken), racks, deleting, default_partitions=2, default_replication_factor=3)
 
 
-def manual(assignments: Mapping[int, tuple[int, ...]]) -> TopicWish:
-    return TopicWish("orders", assignments={p: tuple(map(BrokerId, ids)) for p, ids in assignments.items()})
+def manual(assignments: Mapping[int, tuple[int, ...]]) -> TopicRequest:
+    return TopicRequest("orders", assignments={p: tuple(map(BrokerId, ids)) for p, ids in assignments.items()})
 
 
-def refusal(wanted: TopicWish, seen: CreationPicture | None = None) -> Refusal:
-    outcome = plan_topic(wanted, seen or picture(), first)
+def refusal(wanted: TopicRequest, seen: CreationFacts | None = None) -> Refusal:
+    outcome = plan_topic(wanted, seen or facts(), first)
     assert isinstance(outcome, Refusal), outcome
     return outcome
 
 
-def planned(wanted: TopicWish, seen: CreationPicture | None = None) -> PlannedTopic:
-    outcome = plan_topic(wanted, seen or picture(), first)
+def planned(wanted: TopicRequest, seen: CreationFacts | None = None) -> PlannedTopic:
+    outcome = plan_topic(wanted, seen or facts(), first)
     assert isinstance(outcome, PlannedTopic), outcome
     return outcome
 
 
 def test_a_topic_without_wishes_gets_the_defaults_of_the_cluster() -> None:
-    topic = planned(TopicWish("orders"))
+    topic = planned(TopicRequest("orders"))
 
     assert (topic.name, topic.assignment, topic.configs) == ("orders", {0: (1, 2, 3), 1: (2, 3, 1)}, {})
     assert (topic.partitions, topic.replication_factor) == (2, 3)
@@ -54,16 +54,16 @@ def test_start_and_shift_are_drawn_below_the_number_of_brokers() -> None:
         draws.append(below)
         return below - 1
 
-    assert plan_topic(TopicWish("orders", 1, 2), picture(), draw) == PlannedTopic(
+    assert plan_topic(TopicRequest("orders", 1, 2), facts(), draw) == PlannedTopic(
         "orders", {0: (BrokerId(3), BrokerId(1))}, {}
     )
     assert draws == [3, 3]
 
 
 def test_brokers_are_placed_on_in_the_order_of_their_ids() -> None:
-    seen = CreationPicture(TakenNames([]), {BrokerId(7): None, BrokerId(2): None})
+    seen = CreationFacts(TakenNames([]), {BrokerId(7): None, BrokerId(2): None})
 
-    assert planned(TopicWish("orders", 2, 1), seen).assignment == {0: (2,), 1: (7,)}
+    assert planned(TopicRequest("orders", 2, 1), seen).assignment == {0: (2,), 1: (7,)}
 
 
 def test_a_manual_assignment_is_taken_as_it_is_even_with_brokers_that_nobody_knows() -> None:
@@ -74,49 +74,49 @@ def test_a_manual_assignment_is_taken_as_it_is_even_with_brokers_that_nobody_kno
 
 
 def test_configs_are_kept_as_they_were_written() -> None:
-    assert planned(TopicWish("orders", configs={"retention.ms": " 5"})).configs == {"retention.ms": " 5"}
+    assert planned(TopicRequest("orders", configs={"retention.ms": " 5"})).configs == {"retention.ms": " 5"}
 
 
 BOTH = "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time."
 REFUSED = {
-    "exists": (TopicWish("taken"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'taken' already exists."),
+    "exists": (TopicRequest("taken"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'taken' already exists."),
     "null configs": (
-        TopicWish("orders", configs={"retention.ms": None, "preallocate": "x", "flush.ms": None}),
+        TopicRequest("orders", configs={"retention.ms": None, "preallocate": "x", "flush.ms": None}),
         KafkaError.INVALID_CONFIG,
         "Null value not supported for topic configs: retention.ms,flush.ms",
     ),
     "assignments and partitions": (
-        TopicWish("orders", partitions=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
+        TopicRequest("orders", partitions=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
     ),
     "assignments and replication factor": (
-        TopicWish("orders", replication_factor=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
+        TopicRequest("orders", replication_factor=1, assignments={0: (BrokerId(1),)}), KafkaError.INVALID_REQUEST, BOTH,
     ),
     "no partitions": (
-        TopicWish("orders", 0, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
+        TopicRequest("orders", 0, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
     ),
     "negative partitions": (
-        TopicWish("orders", -2, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
+        TopicRequest("orders", -2, 1), KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.",
     ),
     "partitions without bound": (
-        TopicWish("orders", 2**31 - 1, 1), KafkaError.INVALID_PARTITIONS,
+        TopicRequest("orders", 2**31 - 1, 1), KafkaError.INVALID_PARTITIONS,
         "Number of partitions must not be larger than 100000.",
     ),
     "no replicas": (
-        TopicWish("orders", 1, 0), KafkaError.INVALID_REPLICATION_FACTOR,
+        TopicRequest("orders", 1, 0), KafkaError.INVALID_REPLICATION_FACTOR,
         "Replication factor must be larger than 0.",
     ),
     "more replicas than brokers": (
-        TopicWish("orders", 1, 4), KafkaError.INVALID_REPLICATION_FACTOR,
+        TopicRequest("orders", 1, 4), KafkaError.INVALID_REPLICATION_FACTOR,
         "Replication factor: 4 larger than available brokers: 3.",
     ),
     "illegal name": (
-        TopicWish(".."), KafkaError.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed",
+        TopicRequest(".."), KafkaError.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed",
     ),
     "marked for deletion": (
-        TopicWish("going"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'going' is marked for deletion.",
+        TopicRequest("going"), KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'going' is marked for deletion.",
     ),
     "collision": (
-        TopicWish("ta.ken_"), KafkaError.INVALID_TOPIC_EXCEPTION,
+        TopicRequest("ta.ken_"), KafkaError.INVALID_TOPIC_EXCEPTION,
         "Topic 'ta.ken_' collides with existing topics: ta_ken.",
     ),
     "replica counts differ": (
@@ -145,60 +145,60 @@ REFUSED = {
         manual({0: (-1,)}), KafkaError.INVALID_REPLICA_ASSIGNMENT, "No broker can have the id -1.",
     ),
     "unknown config": (
-        TopicWish("orders", configs={"x": "1"}), KafkaError.INVALID_CONFIG, "Unknown topic config name: x",
+        TopicRequest("orders", configs={"x": "1"}), KafkaError.INVALID_CONFIG, "Unknown topic config name: x",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("wanted", "error", "text"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_broken_rule_is_answered_in_kafkas_words(wanted: TopicWish, error: KafkaError, text: str) -> None:
-    seen = picture("taken", "ta_ken.", "going", deleting=frozenset({"going"}))
+def test_a_broken_rule_is_answered_in_kafkas_words(wanted: TopicRequest, error: KafkaError, text: str) -> None:
+    seen = facts("taken", "ta_ken.", "going", deleting=frozenset({"going"}))
 
     assert refusal(wanted, seen) == (error, text)
 
 
 def test_brokers_with_and_without_rack_fail_without_a_word_as_in_the_peer() -> None:
-    seen = CreationPicture(TakenNames([]), {BrokerId(1): "a", BrokerId(2): None})
+    seen = CreationFacts(TakenNames([]), {BrokerId(1): "a", BrokerId(2): None})
 
-    assert refusal(TopicWish("orders"), seen) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
+    assert refusal(TopicRequest("orders"), seen) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
     assert planned(manual({0: (1, 2)}), seen).assignment == {0: (1, 2)}
 
 
 def test_without_live_brokers_there_is_no_place() -> None:
-    assert refusal(TopicWish("orders", 1, 1), picture(brokers=0)).text == (
+    assert refusal(TopicRequest("orders", 1, 1), facts(brokers=0)).text == (
         "Replication factor: 1 larger than available brokers: 0."
     )
 
 
 IN_ORDER = [
-    (TopicWish("a.b", 0, 9, configs={"x": None}), "exists", KafkaError.TOPIC_ALREADY_EXISTS),
-    (TopicWish("a b", 0, 9, {0: ()}, {"x": None}), "null configs", KafkaError.INVALID_CONFIG),
-    (TopicWish("a b", 0, 9, {0: ()}, {"x": "1"}), "both", KafkaError.INVALID_REQUEST),
-    (TopicWish("a b", 0, 9, configs={"x": "1"}), "partitions", KafkaError.INVALID_PARTITIONS),
-    (TopicWish("a b", 1, 9, configs={"x": "1"}), "factor", KafkaError.INVALID_REPLICATION_FACTOR),
-    (TopicWish("a b", assignments={0: (), 1: (BrokerId(1),)}), "name", KafkaError.INVALID_TOPIC_EXCEPTION),
-    (TopicWish("a_b", assignments={0: (), 1: (BrokerId(1),)}), "collision", KafkaError.INVALID_TOPIC_EXCEPTION),
+    (TopicRequest("a.b", 0, 9, configs={"x": None}), "exists", KafkaError.TOPIC_ALREADY_EXISTS),
+    (TopicRequest("a b", 0, 9, {0: ()}, {"x": None}), "null configs", KafkaError.INVALID_CONFIG),
+    (TopicRequest("a b", 0, 9, {0: ()}, {"x": "1"}), "both", KafkaError.INVALID_REQUEST),
+    (TopicRequest("a b", 0, 9, configs={"x": "1"}), "partitions", KafkaError.INVALID_PARTITIONS),
+    (TopicRequest("a b", 1, 9, configs={"x": "1"}), "factor", KafkaError.INVALID_REPLICATION_FACTOR),
+    (TopicRequest("a b", assignments={0: (), 1: (BrokerId(1),)}), "name", KafkaError.INVALID_TOPIC_EXCEPTION),
+    (TopicRequest("a_b", assignments={0: (), 1: (BrokerId(1),)}), "collision", KafkaError.INVALID_TOPIC_EXCEPTION),
     (
-        TopicWish("c", assignments={0: (), 1: (BrokerId(1),)}, configs={"x": "1"}),
+        TopicRequest("c", assignments={0: (), 1: (BrokerId(1),)}, configs={"x": "1"}),
         "assignment",
         KafkaError.INVALID_REPLICA_ASSIGNMENT,
     ),
-    (TopicWish("c", configs={"x": "1"}), "configs", KafkaError.INVALID_CONFIG),
+    (TopicRequest("c", configs={"x": "1"}), "configs", KafkaError.INVALID_CONFIG),
 ]
 
 
 @pytest.mark.parametrize(("wanted", "error"), [(row[0], row[2]) for row in IN_ORDER], ids=[row[1] for row in IN_ORDER])
-def test_of_several_broken_rules_the_first_is_named(wanted: TopicWish, error: KafkaError) -> None:
-    assert refusal(wanted, picture("a.b")).error is error
+def test_of_several_broken_rules_the_first_is_named(wanted: TopicRequest, error: KafkaError) -> None:
+    assert refusal(wanted, facts("a.b")).error is error
 
 
 @given(st.integers(1, 6), st.integers(1, 20), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_every_plan_has_what_was_wanted_on_live_brokers(
     brokers: int, partitions: int, factor: int, random: Random
 ) -> None:
-    seen = picture(brokers=brokers)
+    seen = facts(brokers=brokers)
 
-    outcome = plan_topic(TopicWish("orders", partitions, factor), seen, random.randrange)
+    outcome = plan_topic(TopicRequest("orders", partitions, factor), seen, random.randrange)
 
     if isinstance(outcome, Refusal):
         assert factor > brokers
@@ -210,20 +210,20 @@ def test_every_plan_has_what_was_wanted_on_live_brokers(
 # -- by release --------------------------------------------------------------------------------------------------------
 
 
-def on_releases(*releases: tuple[int, int], protocol: tuple[int, int] = (3, 9), unknown: int = 0) -> CreationPicture:
+def on_releases(*releases: tuple[int, int], protocol: tuple[int, int] = (3, 9), unknown: int = 0) -> CreationFacts:
     """Brokers 1, 2, ... of these releases, and so many of unknown release after them."""
     racks = {BrokerId(number): None for number in range(1, max(len(releases) + unknown, 1) + 1)}
     known = {BrokerId(number): Release(*release) for number, release in enumerate(releases, 1)}
-    return CreationPicture(TakenNames(()), racks, releases=known, protocol_release=Release(*protocol))
+    return CreationFacts(TakenNames(()), racks, releases=known, protocol_release=Release(*protocol))
 
 
-def with_absent(seen: CreationPicture, absent: Mapping[int, tuple[int, int] | None]) -> CreationPicture:
+def with_absent(seen: CreationFacts, absent: Mapping[int, tuple[int, int] | None]) -> CreationFacts:
     """The same with brokers that hold replicas and are not live, and their last known releases."""
     return replace(seen, absent={BrokerId(id_): known and Release(*known) for id_, known in absent.items()})
 
 
-def config_refusal(name: str, value: str, seen: CreationPicture) -> str | None:
-    outcome = plan_topic(TopicWish("orders", 1, 1, configs={name: value}), seen, first)
+def config_refusal(name: str, value: str, seen: CreationFacts) -> str | None:
+    outcome = plan_topic(TopicRequest("orders", 1, 1, configs={name: value}), seen, first)
     if isinstance(outcome, PlannedTopic):
         return None
     assert outcome.error is KafkaError.INVALID_CONFIG
@@ -290,8 +290,8 @@ def test_while_one_release_is_not_known_the_protocol_version_stands_for_it() -> 
 
 
 def test_without_any_live_broker_the_protocol_version_is_judged_by() -> None:
-    seen = CreationPicture(TakenNames(()), {}, protocol_release=Release(2, 8))
-    wanted = TopicWish("orders", assignments={0: (BrokerId(1),)}, configs={"message.format.version": "3.9-IV0"})
+    seen = CreationFacts(TakenNames(()), {}, protocol_release=Release(2, 8))
+    wanted = TopicRequest("orders", assignments={0: (BrokerId(1),)}, configs={"message.format.version": "3.9-IV0"})
 
     assert "is not understood by Kafka 2.8" in (refusal(wanted, seen).text or "")
 
@@ -326,7 +326,7 @@ def test_the_protocol_version_stands_for_a_broker_that_was_not_live_in_this_term
 def test_no_new_topic_is_placed_on_a_broker_that_is_not_live() -> None:
     seen = with_absent(on_releases((3, 9), (3, 9)), {3: (3, 9)})
 
-    assert refusal(TopicWish("orders", 1, 3), seen).error is KafkaError.INVALID_REPLICATION_FACTOR
+    assert refusal(TopicRequest("orders", 1, 3), seen).error is KafkaError.INVALID_REPLICATION_FACTOR
 
 
 def test_a_known_release_counts_whatever_the_protocol_version_is() -> None:
@@ -336,7 +336,7 @@ def test_a_known_release_counts_whatever_the_protocol_version_is() -> None:
 def test_two_configs_that_contradict_each_other_on_every_release_are_refused_in_kafkas_words() -> None:
     configs = {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"}
 
-    assert refusal(TopicWish("orders", 1, 1, configs=configs), on_releases((2, 8), (3, 9))).text == (
+    assert refusal(TopicRequest("orders", 1, 1, configs=configs), on_releases((2, 8), (3, 9))).text == (
         "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)"
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllerd.core.visible import visible
+from controllerd.core.text import visible
 
 
 @pytest.mark.parametrize("text", ["", "payments-7", "rack eins, Köln → 2", "C:\\logs"])

@@ -84,9 +84,9 @@ async def restless(peer: Peer, seed: int) -> AsyncIterator[Restless]:
 
 async def observed(peer: Peer) -> Observed:
     """All that ZooKeeper holds."""
-    topics = (await peer.store.read_topics(await peer.store.read_topic_names())).topics
+    topics = (await peer.store.topics.read_topics(await peer.store.topics.read_topic_names())).topics
     assignments = {TopicPartition(name, p): a for name, image in topics.items() for p, a in image.assignments.items()}
-    states = (await peer.store.read_states(list(assignments))).states
+    states = (await peer.store.states.read_states(list(assignments))).states
     return Observed({name: image.topic_id for name, image in topics.items()}, assignments, dict(states))
 
 
@@ -131,7 +131,7 @@ async def _at_rest(instance: ControllerProcess, peer: Peer) -> None:
 
 
 async def _doomed(peer: Peer) -> list[str]:
-    return [name for name in await peer.store.read_topic_names() if await peer.node(paths.delete_topic(name))]
+    return [name for name in await peer.store.topics.read_topic_names() if await peer.node(paths.delete_topic(name))]
 
 
 async def _judge(instance: ControllerProcess, peer: Peer, kills: int) -> None:

@@ -7,9 +7,10 @@ import pytest
 from controllerd.audit.reader import AuditReader
 from controllerd.record.digest import digest_of
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply, diff_with_zookeeper
+from controllerd.record.fold import apply, diff_with_zookeeper
 from controllerd.record.invariants import check
 from controllerd.record.records import DigestRecord, Record, SnapshotBegin
+from controllerd.record.state import ClusterState
 from tests.channel_manager.stub_broker import stub_broker
 from tests.daemon.daemons import register, until
 from tests.daemon.killing import observed

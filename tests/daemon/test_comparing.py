@@ -7,8 +7,8 @@ import pytest
 
 from controllerd.core.model import BrokerId, Features
 from controllerd.daemon.comparing import Comparing
-from controllerd.daemon.differences import Memory, of_metadata
-from controllerd.status.comparison import Comparison, Differing, Progress
+from controllerd.daemon.differences import KnownCluster, of_metadata
+from controllerd.status.reads.comparison import Comparison, Differing, Progress
 from tests.fakes.world import World
 from tests.scenarios.worlds import world_of
 from wire.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
@@ -82,7 +82,7 @@ async def test_what_is_on_its_way_is_no_difference(world: World) -> None:
 
 
 def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) -> None:
-    memory = Memory.of(world.snapshot)
+    memory = KnownCluster.of(world.snapshot)
     told = metadata(
         old=[],
         t=[PartitionMetadata(0, 0, 2, 5, (1, 2), (2,), ()), PartitionMetadata(1, 0, 2, 0, (2, 1), (1, 2), ())],

@@ -21,8 +21,8 @@ from typing import Final
 import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
+from controllerd.daemon.freeze_guard import WakingSelector
 from controllerd.daemon.run import serve
-from controllerd.daemon.waking import WakingSelector
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from tests.channel_manager.stub_broker import StubBroker

@@ -45,7 +45,7 @@ class Client:
 async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Instance) -> None:
     """After a freeze the session mostly is over: the check itself fails, and must be made again in the next session."""
     node.context.begin_term(7, 1)
-    node.guard.suspect("a test")
+    node.guard.put_in_doubt("a test")
     client = Client(elector=Elector(losses=2))
     beats = asyncio.create_task(node.heartbeat(cast("ZooKeeperClient", client), lambda: None))
 

@@ -12,7 +12,7 @@ from controllerd.audit.reader import AuditReader
 from controllerd.config.load import load_config
 from controllerd.daemon.node import Node, open_node
 from controllerd.identity import claim_data_dir
-from controllerd.record.observation import AdminRecord
+from controllerd.record.families.operators import AdminRecord
 from tests.daemon.daemons import LONG_MS, NODE, settings, until
 from tests.status.hostile.requesting import requests_made
 from tests.zk.world import Peer

@@ -85,7 +85,7 @@ class Stage:
 
     async def state_epoch(self, tp: TopicPartition) -> int:
         """The controller epoch in which the partition was last written, -1 if it never was."""
-        states = (await self.peer.store.read_states([tp])).states
+        states = (await self.peer.store.states.read_states([tp])).states
         return states[tp].controller_epoch if tp in states else -1
 
     async def until_written(self, tp: TopicPartition, epoch: int) -> None:

@@ -1,10 +1,11 @@
-"""What the metrics learn from records that pass, and from the loop."""
+"""The metrics that come from records, from handled events, and from the loop."""
 
-from controllerd.daemon.metering import MeteredAudit, measuring_lag
+import pytest
+
+from controllerd.daemon.metering import EventStatistics, RecordMetrics, measuring_lag
 from controllerd.record.records import EventBegin, EventEnd, Record, SnapshotBegin, SnapshotEnd, TermRecord
-from controllerd.status.metrics.meters import Meters
+from controllerd.status.metrics.meters import EventMeters, Meters
 from tests.channel_manager.stub_broker import eventually
-from tests.fakes.audit import RecordingAudit
 
 
 class Clock:
@@ -30,13 +31,11 @@ def elected(change: str = "elected") -> TermRecord:
     return TermRecord(change, 7, 3, "us", "nobody had it")
 
 
-def metered(*records: Record) -> tuple[Meters, RecordingAudit]:
-    """The meters after these, and what was passed on."""
-    meters, audit = Meters(Clock()), RecordingAudit()
-    log = MeteredAudit(audit, meters)
-    for record in records:
-        log.record(record)
-    return meters, audit
+def metered(*records: Record) -> Meters:
+    """The meters after these records."""
+    meters = Meters(Clock())
+    RecordMetrics(meters).record(*(record for record in records if type(record) in RecordMetrics.takes))
+    return meters
 
 
 def failures(meters: Meters) -> dict[str, float]:
@@ -45,36 +44,52 @@ def failures(meters: Meters) -> dict[str, float]:
     return {s.labels["event"]: s.value for s in samples if s.name == "controllerd_event_failures_total" and s.value}
 
 
-def test_each_phase_of_an_election_is_timed_and_everything_passed_on() -> None:
-    records = [begin(), elected(), SnapshotBegin(7), SnapshotEnd(3, 10, 100), end()]
-
-    meters, audit = metered(*records)
+def test_each_phase_of_an_election_is_timed() -> None:
+    meters = metered(begin(), elected(), SnapshotBegin(7), SnapshotEnd(3, 10, 100), end())
 
     assert list(meters.failover_phases) == ["election", "preparation", "loading", "bringing online"]
     assert set(meters.failover_phases.values()) == {1.0}
-    assert audit.records == records
 
 
 def test_an_event_that_wins_no_election_is_none() -> None:
     held = TermRecord("held", 0, 0, "broker 2", "it holds the role")
 
-    assert metered(begin(), held, end())[0].failover_phases == {}
+    assert metered(begin(), held, end()).failover_phases == {}
 
 
 def test_an_election_that_failed_on_the_way_leaves_the_former_one() -> None:
-    meters, _ = metered(begin(), elected(), SnapshotBegin(7), end("unavailable"))
+    meters = metered(begin(), elected(), SnapshotBegin(7), end("unavailable"))
 
     assert meters.failover_phases == {}
 
 
 def test_a_snapshot_in_the_middle_of_a_term_is_no_election() -> None:
-    assert metered(SnapshotBegin(7, periodic=True), SnapshotEnd(3, 10, 100))[0].failover_phases == {}
+    assert metered(SnapshotBegin(7, periodic=True), SnapshotEnd(3, 10, 100)).failover_phases == {}
 
 
 def test_only_defects_count_as_failures() -> None:
-    meters, _ = metered(*(end(outcome, "TopicChange") for outcome in ("done", "refused", "error", "unavailable")))
+    meters = metered(*(end(outcome, "TopicChange") for outcome in ("done", "refused", "error", "unavailable")))
 
     assert failures(meters) == {"TopicChange": 1}
+
+
+def test_events_and_unclean_elections_are_counted() -> None:
+    meters = EventMeters(lambda: 0.0)
+    statistics = EventStatistics(meters)
+
+    statistics.observe_event(1, "BrokerChange", 0.0, 0.1)
+    statistics.count_unclean_elections(2)
+    statistics.count_unclean_elections(1)
+
+    assert (meters.timer(1).count, meters.unclean_elections) == (1, 3)
+
+
+def test_a_slow_event_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    EventStatistics(EventMeters(lambda: 0.0), slow_s=0.5).observe_event(1, "BrokerChange", 0.25, 0.75)
+
+    line = capsys.readouterr().out
+    assert "slow event" in line
+    assert "took_s=0.75" in line
 
 
 async def test_the_lag_of_the_loop_is_measured_while_the_block_runs() -> None:

@@ -23,7 +23,7 @@ from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import NoCluster
 from controllerd.identity import claim_data_dir
 from controllerd.observer.observer import Observer
-from controllerd.record.observation import ObservationRecord
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.views import Role
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData

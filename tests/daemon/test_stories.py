@@ -34,7 +34,7 @@ async def stubs(peer: Peer) -> AsyncIterator[list[StubBroker]]:
 
 async def leaderships(peer: Peer) -> dict[TopicPartition, LeaderAndIsr]:
     """The states in ZooKeeper."""
-    return dict((await peer.store.read_states(PARTITIONS)).states)
+    return dict((await peer.store.states.read_states(PARTITIONS)).states)
 
 
 async def led_by(peer: Peer, *leaders: int) -> None:
@@ -49,7 +49,7 @@ async def led_by(peer: Peer, *leaders: int) -> None:
 
 async def observed(peer: Peer) -> Observed:
     """All that ZooKeeper holds."""
-    topics = (await peer.store.read_topics([TOPIC])).topics
+    topics = (await peer.store.topics.read_topics([TOPIC])).topics
     assignments = {TopicPartition(name, p): a for name, image in topics.items() for p, a in image.assignments.items()}
     return Observed({name: image.topic_id for name, image in topics.items()}, assignments, await leaderships(peer))
 

@@ -12,20 +12,18 @@ from controllerd.record.records import (
     Record,
     TermRecord,
 )
-from tests.fakes.audit import RecordingAudit
 
 
 def told(*records: Record) -> list[dict[str, object]]:
     """The lines about these records in the course of one event."""
-    audit = RecordingAudit()
+    assert {type(record) for record in records} <= EventSummaries.takes
     with capture_logs() as lines:
-        EventSummaries(audit).record(
+        EventSummaries().record(
             TermRecord("elected", 7, 12, "controllerd", ""),
             EventBegin(25, "BrokerChange", 2, 0.1),
             *records,
             EventEnd(25, "BrokerChange", "done", 1.26),
         )
-    assert len(audit.records) == len(records) + 3
     return [dict(line) for line in lines]
 
 
@@ -39,7 +37,7 @@ def test_an_event_is_one_line_with_its_topics_and_brokers() -> None:
     (line,) = told(BrokersRecord(gone=[1]), leaders(["payments", "orders"], [0, 3]))
 
     assert line == {
-        "event": "event",
+        "event": "event handled",
         "event_id": 25,
         "event_name": "BrokerChange",
         "outcome": "done",
@@ -73,7 +71,7 @@ def test_an_event_that_did_nothing_is_not_told() -> None:
 
 
 def test_what_an_event_did_is_not_told_of_the_next() -> None:
-    summaries = EventSummaries(RecordingAudit())
+    summaries = EventSummaries()
     with capture_logs() as lines:
         summaries.record(EventBegin(1, "BrokerChange", 2, 0.1), BrokersRecord(gone=[1]))
         summaries.record(EventEnd(1, "BrokerChange", "done", 1.0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from controllerd.core.model import BrokerId
-from controllerd.daemon.bridges import FreezeGuard
+from controllerd.daemon.freeze_guard import FreezeGuard
 from controllerd.daemon.instance import Instance
 from controllerd.record.records import EventBegin, ResponseRecord
 from controllerd.zk.client import ZooKeeperClient
@@ -73,10 +73,10 @@ async def test_no_broker_is_even_connected_to_while_the_role_is_in_doubt(node: I
     """The guard and the senders are tested apart as well; here they are as the instance puts them together."""
     node.client = cast("ZooKeeperClient", Client())
     node.guard = guard = CountingGuard(SESSION_MS, node.around.boottime, node._stop_sending)
-    guard.suspect("the process was suspended")
+    guard.put_in_doubt("the process was suspended")
 
     def release() -> None:
-        guard.validated(guard.doubts)
+        guard.revalidated(guard.doubts)
 
     assert await connections_until_released(node, lambda: guard.asked, release) == 0
 
@@ -107,7 +107,7 @@ async def test_no_broker_is_even_connected_to_while_zookeeper_is_out_of_reach(no
 async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: Instance) -> None:
     """Frozen again after ZooKeeper has answered and before the answer was read: it says nothing of what came since."""
     node.context.begin_term(7, 1)
-    node.guard.suspect("the process was suspended")
+    node.guard.put_in_doubt("the process was suspended")
     client = Client()
     checking = asyncio.create_task(node._revalidate(cast("ZooKeeperClient", client)))
     await client.elector.asked.wait()
@@ -122,7 +122,7 @@ async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: In
 
 async def test_an_answer_from_before_a_broker_spoke_lets_nothing_leave(node: Instance) -> None:
     node.context.begin_term(7, 1)
-    node.guard.suspect("the process was suspended")
+    node.guard.put_in_doubt("the process was suspended")
     client = Client()
     checking = asyncio.create_task(node._revalidate(cast("ZooKeeperClient", client)))
     await client.elector.asked.wait()
@@ -149,7 +149,7 @@ class Lagging:
 
 async def test_a_server_that_lags_does_not_confirm_a_role_that_is_lost(node: Instance) -> None:
     node.context.begin_term(7, 1)
-    node.guard.suspect("the process was suspended")
+    node.guard.put_in_doubt("the process was suspended")
     server = Lagging()
     client = Client(zk=cast("Reads", server), elector=cast("Elector", server))
 
@@ -171,7 +171,7 @@ async def test_a_hanging_event_is_no_progress_because_the_heartbeat_itself_recor
     """The role is lost, the event that should notice it never runs: each round of the heartbeat feeds the watchdog."""
     node.context.begin_term(7, 1)
     node.loop = cast("object", StuckLoop())  # type: ignore[assignment]
-    node.guard.suspect("a broker knows a newer controller epoch")
+    node.guard.put_in_doubt("a broker knows a newer controller epoch")
     client = Client(elector=Elector(ours=False))
     client.elector.answer.set()
     beats: list[int] = []
@@ -186,10 +186,10 @@ async def test_a_hanging_event_is_no_progress_because_the_heartbeat_itself_recor
 
 async def test_answers_of_brokers_are_no_progress_of_a_hanging_event(node: Instance) -> None:
     node.loop = cast("object", StuckLoop())  # type: ignore[assignment]
-    node.watch.record(EventBegin(1, "ControllerChange", 1, 0.0))
+    node.bus.record(EventBegin(1, "ControllerChange", 1, 0.0))
     assert node._has_progressed()
 
-    node.watch.record(ResponseRecord(1, 1, "UpdateMetadata", 8, 1, 10, 1, 1.0, 0, {}))  # by RecordedExchanges
+    node.bus.record(ResponseRecord(1, 1, "UpdateMetadata", 8, 1, 10, 1, 1.0, 0, {}))  # by RecordedExchanges
 
     assert not node._has_progressed()
 
@@ -209,7 +209,7 @@ class Unanswered:
 async def test_a_check_that_waits_for_zookeeper_does_not_starve_the_watchdog(node: Instance) -> None:
     """Woken from a freeze into a suspended session: the check may wait for longer than the watchdog."""
     node.context.begin_term(7, 1)
-    node.guard.suspect("the process was suspended")
+    node.guard.put_in_doubt("the process was suspended")
     server = Unanswered()
     client = Client(zk=cast("Reads", server))
     beats: list[int] = []
@@ -228,7 +228,7 @@ async def test_a_check_that_waits_for_zookeeper_does_not_starve_the_watchdog(nod
 async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the_others_up_once(node: Instance) -> None:
     node.context.begin_term(7, 1)
     node._stale_epoch(BrokerId(1), 7)
-    node.guard.validated(node.guard.doubts)
+    node.guard.revalidated(node.guard.doubts)
 
     node._stale_epoch(BrokerId(1), 7)
     assert node.guard.may_send()
@@ -243,7 +243,7 @@ async def test_a_broker_that_keeps_naming_a_newer_epoch_holds_requests_up_once_p
     node.context.begin_term(7, 1)
     node._timeout_granted(2 * SESSION_MS / 1000)
     node._stale_epoch(BrokerId(1), 7)
-    node.guard.validated(node.guard.doubts)
+    node.guard.revalidated(node.guard.doubts)
 
     node._denied[BrokerId(1), 7] -= 1.5 * SESSION_MS / 1000
     node._stale_epoch(BrokerId(1), 7)

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from controllerd.dev.errors import DevError
 from controllerd.dev.kafka import KafkaBroker, run_tool
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.processes import DevError
 from controllerd.dev.releases import tool_class
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 
 TOPIC_COMMAND = tool_class("TopicCommand")

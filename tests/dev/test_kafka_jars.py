@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from controllerd.dev import kafka_jars
-from controllerd.dev.errors import DevError
 from controllerd.dev.kafka_jars import class_path, kafka_available, release_in_use
+from controllerd.dev.processes import DevError
 
 
 class FakeMaven:

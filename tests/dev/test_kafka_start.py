@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from controllerd.dev.cluster import resolve_jars
-from controllerd.dev.errors import DevError
 from controllerd.dev.kafka import KafkaBroker
+from controllerd.dev.processes import DevError
 from tests.dev.test_kafka_jars import FakeMaven
 
 MAVEN_S, START_S = 1.0, 0.5

@@ -1,51 +1,15 @@
-"""What a verification calls lost, duplicated and out of order, and how gaps are measured."""
+"""How a load counts its gaps, how it ends, and what it waits for by librdkafka's own statistics."""
 
+import json
+import re
 import threading
-import time
 import weakref
 from collections.abc import Container
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from controllerd.dev import load as load_module
-from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, high_watermark, verify
-
-
-def log(partition: int, *sequences: int) -> list[Record]:
-    return [Record(partition, sequence, offset) for offset, sequence in enumerate(sequences)]
-
-
-def test_a_log_that_holds_every_acknowledged_record_once_and_in_order_is_ok() -> None:
-    records = log(0, 0, 1, 2) + log(1, 0, 1)
-    assert verify(records, records).ok
-
-
-def test_an_acknowledged_record_that_is_not_in_the_log_is_lost() -> None:
-    assert verify(log(0, 0, 1, 2), log(0, 0, 2)).lost == 1
-
-
-def test_a_record_of_another_partition_does_not_stand_in_for_a_lost_one() -> None:
-    assert verify(log(0, 0), log(1, 0)).lost == 1
-
-
-def test_a_record_twice_in_the_log_is_duplicated_and_not_out_of_order() -> None:
-    result = verify(log(0, 0, 1), log(0, 0, 1, 0))
-    assert (result.duplicated, result.out_of_order) == (1, 0)
-
-
-def test_a_record_behind_a_later_one_is_out_of_order() -> None:
-    assert verify(log(0, 0, 1, 2), log(0, 0, 2, 1)).out_of_order == 1
-
-
-def test_a_record_that_was_never_acknowledged_may_be_in_the_log() -> None:
-    assert verify(log(0, 0), log(0, 0, 1)).ok
-
-
-def test_an_empty_log_has_lost_everything() -> None:
-    result = verify(log(0, 0, 1), [])
-    assert not result.ok
-    assert result.lost == 2
+from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, describe_waiting
 
 
 def acknowledged_at(*times_s: float, partition: int = 0) -> LoadResult:
@@ -156,26 +120,54 @@ def test_a_load_that_was_stopped_asks_brokers_for_its_topic_no_more(monkeypatch:
     assert [producer() for producer in made] == [None]
 
 
-class NewLeader:
-    """Answers the first few questions about its partition with an error, and then with the end of it."""
-
-    def __init__(self, refusals: int) -> None:
-        self.refusals = refusals
-
-    def get_watermark_offsets(self, _partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
-        assert timeout > 0
-        if self.refusals:
-            self.refusals -= 1
-            raise KafkaException(KafkaError(KafkaError.OFFSET_NOT_AVAILABLE))
-        return 0, 7
-
-
-def test_a_leader_that_does_not_know_the_end_of_its_partition_yet_is_asked_again() -> None:
-    assert high_watermark(NewLeader(refusals=2), TopicPartition("orders", 0), time.monotonic() + 30) == 7
+def statistics(**partition: int) -> str:
+    """The part of librdkafka's statistics that is read."""
+    row = {"broker": 2, "msgq_cnt": 0, "xmit_msgq_cnt": 0, "msgs_inflight": 0}
+    return json.dumps(
+        {
+            "eos": {"idemp_state": "Assigned"},
+            "topics": {"orders": {"partitions": {"0": row, "1": {**row, **partition}}}},
+            "brokers": {
+                "bootstrap": {"nodeid": -1, "state": "UP", "waitresp_cnt": 0},
+                "two": {"nodeid": 2, "state": "TRY_CONNECT", "waitresp_cnt": 1},
+            },
+        }
+    )
 
 
-def test_a_leader_that_never_knows_it_is_asked_until_the_time_is_up() -> None:
-    leader = NewLeader(refusals=2)
-    with pytest.raises(KafkaException, match="OFFSET_NOT_AVAILABLE"):
-        high_watermark(leader, TopicPartition("orders", 0), time.monotonic())
-    assert leader.refusals == 1
+def test_partitions_with_records_and_brokers_with_a_number_are_named() -> None:
+    assert describe_waiting(statistics(msgq_cnt=3, xmit_msgq_cnt=2, msgs_inflight=1)) == (
+        "producer id Assigned; orders-1 on broker 2 has 3 + 2 waiting, 1 sent; "
+        "broker 2 is TRY_CONNECT, requests under way: 1"
+    )
+
+
+def test_partitions_without_records_are_not_named() -> None:
+    assert describe_waiting(statistics()) == "producer id Assigned; broker 2 is TRY_CONNECT, requests under way: 1"
+
+
+def test_before_the_first_statistics_that_is_said() -> None:
+    assert describe_waiting("") == "no statistics yet"
+
+
+def test_the_statistics_of_librdkafka_can_be_read() -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    told: list[str] = []
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": "127.0.0.1:1",
+            "enable.idempotence": True,
+            "statistics.interval.ms": 100,
+            "stats_cb": told.append,
+            "log_level": 0,
+        }
+    )
+    producer.produce("orders", b"a record", partition=0)
+    while not told or "orders" not in json.loads(told[-1])["topics"]:
+        producer.poll(1)
+
+    assert re.fullmatch(
+        r"producer id \w+; orders-\S+ on broker -1 has 1 \+ 0 waiting, 0 sent", describe_waiting(told[-1])
+    )
+    producer.purge()
+    producer.flush(5)

@@ -1,4 +1,4 @@
-"""Child processes start, end, freeze and are never left behind."""
+"""Child processes start, end, freeze and are never left behind; Java is found, or its absence is explained."""
 
 import asyncio
 import os
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.dev.errors import DevError
-from controllerd.dev.processes import ChildProcess
+from controllerd.dev.processes import ChildProcess, DevError, find_java
 
 FOREVER = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
 DEAF = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{FOREVER}"
@@ -166,3 +165,37 @@ def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         wait_own_program(pid)
         os.kill(middle.pid, signal.SIGKILL)
     wait_gone(pid)
+
+
+def executable(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_java_home_wins_over_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = executable(tmp_path / "home" / "bin" / "java")
+    monkeypatch.setenv("PATH", str(executable(tmp_path / "path" / "java").parent))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == str(wanted)
+
+
+def test_path_is_used_without_java_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = executable(tmp_path / "java")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert find_java() == str(wanted)
+
+
+def test_no_java_at_all_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(DevError, match="install a Java 17 runtime"):
+        find_java()
+
+
+def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(DevError, match=f"JAVA_HOME is {tmp_path}"):
+        find_java()

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.explain.answers import Why, lines
 from controllerd.explain.history import Steps
 from controllerd.explain.inputs import ExplanationInputs
@@ -15,7 +15,6 @@ from controllerd.explain.topic import explain_topic
 from controllerd.recent import Recent
 from controllerd.zk.access import SetData
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
-from tests.fakes.audit import RecordingAudit
 from tests.fakes.disks import Disks
 from tests.fakes.world import ManualClock, World, tp
 from tests.scenarios.acts import alter_isr, answer
@@ -33,8 +32,8 @@ class Seeded:
         self.clock = ManualClock()
         self.clock.now = TEN
         self.policy = policy or Policy()
-        self.recent = Recent(RecordingAudit(), self.clock)
-        self.world = World(audit=self.recent, policy=self.policy)
+        self.recent = Recent(self.clock)
+        self.world = World(readers=[self.recent], policy=self.policy)
         for broker in brokers:
             self.world.register(broker)
         self.disks = Disks(self.world)

@@ -12,13 +12,12 @@ from controllerd.explain.history import Steps
 from controllerd.explain.inputs import ExplanationInputs
 from controllerd.explain.partition import explain_partition
 from controllerd.explain.topic import explain_topic
-from controllerd.pace import Pace
 from controllerd.recent import Recent
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import MAX_ROWS, LeadershipRecord
+from controllerd.slicer import Slicer
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import PartitionView, Role, TopicView
-from tests.fakes.audit import RecordingAudit
 
 TOPICS: Final = 100
 PARTITIONS: Final = 1_000
@@ -41,7 +40,7 @@ def big() -> ClusterSnapshot:
 
 def busy() -> Sequence[RecentRecord]:
     """As many leaderships as are remembered."""
-    recent = Recent(RecordingAudit(), SystemClock())
+    recent = Recent(SystemClock())
     for at in range(ROWS // MAX_ROWS):
         partitions = [number % PARTITIONS for number in range(MAX_ROWS)]
         topics = [f"topic-{(at * MAX_ROWS + number) // PARTITIONS % TOPICS}" for number in range(MAX_ROWS)]
@@ -68,7 +67,7 @@ async def cost_of(steps: Steps[Why]) -> tuple[Why, float, int]:
     counting = asyncio.create_task(count_turns())
     await asyncio.sleep(0)
     before = time.process_time()
-    why = await Pace().run(steps)
+    why = await Slicer().run(steps)
     spent = time.process_time() - before
     counting.cancel()
     return why, spent, await counting

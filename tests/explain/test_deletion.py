@@ -1,8 +1,8 @@
 """Reasons for which the deletion of a topic waits: Kafka's three, and ours."""
 
+from controllerd.core.intents import DELETIONS
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import DELETIONS
 from controllerd.views import ChannelView
 from events.operator import Pause
 from tests.explain.seeding import Seeded, codes, text

@@ -9,7 +9,6 @@ from controllerd.explain.history import find_rows, read_history
 from controllerd.recent import Recent
 from controllerd.record.records import LeadershipRecord, Record, RefusedRecord, SnapshotBegin, SnapshotEnd
 from tests.explain.seeding import finish
-from tests.fakes.audit import RecordingAudit
 
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40)
 TP = TopicPartition("a", 0)
@@ -30,7 +29,7 @@ def leads(leader: int) -> LeadershipRecord:
 
 def loaded(*records: Record) -> dict[int, bool]:
     """Each leader, and whether it was there already when it was read."""
-    recent = Recent(RecordingAudit(), SystemClock())
+    recent = Recent(SystemClock())
     recent.record(*records)
     history = finish(finish(read_history(tuple(recent.newest_first()))).partition(TP))
     return {led.leader: led.is_loaded for led in history.leaderships}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
+from controllerd.core.intents import AUTO_REBALANCE
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import AUTO_REBALANCE
-from controllerd.core.policy import Policy
 from events.operator import DrainBroker, Pause
 from tests.explain.seeding import Seeded, codes
 from tests.fakes.reassigning import change_isr

@@ -2,7 +2,7 @@
 
 import re
 
-from controllerd.core.counted import counted
+from controllerd.core.text import counted
 from controllerd.explain.answers import Cause, Why, clock, error_name, ids, lines, some, span
 
 

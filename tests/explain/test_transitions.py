@@ -79,7 +79,7 @@ async def test_what_a_new_controller_reads_is_no_change() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     before = await of_partition(seeded)
     seeded.world.zk.expire()
-    await World(tree=seeded.world.tree, session_id=2, audit=seeded.recent).start()
+    await World(tree=seeded.world.tree, session_id=2, readers=[seeded.recent]).start()
 
     assert await of_partition(seeded) == before
 

@@ -10,7 +10,7 @@ from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import SessionRecord
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import Holder, Role
-from controllerd.zk.pictures import take_picture
+from controllerd.zk.image import read_image
 from tests.explain.seeding import Seeded, codes, finish
 from tests.fakes.reassigning import reassign
 from tests.fakes.world import tp
@@ -19,7 +19,7 @@ from tests.fakes.world import tp
 async def seen(seeded: Seeded, entries: tuple[RecentRecord, ...] = ()) -> ExplanationInputs:
     """The cluster as somebody sees it who only reads ZooKeeper."""
     snapshot = ClusterSnapshot(-1)
-    await Mirror(Features(), snapshot).show(await take_picture(seeded.world.zk))
+    await Mirror(Features(), snapshot).show(await read_image(seeded.world.zk))
     snapshot.role = Role.OBSERVER
     return ExplanationInputs(snapshot=snapshot, now_ms=seeded.clock.now_ms(), entries=entries)
 

@@ -15,7 +15,8 @@ from controllerd.core.model import (
     TopicImage,
     TopicPartition,
 )
-from controllerd.ports import AuditLog, Clock
+from controllerd.ports.audit import AuditLog
+from controllerd.ports.clock import Clock
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from controllerd.zk.elector import Contender, ZooKeeperElector
@@ -44,7 +45,7 @@ class StillClock:
 
 
 class FakeStore(ZooKeeperStore):
-    """``ports.MetadataStore`` in memory. ``events`` collects what watches enqueue, unless ``put`` is given."""
+    """``ports.metadata.MetadataStore`` in memory. ``events`` collects what watches enqueue, unless ``put`` is given."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class FakeStore(ZooKeeperStore):
 
 
 class FakeElector(ZooKeeperElector):
-    """``ports.Elector`` in memory, on the tree of a ``FakeStore``."""
+    """``ports.role.Elector`` in memory, on the tree of a ``FakeStore``."""
 
     def __init__(self, store: FakeStore, contender: Contender | None = None) -> None:
         super().__init__(store.zk, store.writer, contender or Contender(NODE_ID, INSTANCE), store.audit, store.clock)

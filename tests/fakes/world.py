@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from channel_manager.batch import RequestBatch
 from channel_manager.removals import removed_by
-from controllerd.controller import Controller
-from controllerd.core.configured_topics import ConfiguredTopics
+from controllerd.audit.bus import RecordBus, Subscriber
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint, Features, PartitionState, TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.core.requests import (
     ControlRequest,
@@ -26,12 +26,13 @@ from controllerd.core.requests import (
     UpdateMetadataRequest,
     api_name,
 )
+from controllerd.core.resolved_settings import ConfiguredTopics
 from controllerd.core.sanitizer import our_rack
 from controllerd.core.settings_book import SettingsBook, fixed_settings
 from controllerd.loop import EventLoop, WriteWatch
 from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
-from controllerd.ports import AuditLog
+from controllerd.ports.audit import AuditLog
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create, Fired
 from controllerd.zk.elector import Contender, ZooKeeperElector
@@ -188,6 +189,7 @@ class World:
         settings: SettingsBook | None = None,
         reach: Reach = PLAIN_AND_HIDDEN,
         audit: AuditLog | None = None,
+        readers: Sequence[Subscriber] = (),
     ) -> None:
         for witness in self.witnesses:
             witness(self)
@@ -199,36 +201,29 @@ class World:
         self.timers, self.metrics, self.configs = ManualTimers(), CountedMetrics(), FixedConfigs()
         configs = self.configs if settings is None else ConfiguredTopics(lambda: settings.current)
         self.queue = EventQueue(self.clock.monotonic)
-        self.watch = WriteWatch(audit or self.audit)
+        self.watch = WriteWatch()
+        self.bus = RecordBus(audit or self.audit, before=[self.watch], after=readers)
         self.context = ControllerContext(self.settings.features)
         self.snapshot = ClusterSnapshot(node_id)
         self.expired = 0
-        store = ZooKeeperStore(self.zk, self.watch, self.clock, self.queue.put)
+        store = ZooKeeperStore(self.zk, self.bus, self.clock, self.queue.put)
         contender = Contender(node_id, instance, takes_from_brokers, reach)
-        elector = ZooKeeperElector(self.zk, store.writer, contender, self.watch, self.clock)
+        elector = ZooKeeperElector(self.zk, store.writer, contender, self.bus, self.clock)
         self.zk.on_watch = store.fired
-        outbox = Outbox(self.context, self.channels, self.watch, self._new_batch)
+        outbox = Outbox(self.context, self.channels, self.bus, self._new_batch)
         self.c = Controller(
-            node_id=node_id,
+            local=LocalNode(node_id, self._our_entry, reach=reach),
             context=self.context,
             store=store,
-            elector=elector,
+            machines=build_machines(self.context, store, outbox, self.bus, configs, self.metrics),
+            outbox=outbox,
             channels=self.channels,
             queue=self.queue,
-            outbox=outbox,
-            machines=build_machines(self.context, store, outbox, self.watch, configs, self.metrics),
-            configs=configs,
-            settings=self.settings,
-            reach=reach,
-            audit=self.watch,
-            timers=self.timers,
-            clock=self.clock,
+            audit=self.bus,
             snapshot=self.snapshot,
-            new_topic_id=self._new_topic_id,
-            draw=self._draw,
-            session_expired=self._session_expired,
-            registrar=elector.registrar,
-            our_entry=self._our_entry,
+            role=Role(elector, elector.registrar, self._session_expired),
+            configs=ClusterConfigs(configs, self.settings),
+            runtime=Runtime(self.clock, self.timers, self._new_topic_id, self._draw),
         )
         self.loop = EventLoop(self.c, self.watch, self.metrics)
         self._ids = 0

@@ -274,7 +274,7 @@ class FakeZooKeeper:
         self.after_transaction.pop(number, lambda: None)()
         return ReplyLost() if number in self.lose_reply_of else outcome
 
-    async def everybody_may(self, paths: Sequence[str]) -> list[bool | None]:
+    async def have_open_acl(self, paths: Sequence[str]) -> list[bool | None]:
         """ACLs."""
         self._alive()
         return [path not in self.secured if path in self.tree.nodes else None for path in paths]

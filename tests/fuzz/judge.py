@@ -10,12 +10,12 @@ from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 
 from controllerd.api.catalog import NATIVE, PARTLY_RELAYED, is_relayable
-from controllerd.api.limits import Limits
+from controllerd.api.server_settings import ServerLimits
 from tests.fuzz.rows import missing_rows
 from tests.fuzz.spoil import Expect
 from wire.versions import ApiKey
 
-LIMITS: Final = Limits(frame_s=300.0, write_s=300.0, wait_s=2.0)
+LIMITS: Final = ServerLimits(frame_s=300.0, write_s=300.0, wait_s=2.0)
 """Those of the product, but for times: a busy machine is no slow client, and a fuzzer has no ten minutes to wait."""
 LONGEST_TEXT: Final = 2**15 - 1
 _HEAD: Final = struct.Struct(">hhi")

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from wire.transport import PLAINTEXT_SERVER, Accept, Link, Peer
+from wire.transport import PLAINTEXT_SERVER, Accept, Link, TransportPeer
 
 _SIZE = 4
 
@@ -178,7 +178,7 @@ class MemoryLine:
     def __init__(self, door: "Door", number: int) -> None:
         self.inbox = Inbox()
         self._far = _FarEnd(self.inbox)
-        door.accept(Watched(self._far, door), Peer(f"127.0.0.9:{number}"))
+        door.accept(Watched(self._far, door), TransportPeer(f"127.0.0.9:{number}"))
 
     def send(self, data: bytes) -> None:
         """Send bytes."""

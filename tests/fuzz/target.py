@@ -16,8 +16,8 @@ import structlog
 
 from channel_manager.manager import event_of
 from channel_manager.observer import Exchange
-from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
+from controllerd.api.server_settings import ServerListener
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest, StopReplicaRequest, api_name
@@ -345,7 +345,7 @@ async def target() -> AsyncIterator[Target]:
         world.register(broker, port=stub.endpoint.port)
     await world.start()
     world.snapshot.cluster_id = "fuzzed"
-    listeners = [Listener("PLAINTEXT", "127.0.0.1", 0)]
+    listeners = [ServerListener("PLAINTEXT", "127.0.0.1", 0)]
     server = KafkaServer(
         listeners, world.queue, world.snapshot, NODE_ID,
         audit=world.audit, limits=LIMITS, settings=world.settings, now=world.clock.monotonic, acceptor=door,

@@ -10,8 +10,8 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from controllerd.api.catalog import NATIVE
-from controllerd.dev.java import FAST_START_FLAGS, find_java
 from controllerd.dev.kafka_jars import class_path
+from controllerd.dev.processes import FAST_START_FLAGS, find_java
 from tests.fuzz.frames import advertised
 from tests.fuzz.judge import is_brokers
 from tests.fuzz.run import Run

@@ -20,7 +20,7 @@ from controllerd.core.cluster_settings import (
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Configured, Remembered, SettingsBook
 from controllerd.errors import RefusedToLead
-from controllerd.record.observation import SettingsRecord
+from controllerd.record.families.operators import SettingsRecord
 from controllerd.record.records import AlarmRecord, TermRecord
 from controllerd.views import Role
 from events.base import Event
@@ -431,7 +431,7 @@ async def test_the_death_of_the_broker_that_forbids_unclean_elections_starts_non
     world.register(2)
     await hear(world, b2={UNCLEAN: "true"})
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 def under_default(world: World, *, hidden: str, brokers: Collection[int] = (1, 2)) -> BrokerSettingsReceived:
@@ -458,11 +458,11 @@ async def test_unclean_elections_end_with_the_dynamic_default_before_any_broker_
     put_default(world, "true")
     world.queue.put(under_default(world, hidden="false"))
     await world.start()
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
     await set_default(world, {})
 
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
 
 async def test_unclean_elections_that_files_turn_on_outlive_the_dynamic_default() -> None:
@@ -473,7 +473,7 @@ async def test_unclean_elections_that_files_turn_on_outlive_the_dynamic_default(
 
     await set_default(world, {})
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unclean_elections_off() -> None:
@@ -487,7 +487,7 @@ async def test_the_dynamic_default_counts_although_a_broker_that_is_gone_had_unc
 
     await set_default(world, {UNCLEAN: "true"})
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 async def test_the_file_of_a_broker_that_is_gone_counts_again_when_the_dynamic_default_is_deleted() -> None:
@@ -500,13 +500,13 @@ async def test_the_file_of_a_broker_that_is_gone_counts_again_when_the_dynamic_d
     await world.settle()
     world.queue.put(under_default(world, hidden="true", brokers=[1]))
     await world.settle()
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
     assert world.c.settings.current.problems == {}
 
     await set_default(world, {})
     await hear(world, b1={UNCLEAN: "true"})
 
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
 
 @pytest.mark.parametrize(("own", "others"), [({1: "false"}, {2: "true"}), ({1: "false", 2: "false"}, {})])
@@ -519,7 +519,7 @@ async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_of
     world.queue.put(with_own(world, own, others))
     await world.start()
 
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
 
 async def test_it_does_not_do_so_either_when_that_broker_dies() -> None:
@@ -533,7 +533,7 @@ async def test_it_does_not_do_so_either_when_that_broker_dies() -> None:
     world.queue.put(under_default(world, hidden="false", brokers=[1]))
     await world.settle()
 
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
 
 async def test_the_dynamic_default_does_not_turn_off_what_every_broker_has_turned_on_for_itself() -> None:
@@ -542,7 +542,7 @@ async def test_the_dynamic_default_does_not_turn_off_what_every_broker_has_turne
     world.queue.put(with_own(world, {1: "true", 2: "true"}, {}))
     await world.start()
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() -> None:
@@ -552,7 +552,7 @@ async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() 
     await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
     await world.start()
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 @pytest.mark.parametrize("dynamic", [None, "true"])
@@ -563,11 +563,11 @@ async def test_no_unclean_leader_is_elected_while_a_live_broker_has_never_answer
         put_default(world, dynamic)
     await hear(world, b1={UNCLEAN: "true"})
     await world.start()
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
     await hear(world, b2={UNCLEAN: "true"})
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 async def test_the_dynamic_default_overrides_what_is_configured_here_without_an_alarm() -> None:
@@ -577,7 +577,7 @@ async def test_the_dynamic_default_overrides_what_is_configured_here_without_an_
     world.queue.put(under_default(world, hidden="false"))
     await world.start()
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
     assert world.c.settings.current.problems == {}
 
 

@@ -130,7 +130,7 @@ async def test_notifications_that_brokers_purge_are_no_news() -> None:
     await world.settle()
 
     assert enabled(world) == []
-    assert world.c.config_changes_seen == frozenset()
+    assert world.c.configs.changes_seen == frozenset()
 
 
 async def test_what_changed_while_the_connection_was_gone_is_noticed_when_it_is_back() -> None:

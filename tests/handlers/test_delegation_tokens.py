@@ -2,7 +2,7 @@
 
 import json
 
-from controllerd.core.policy import Policy
+from controllerd.core.cluster_settings import Policy
 from controllerd.record.records import AlarmRecord, RejectedRecord
 from controllerd.zk.access import SetData
 from events.cluster import DelegationTokenExpiryCheck, SelfAudit

@@ -4,8 +4,7 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.machines.outbox import SLICE
-from controllerd.pace import Pace
+from controllerd.slicer import SLICE, Slicer
 from controllerd.zk.access import Create
 from events.admin import ForgetBroker
 from events.topics import TopicDeletionStopReplicaResponseReceived
@@ -20,7 +19,7 @@ LINES_OF_A_LOOK = 20 * SLICE
 @pytest.fixture(autouse=True)
 def every_chance_of_a_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """By every machine and by the store: no clock decides where a stretch ends, so the lines are the same each time."""
-    monkeypatch.setattr(Pace, "is_due", True)
+    monkeypatch.setattr(Slicer, "is_due", True)
 
 
 async def cluster() -> Disks:

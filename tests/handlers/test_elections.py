@@ -2,9 +2,9 @@
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.core.policy import Policy
 from controllerd.errors import NotController
 from controllerd.record.records import AlarmRecord
 from events.cluster import Expire, RegisterBrokerAndReelect

@@ -152,7 +152,7 @@ def expire(world: World, number: int, *, took_effect: bool) -> None:
         world.zk.reconnect_as(NEW_SESSION)
         world.queue.put(RegisterBrokerAndReelect())
 
-    world.c.session_expired = next_session
+    world.c.role.session_expired = next_session
     strike(world, number, fault)
 
 

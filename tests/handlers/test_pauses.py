@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from controllerd.core.intents import LONGEST_MS, PauseView
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import LONGEST_MS, PauseView
 from controllerd.errors import CallRefused, NotController
 from events.cluster import Resign
 from events.elections import AutoPreferredReplicaLeaderElection, ElectionTrigger, ElectionType, ReplicaLeaderElection

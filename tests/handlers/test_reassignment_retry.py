@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
-from controllerd.machines.reassignment.unfinished import FIRST_RETRY_S
+from controllerd.machines.reassignment.dependencies import FIRST_RETRY_S
 from controllerd.record.records import AlarmRecord, RefusedRecord
 from events.cluster import Expire, RegisterBrokerAndReelect
 from events.reassignments import ReassignmentRetry, ZkPartitionReassignment

@@ -15,9 +15,7 @@ TOPICS = 30
 
 def never_in_a_hurry(world: World) -> World:
     """Reassignments take every chance of a turn as well."""
-    outbox, reassigner = world.c.outbox, world.c.reassigner
-    reassigner._outbox = reassigner._phases._outbox = outbox
-    reassigner.requests._pace = outbox.pace
+    world.c.reassigner._deps.outbox = world.c.outbox
     return world
 
 

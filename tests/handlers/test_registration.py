@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from controllerd.core.cluster_settings import RegistrationMode
 from controllerd.core.model import BrokerId
-from controllerd.core.policy import RegistrationMode
 from controllerd.core.releases import Release
 from controllerd.record.records import AlarmRecord
 from controllerd.views import Role
@@ -64,7 +64,7 @@ async def test_a_live_broker_older_than_3_0_makes_the_active_instance_register(w
 )
 async def test_the_configuration_decides(register: RegistrationMode, release: Release, is_registered: bool) -> None:
     world = World()
-    world.c.register = register
+    world.c.local.register = register
     world.register(1)
     await world.start()
 
@@ -75,7 +75,7 @@ async def test_the_configuration_decides(register: RegistrationMode, release: Re
 
 async def test_an_instance_that_is_always_registered_is_so_before_any_broker_has_answered() -> None:
     world = World()
-    world.c.register = "always"
+    world.c.local.register = "always"
     await world.start()
 
     assert OURS in world.tree.nodes
@@ -252,7 +252,7 @@ async def test_a_peer_that_takes_over_deletes_our_registration_and_makes_its_own
 async def test_a_registration_that_a_controller_left_behind_is_deleted_when_brokers_are_read(world: World) -> None:
     """A server that lagged hid the registration from the election."""
     left = f"/brokers/ids/{NODE_ID + 1}"
-    entry = world.c.our_entry()
+    entry = world.c.local.our_entry()
     assert entry is not None
     world.tree.put(left, codecs.encode_controller_registration(entry, "of an earlier term", timestamp_ms=1))
 
@@ -264,7 +264,7 @@ async def test_a_registration_that_a_controller_left_behind_is_deleted_when_brok
 async def test_a_registration_of_another_session_under_our_id_does_not_pass_for_ours(world: World) -> None:
     """Seed 13976: it takes the place of ours, which somebody deleted, before the deletion is noticed."""
     await registered(world)
-    entry = world.c.our_entry()
+    entry = world.c.local.our_entry()
     assert entry is not None
 
     world.tree.outsider(Delete(OURS, -1))

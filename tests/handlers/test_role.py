@@ -186,7 +186,7 @@ async def test_after_resigning_we_stand_by_even_if_nobody_takes_the_role(world: 
 
 async def test_standing_by_after_a_resignation_ends_by_itself(world: World) -> None:
     await world.call(Resign())
-    world.clock.now += world.c.stand_by_s + 1
+    world.clock.now += world.c.local.stand_by_s + 1
 
     for event in world.timers.fire():
         world.queue.put(event)
@@ -227,7 +227,7 @@ async def test_from_a_broker_that_was_faster_the_role_is_taken_after_a_while_if_
     takes_from_brokers: bool, role: Role
 ) -> None:
     world = await resigned_to_a_broker(takes_from_brokers=takes_from_brokers)
-    world.clock.now += world.c.stand_by_s + 1
+    world.clock.now += world.c.local.stand_by_s + 1
 
     for event in world.timers.fire():
         world.queue.put(event)
@@ -279,7 +279,7 @@ async def test_a_failure_before_any_write_is_answered_and_the_term_goes_on(world
     async def broken() -> None:
         raise RuntimeError("planted")
 
-    world.c.store.read_producer_ids = broken  # type: ignore[method-assign,assignment]
+    world.c.store.producer_ids.read_producer_ids = broken  # type: ignore[method-assign,assignment]
 
     with pytest.raises(CallFailed):
         await world.call(AllocateProducerIds(BrokerId(world.c.node_id), -1))

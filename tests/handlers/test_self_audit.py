@@ -9,7 +9,7 @@ from controllerd.core.model import BrokerId, Features
 from controllerd.record.records import AlarmRecord
 from controllerd.zk.access import Fired
 from events.cluster import SelfAudit
-from handlers import self_audit
+from handlers import checks
 from tests.fakes.world import World, ids, tp
 from tests.scenarios.inputs import STATE, cluster, fed_before_the_term, goes_on
 
@@ -25,7 +25,7 @@ def in_silence(world: World, change: Callable[[], object]) -> None:
 
 async def a_round(world: World) -> None:
     """One round comes, and the second look at what differed."""
-    for within_s in (self_audit.EVERY_S, self_audit.LOOK_AGAIN_S):
+    for within_s in (checks.EVERY_S, checks.LOOK_AGAIN_S):
         await due(world, within_s)
 
 
@@ -65,7 +65,7 @@ async def test_the_next_round_is_due_for_as_long_as_we_lead() -> None:
     for _ in range(2):
         await a_round(world)
         assert [(delay_s, each) for delay_s, each in world.timers.later if isinstance(each, SelfAudit)] == [
-            (self_audit.EVERY_S, SelfAudit())
+            (checks.EVERY_S, SelfAudit())
         ]
 
 
@@ -146,10 +146,10 @@ async def test_a_state_that_vanished_is_an_alarm_and_is_not_invented() -> None:
 async def test_what_its_event_tells_before_the_second_look_is_no_alarm() -> None:
     world = await cluster()
     in_silence(world, lambda: world.die(1))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     await told_of_brokers(world)
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
 
     assert sorted(world.context.brokers) == [2, 3]
     assert differed(world) == []
@@ -158,14 +158,14 @@ async def test_what_its_event_tells_before_the_second_look_is_no_alarm() -> None
 async def test_a_newer_registration_whose_event_is_on_its_way_at_the_second_look_is_no_alarm_yet() -> None:
     world = await cluster()
     in_silence(world, lambda: world.die(1))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     await told_of_brokers(world)
     in_silence(world, lambda: world.register(1))
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == ["/brokers/ids/1"]
     assert sorted(world.context.brokers) == [1, 2, 3]
 
@@ -173,31 +173,31 @@ async def test_a_newer_registration_whose_event_is_on_its_way_at_the_second_look
 async def test_an_unknown_broker_that_came_went_and_came_again_is_no_alarm_yet() -> None:
     world = await cluster()
     in_silence(world, lambda: world.register(4))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     await told_of_brokers(world)
     world.die(4)
     await world.settle()
     in_silence(world, lambda: world.register(4))
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == ["/brokers/ids/4"]
 
 
 async def test_a_topic_that_was_taken_in_and_grew_before_the_second_look_is_no_alarm_yet() -> None:
     world = await cluster()
     in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     world.zk.on_watch("/brokers/topics", Fired.CHILD)
     await world.settle()
     in_silence(world, lambda: world.put_topic("late", {0: [2, 1], 1: [1, 2]}))
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == ["/brokers/topics/late"]
     assert world.state("late", 1)[0] == 1
 
@@ -205,17 +205,17 @@ async def test_a_topic_that_was_taken_in_and_grew_before_the_second_look_is_no_a
 async def test_a_topic_of_the_name_of_one_that_was_deleted_before_the_second_look_is_no_alarm_yet() -> None:
     world = await cluster()
     in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     world.zk.on_watch("/brokers/topics", Fired.CHILD)
     await world.settle()
     world.tree.remove("/brokers/topics/late")
     await world.settle()
     in_silence(world, lambda: world.put_topic("late", {0: [1, 2]}))
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == ["/brokers/topics/late"]
 
 
@@ -223,11 +223,11 @@ async def test_what_changes_again_and_again_in_silence_is_an_alarm_at_the_second
     world = await cluster()
     in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
     in_silence(world, lambda: world.die(1))
-    await due(world, self_audit.EVERY_S)
+    await due(world, checks.EVERY_S)
     in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3], 2: [2, 3]}))
     in_silence(world, lambda: world.register(1))
 
-    await due(world, self_audit.LOOK_AGAIN_S)
+    await due(world, checks.LOOK_AGAIN_S)
 
     assert {"/brokers/ids/1", "/brokers/topics/t"} <= set(differed(world))
 
@@ -261,7 +261,7 @@ async def test_below_2_7_an_isr_that_its_leader_wrote_is_not_our_business_yet() 
 
 
 async def test_a_round_goes_through_all_topics_in_several_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_audit, "PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(checks, "PARTITIONS_AT_ONCE", 2)
     world = await cluster()
     for number in range(5):
         world.put_topic(f"n{number}", {0: [2, 3]})

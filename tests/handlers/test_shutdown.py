@@ -9,7 +9,7 @@ async def test_an_instance_that_stops_does_not_lead_again_because_its_session_ex
         world.zk.reconnect_as(77)
         world.queue.put(RegisterBrokerAndReelect())
 
-    world.c.session_expired = next_session
+    world.c.role.session_expired = next_session
     world.queue.clear_and_put(ShutdownEventThread())  # ``Instance._stop``, while an event is in work
     world.zk.expire()
     world.queue.clear_and_put(Expire(1))  # ``ZooKeeperSession.declare_lost``

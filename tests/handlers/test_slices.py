@@ -15,11 +15,11 @@ import pytest
 
 import handlers
 from controllerd.core.model import BrokerId
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.requests import UpdateMetadataRequest
-from controllerd.core.topic_creation import TopicWish
-from controllerd.machines.outbox import SLICE, Outbox
-from controllerd.pace import Pace
+from controllerd.core.topic_creation import TopicRequest
+from controllerd.machines.outbox import Outbox
+from controllerd.slicer import SLICE, Slicer
 from events.admin import ControlledShutdown, CreatePartitions, CreateTopics
 from events.cluster import Expire, RegisterBrokerAndReelect
 from tests.fakes.requester import ALICE
@@ -89,10 +89,10 @@ def put_topics(world: World, prefix: str, topics: int = TOPICS, partitions: int 
 def impatient(world: World) -> World:
     """Every chance of a turn is taken."""
     old = world.c.outbox
-    world.c.outbox = outbox = Outbox(old._context, old._channels, old._audit, old._new_batch, Pace(0.0))
+    world.c.outbox = outbox = Outbox(old._context, old._channels, old._audit, old._new_batch, Slicer(0.0))
     for machine in (world.c.partitions, world.c.replicas):
         machine._outbox = outbox
-    world.c.partitions._electing._pace = outbox.pace
+    world.c.partitions._electing.slicer = outbox.slicer
     return world
 
 
@@ -129,12 +129,12 @@ async def topics_are_created(world: World) -> None:
 
 
 async def a_client_creates_topics(world: World) -> None:
-    wishes = tuple(TopicWish(f"new{topic}", PARTITIONS, 3) for topic in range(TOPICS))
+    wishes = tuple(TopicRequest(f"new{topic}", PARTITIONS, 3) for topic in range(TOPICS))
     await world.call(CreateTopics(ALICE, wishes))
 
 
 async def a_client_enlarges_topics(world: World) -> None:
-    wishes = tuple(GrowthWish(f"t{topic}", 2 * PARTITIONS) for topic in range(TOPICS))
+    wishes = tuple(GrowthRequest(f"t{topic}", 2 * PARTITIONS) for topic in range(TOPICS))
     await world.call(CreatePartitions(ALICE, wishes))
 
 
@@ -192,7 +192,7 @@ def lose_the_session(world: World) -> None:
         world.zk.reconnect_as(77)
         world.queue.put(RegisterBrokerAndReelect())
 
-    world.c.session_expired = next_session
+    world.c.role.session_expired = next_session
     world.zk.expire()
     world.channels.shutdown()
     world.queue.clear_and_put(Expire(1))

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, TopicImage
 from controllerd.core.mutation_quota import Mutation, QuotaEntity
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.placement import MAX_PARTITIONS, TOO_MANY_AT_ONCE
-from controllerd.core.policy import Policy
 from controllerd.core.protocol_versions import features_of
 from controllerd.core.releases import Release
 from controllerd.core.settings_book import SettingsBook
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.topic_creation import TopicRequest
 from controllerd.errors import CallFailed, NotController
 from controllerd.record.records import AlarmRecord, RejectedRecord
 from events.admin import CreatePartitions, CreateTopics, MutationReply, Requester, TopicOutcome
@@ -26,11 +26,11 @@ THROTTLED = Refusal(KafkaError.THROTTLING_QUOTA_EXCEEDED)
 CONFIG, TOPIC = "/config/topics/t", "/brokers/topics/t"
 
 
-def create(*topics: TopicWish, by: Requester = BY, validate_only: bool = False) -> CreateTopics:
+def create(*topics: TopicRequest, by: Requester = BY, validate_only: bool = False) -> CreateTopics:
     return CreateTopics(by, topics, validate_only)
 
 
-def grow(*topics: GrowthWish, by: Requester = BY, validate_only: bool = False) -> CreatePartitions:
+def grow(*topics: GrowthRequest, by: Requester = BY, validate_only: bool = False) -> CreatePartitions:
     return CreatePartitions(by, topics, validate_only)
 
 
@@ -50,7 +50,7 @@ def configured(**configs: str) -> bytes:
 
 
 async def test_a_created_topic_is_led_when_the_reply_comes(world: World) -> None:
-    reply = world.queue.call(create(TopicWish("t", 2, 3)))
+    reply = world.queue.call(create(TopicRequest("t", 2, 3)))
 
     await world.loop.handle(await world.queue.take())
 
@@ -64,19 +64,19 @@ async def test_a_created_topic_is_led_when_the_reply_comes(world: World) -> None
 @pytest.mark.parametrize(
     ("wanted", "setting", "code"),
     [
-        (TopicWish("t", 1), "default.replication.factor", KafkaError.INVALID_REPLICATION_FACTOR),
-        (TopicWish("t", replication_factor=1), "num.partitions", KafkaError.INVALID_PARTITIONS),
-        (TopicWish("t"), "num.partitions", KafkaError.INVALID_PARTITIONS),
+        (TopicRequest("t", 1), "default.replication.factor", KafkaError.INVALID_REPLICATION_FACTOR),
+        (TopicRequest("t", replication_factor=1), "num.partitions", KafkaError.INVALID_PARTITIONS),
+        (TopicRequest("t"), "num.partitions", KafkaError.INVALID_PARTITIONS),
     ],
 )
 async def test_no_topic_gets_a_default_that_no_broker_has_said(
-    wanted: TopicWish, setting: str, code: KafkaError
+    wanted: TopicRequest, setting: str, code: KafkaError
 ) -> None:
     world = World(settings=SettingsBook())
     world.register(1)
     await world.start()
 
-    reply = await world.call(create(wanted, TopicWish("both", 1, 1)))
+    reply = await world.call(create(wanted, TopicRequest("both", 1, 1)))
 
     refused = refusals(reply)["t"]
     assert refused is not None
@@ -85,7 +85,7 @@ async def test_no_topic_gets_a_default_that_no_broker_has_said(
 
 
 async def test_the_configuration_is_written_before_the_topic_in_one_transaction(world: World) -> None:
-    await world.call(create(TopicWish("t", 1, 1, configs={"retention.ms": "5"}), TopicWish("u", 1, 1)))
+    await world.call(create(TopicRequest("t", 1, 1, configs={"retention.ms": "5"}), TopicRequest("u", 1, 1)))
 
     (fence, *operations) = world.zk.transactions[0]
     assert fence.path == "/controller_epoch"
@@ -95,7 +95,7 @@ async def test_the_configuration_is_written_before_the_topic_in_one_transaction(
 
 
 async def test_the_topic_znode_is_written_as_kafka_writes_it(world: World) -> None:
-    await world.call(create(TopicWish("t", 1, 2)))
+    await world.call(create(TopicRequest("t", 1, 2)))
 
     assert content(world, TOPIC) == {
         "version": 3,
@@ -111,7 +111,7 @@ async def test_below_2_8_a_topic_gets_no_id() -> None:
     world.register(1)
     await world.start()
 
-    reply = await world.call(create(TopicWish("t", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1)))
 
     assert reply.outcomes["t"].topic_id is None
     assert content(world, TOPIC)["version"] == 2
@@ -124,7 +124,7 @@ async def test_counts_that_are_not_given_are_those_of_the_cluster() -> None:
         world.register(broker)
     await world.start()
 
-    reply = await world.call(create(TopicWish("t")))
+    reply = await world.call(create(TopicRequest("t")))
 
     assert reply.outcomes["t"].partitions == {0, 1}
     assert reply.outcomes["t"].replication_factor == 3
@@ -138,14 +138,14 @@ async def test_a_topic_has_its_log_elsewhere_only_where_brokers_have_tiered_stor
     world.register(1)
     await world.start()
 
-    reply = await world.call(create(TopicWish("t", 1, 1, configs={"remote.storage.enable": "true"})))
+    reply = await world.call(create(TopicRequest("t", 1, 1, configs={"remote.storage.enable": "true"})))
 
     refusal = reply.outcomes["t"].refusal
     assert (refusal and refusal.error) == error
 
 
 async def test_configs_are_judged_by_the_oldest_release_among_the_live_brokers(world: World) -> None:
-    wanted = create(TopicWish("t", 1, 1, configs={"message.format.version": "3.9-IV0"}))
+    wanted = create(TopicRequest("t", 1, 1, configs={"message.format.version": "3.9-IV0"}))
     world.context.releases[BrokerId(2)] = Release(2, 8)
     world.context.releases[BrokerId(3)] = Release(3, 9)
 
@@ -163,7 +163,7 @@ async def test_configs_are_judged_by_the_oldest_release_among_the_live_brokers(w
     assert refusals(await world.call(wanted)) == {"t": None}
 
 
-FORMAT_OF_39 = create(TopicWish("new", 1, 1, configs={"message.format.version": "3.9-IV0"}))
+FORMAT_OF_39 = create(TopicRequest("new", 1, 1, configs={"message.format.version": "3.9-IV0"}))
 
 
 async def upgraded_world(*replicas: int, down: bool = False) -> World:
@@ -233,7 +233,7 @@ async def test_configs_are_judged_by_the_protocol_version_while_no_release_is_kn
     await world.start()
     world.context.releases.clear()
 
-    reply = await world.call(create(TopicWish("t", 1, 1, configs={"message.format.version": "3.9-IV0"})))
+    reply = await world.call(create(TopicRequest("t", 1, 1, configs={"message.format.version": "3.9-IV0"})))
 
     refusal = reply.outcomes["t"].refusal
     assert refusal is not None
@@ -244,20 +244,20 @@ async def test_the_reply_says_by_which_release_the_configs_are_to_be_read(world:
     for broker in (1, 2, 3):
         world.context.releases[BrokerId(broker)] = Release(2, 8)
 
-    reply = await world.call(create(TopicWish("t", 1, 1, configs={"flush.messages": "0"})))
+    reply = await world.call(create(TopicRequest("t", 1, 1, configs={"flush.messages": "0"})))
 
     assert reply.outcomes["t"].refusal is None
     assert reply.outcomes["t"].release == Release(2, 8)
 
 
 async def test_replicas_begin_where_chance_says(world: World) -> None:
-    await world.call(create(TopicWish("t", 1, 1)))
+    await world.call(create(TopicRequest("t", 1, 1)))
 
     assert world.drawn == [3, 3]
 
 
 async def test_validating_writes_nothing_and_tells_what_would_be(world: World) -> None:
-    reply = await world.call(create(TopicWish("t", 2, 3), validate_only=True))
+    reply = await world.call(create(TopicRequest("t", 2, 3), validate_only=True))
 
     assert reply.outcomes["t"] == TopicOutcome(None, None, frozenset({0, 1}), 3, {})
     assert world.zk.transactions == []
@@ -267,7 +267,7 @@ async def test_a_refused_topic_does_not_keep_others_from_being_created(world: Wo
     world.put_topic("t", {0: [1]})
     await world.settle()
 
-    reply = await world.call(create(TopicWish("t", 1, 1), TopicWish("u", 1, 1), TopicWish("v", 1, 9)))
+    reply = await world.call(create(TopicRequest("t", 1, 1), TopicRequest("u", 1, 1), TopicRequest("v", 1, 9)))
 
     assert list(reply.outcomes) == ["t", "u", "v"]
     assert refusals(reply) == {
@@ -281,7 +281,7 @@ async def test_a_topic_in_quarantine_counts_as_there(world: World) -> None:
     world.tree.put(TOPIC, b"rubbish")
     await world.settle()
 
-    assert refusals(await world.call(create(TopicWish("t", 1, 1)))) == {"t": ALREADY_THERE}
+    assert refusals(await world.call(create(TopicRequest("t", 1, 1)))) == {"t": ALREADY_THERE}
 
 
 async def test_a_topic_that_is_marked_for_deletion_cannot_be_created(world: World) -> None:
@@ -290,13 +290,13 @@ async def test_a_topic_that_is_marked_for_deletion_cannot_be_created(world: Worl
     world.tree.put("/admin/delete_topics/t")
     await world.settle()
 
-    reply = await world.call(create(TopicWish("t", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1)))
 
     assert refusals(reply) == {"t": Refusal(KafkaError.TOPIC_ALREADY_EXISTS, "Topic 't' is marked for deletion.")}
 
 
 async def test_two_topics_of_one_request_may_not_collide_in_metrics(world: World) -> None:
-    reply = await world.call(create(TopicWish("a.b", 1, 1), TopicWish("a_b", 1, 1)))
+    reply = await world.call(create(TopicRequest("a.b", 1, 1), TopicRequest("a_b", 1, 1)))
 
     text = "Topic 'a_b' collides with existing topics: a.b"
     assert refusals(reply) == {"a.b": None, "a_b": Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, text)}
@@ -309,7 +309,7 @@ async def test_a_topic_that_somebody_else_creates_first_keeps_its_configuration(
 
     world.zk.before_transaction[1] = broker_creates
 
-    reply = await world.call(create(TopicWish("t", 1, 1, configs={"retention.ms": "2"}), TopicWish("u", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1, configs={"retention.ms": "2"}), TopicRequest("u", 1, 1)))
 
     assert refusals(reply) == {"t": ALREADY_THERE, "u": None}
     assert content(world, CONFIG)["config"] == {"retention.ms": "1"}
@@ -319,14 +319,14 @@ async def test_a_topic_that_somebody_else_creates_first_keeps_its_configuration(
 async def test_what_a_dead_topic_left_of_its_configuration_is_written_over(world: World) -> None:
     world.tree.put(CONFIG, configured(**{"retention.ms": "1"}))
 
-    assert refusals(await world.call(create(TopicWish("t", 1, 1)))) == {"t": None}
+    assert refusals(await world.call(create(TopicRequest("t", 1, 1)))) == {"t": None}
     assert content(world, CONFIG)["config"] == {}
 
 
 async def test_a_race_for_the_configuration_alone_is_run_again(world: World) -> None:
     world.zk.before_transaction[1] = lambda: world.tree.put(CONFIG, configured(**{"retention.ms": "1"}))
 
-    assert refusals(await world.call(create(TopicWish("t", 1, 1)))) == {"t": None}
+    assert refusals(await world.call(create(TopicRequest("t", 1, 1)))) == {"t": None}
     assert content(world, CONFIG)["config"] == {}
 
 
@@ -334,7 +334,7 @@ async def test_who_keeps_losing_the_race_for_the_configuration_is_told_so(world:
     for number in range(1, 20):
         world.zk.before_transaction[number] = lambda: world.tree.put(CONFIG, configured())
 
-    reply = await world.call(create(TopicWish("t", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1)))
 
     assert refusals(reply) == {"t": Refusal(KafkaError.UNKNOWN_SERVER_ERROR)}
     assert [alarm.what for alarm in world.audit.of(AlarmRecord)] == ["topic was not created"]
@@ -343,16 +343,16 @@ async def test_who_keeps_losing_the_race_for_the_configuration_is_told_so(world:
 async def test_a_lost_answer_to_the_creation_is_found_out(world: World) -> None:
     world.zk.lose_reply_of.add(1)
 
-    reply = await world.call(create(TopicWish("t", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1)))
 
     assert refusals(reply) == {"t": None}
     assert world.state("t") == (1, 0, [1], 0)
 
 
 async def test_a_topic_too_large_for_zookeeper_is_refused_alone(world: World) -> None:
-    wide = TopicWish("t", 100_000, 3)
+    wide = TopicRequest("t", 100_000, 3)
 
-    reply = await world.call(create(wide, TopicWish("u", 1, 1)))
+    reply = await world.call(create(wide, TopicRequest("u", 1, 1)))
 
     assert refusals(reply) == {"t": Refusal(KafkaError.UNKNOWN_SERVER_ERROR), "u": None}
     assert CONFIG not in world.tree.nodes
@@ -362,16 +362,16 @@ async def test_a_deposed_controller_creates_nothing(world: World) -> None:
     world.tree.put("/controller_epoch", b"7")
 
     with pytest.raises(NotController):
-        await world.call(create(TopicWish("t", 1, 1)))
+        await world.call(create(TopicRequest("t", 1, 1)))
 
     assert TOPIC not in world.tree.nodes
 
 
 async def test_a_standby_creates_nothing() -> None:
     with pytest.raises(NotController):
-        await World().call(create(TopicWish("t", 1, 1)))
+        await World().call(create(TopicRequest("t", 1, 1)))
     with pytest.raises(NotController):
-        await World().call(grow(GrowthWish("t", 2)))
+        await World().call(grow(GrowthRequest("t", 2)))
 
 
 async def test_a_topic_that_was_written_and_not_started_is_started_in_the_next_term(world: World) -> None:
@@ -381,7 +381,7 @@ async def test_a_topic_that_was_written_and_not_started_is_started_in_the_next_t
     world.zk.before_transaction[2] = fail
 
     with pytest.raises(CallFailed):
-        await world.call(create(TopicWish("t", 1, 1)))
+        await world.call(create(TopicRequest("t", 1, 1)))
 
     assert world.context.epoch == 2
     assert world.state("t") == (1, 0, [1], 0)
@@ -392,7 +392,7 @@ async def test_a_topic_that_was_deleted_and_is_created_again_at_once_is_a_new_on
     await world.settle()
     world.tree.remove(TOPIC)
 
-    reply = await world.call(create(TopicWish("t", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 1, 1)))
 
     assert refusals(reply) == {"t": None}
     assert world.context.topic_id("t") == topic_id_of("new 1")
@@ -400,7 +400,7 @@ async def test_a_topic_that_was_deleted_and_is_created_again_at_once_is_a_new_on
 
 
 async def test_many_topics_cost_few_transactions(world: World) -> None:
-    reply = await world.call(create(*(TopicWish(f"t{number}", 1, 3) for number in range(600))))
+    reply = await world.call(create(*(TopicRequest(f"t{number}", 1, 3) for number in range(600))))
 
     assert set(refusals(reply).values()) == {None}
     assert len(world.zk.transactions) <= 10
@@ -411,31 +411,34 @@ async def test_many_topics_cost_few_transactions(world: World) -> None:
 
 
 async def test_what_overdraws_the_quota_is_created_and_the_rest_refused(world: World) -> None:
-    world.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
 
-    reply = await world.call(create(TopicWish("t", 13, 1), TopicWish("u", 1, 1)))
+    reply = await world.call(create(TopicRequest("t", 13, 1), TopicRequest("u", 1, 1)))
 
     assert refusals(reply) == {"t": None, "u": THROTTLED}
     assert reply.throttle.wait_ms == 2_000
 
 
 async def test_an_old_request_is_only_slowed_down(world: World) -> None:
-    world.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
     old = Requester("User:alice", "alice", "app", 5, "127.0.0.1")
 
-    reply = await world.call(create(TopicWish("t", 13, 1), TopicWish("u", 1, 1), by=old))
+    reply = await world.call(create(TopicRequest("t", 13, 1), TopicRequest("u", 1, 1), by=old))
 
     assert refusals(reply) == {"t": None, "u": None}
     assert reply.throttle.wait_ms == 3_000
 
 
 async def test_validating_and_refused_topics_cost_nothing(world: World) -> None:
-    world.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
 
-    await world.call(create(TopicWish("t", 100, 1), validate_only=True))
-    await world.call(create(TopicWish("t", 100, 9)))
+    await world.call(create(TopicRequest("t", 100, 1), validate_only=True))
+    await world.call(create(TopicRequest("t", 100, 9)))
 
-    assert refusals(await world.call(create(TopicWish("t", 11, 1), TopicWish("u", 1, 1)))) == {"t": None, "u": None}
+    assert refusals(await world.call(create(TopicRequest("t", 11, 1), TopicRequest("u", 1, 1)))) == {
+        "t": None,
+        "u": None,
+    }
 
 
 async def test_quotas_are_read_at_the_start_of_a_term() -> None:
@@ -444,32 +447,32 @@ async def test_quotas_are_read_at_the_start_of_a_term() -> None:
         world.tree.put(f"/config/{path}", configured(controller_mutation_rate=rate))
     await world.start()
 
-    assert world.c.quotas.rate_of("alice", "app") == 1.0
-    assert world.c.quotas.rate_of("bob", "app") == 2.0
-    assert world.c.quotas.rate_of("", "app") == 3.0
+    assert world.c.configs.quotas.rate_of("alice", "app") == 1.0
+    assert world.c.configs.quotas.rate_of("bob", "app") == 2.0
+    assert world.c.configs.quotas.rate_of("", "app") == 3.0
 
 
 async def test_a_quota_that_changes_holds_at_once_and_goes_with_its_configuration(world: World) -> None:
     world.tree.put("/config/users/alice", configured(controller_mutation_rate="4"))
     world.tree.put("/config/changes/config_change_0000000001", b'{"version":2,"entity_path":"users/alice"}')
     await world.settle()
-    assert world.c.quotas.rate_of("alice", "app") == 4.0
+    assert world.c.configs.quotas.rate_of("alice", "app") == 4.0
 
     world.tree.put("/config/users/alice", configured())
     world.tree.put("/config/changes/config_change_0000000002", b'{"version":2,"entity_path":"users/alice"}')
     await world.settle()
-    assert world.c.quotas.rate_of("alice", "app") is None
+    assert world.c.configs.quotas.rate_of("alice", "app") is None
 
 
 @pytest.mark.parametrize("data", [configured(controller_mutation_rate="many"), b"rubbish"])
 async def test_a_quota_that_cannot_be_understood_stays_as_it_was(world: World, data: bytes) -> None:
-    world.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
     world.tree.put("/config/users/alice", data)
     world.tree.put("/config/changes/config_change_0000000001", b'{"version":2,"entity_path":"users/alice"}')
 
     await world.settle()
 
-    assert world.c.quotas.rate_of("alice", "app") == 1.0
+    assert world.c.configs.quotas.rate_of("alice", "app") == 1.0
     assert len(world.audit.of(AlarmRecord)) == 1
 
 
@@ -486,7 +489,7 @@ async def grown(world: World) -> World:
 
 
 async def test_added_partitions_are_led_when_the_reply_comes(grown: World) -> None:
-    reply = grown.queue.call(grow(GrowthWish("t", 3)))
+    reply = grown.queue.call(grow(GrowthRequest("t", 3)))
 
     await grown.loop.handle(await grown.queue.take())
 
@@ -496,20 +499,20 @@ async def test_added_partitions_are_led_when_the_reply_comes(grown: World) -> No
 
 
 async def test_added_partitions_may_be_placed_by_hand(grown: World) -> None:
-    await grown.call(grow(GrowthWish("t", 2, (ids(3, 1),))))
+    await grown.call(grow(GrowthRequest("t", 2, (ids(3, 1),))))
 
     assert grown.state("t", 1) == (3, 0, [3, 1], 0)
 
 
 async def test_growth_that_is_only_validated_writes_nothing(grown: World) -> None:
-    reply = await grown.call(grow(GrowthWish("t", 3), validate_only=True))
+    reply = await grown.call(grow(GrowthRequest("t", 3), validate_only=True))
 
     assert refusals(reply) == {"t": None}
     assert grown.zk.transactions == []
 
 
 async def test_each_topic_of_a_request_is_judged_for_itself(grown: World) -> None:
-    reply = await grown.call(grow(GrowthWish("none", 2), GrowthWish("t", 2), GrowthWish("__t", 2)))
+    reply = await grown.call(grow(GrowthRequest("none", 2), GrowthRequest("t", 2), GrowthRequest("__t", 2)))
 
     assert list(reply.outcomes) == ["none", "t", "__t"]
     gone = Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'none' does not exist.")
@@ -521,7 +524,7 @@ async def test_a_topic_that_is_being_deleted_does_not_grow(grown: World) -> None
     grown.tree.put("/admin/delete_topics/t")
     await grown.settle()
 
-    reply = await grown.call(grow(GrowthWish("t", 2)))
+    reply = await grown.call(grow(GrowthRequest("t", 2)))
 
     text = "The topic is queued for deletion."
     assert refusals(reply) == {"t": Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, text)}
@@ -530,7 +533,7 @@ async def test_a_topic_that_is_being_deleted_does_not_grow(grown: World) -> None
 async def test_a_topic_that_nobody_understands_does_not_grow(grown: World) -> None:
     grown.tree.put(TOPIC, b"rubbish")
 
-    reply = await grown.call(grow(GrowthWish("t", 2)))
+    reply = await grown.call(grow(GrowthRequest("t", 2)))
 
     text = "The znode of the topic 't' cannot be understood."
     assert refusals(reply) == {"t": Refusal(KafkaError.UNKNOWN_SERVER_ERROR, text)}
@@ -538,14 +541,15 @@ async def test_a_topic_that_nobody_understands_does_not_grow(grown: World) -> No
 
 
 async def test_a_topic_that_changes_meanwhile_is_judged_anew_and_charged_once(grown: World) -> None:
-    grown.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    grown.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
     grown.zk.before_transaction[1] = lambda: grown.put_topic("t", {0: [1, 2], 1: [3, 1]})
 
-    reply = await grown.call(grow(GrowthWish("t", 12)))
+    reply = await grown.call(grow(GrowthRequest("t", 12)))
 
     assert reply.outcomes["t"] == TopicOutcome(partitions=frozenset(range(2, 12)))
     assert grown.state("t", 1) == (3, 0, [3, 1], 0)
-    assert grown.c.quotas.quota_for("alice", "app", Mutation.CREATE_PARTITIONS, 3, grown.clock.monotonic()).take(0, 0.0)
+    now = grown.clock.monotonic()
+    assert grown.c.configs.quotas.quota_for("alice", "app", Mutation.CREATE_PARTITIONS, 3, now).take(0, 0.0)
 
 
 async def test_growth_that_keeps_losing_is_given_up(grown: World) -> None:
@@ -553,7 +557,7 @@ async def test_growth_that_keeps_losing_is_given_up(grown: World) -> None:
     for number in range(1, 20):
         grown.zk.before_transaction[number] = lambda: grown.tree.put(TOPIC, node)
 
-    reply = await grown.call(grow(GrowthWish("t", 2)))
+    reply = await grown.call(grow(GrowthRequest("t", 2)))
 
     text = "Somebody else keeps changing the topic."
     assert refusals(reply) == {"t": Refusal(KafkaError.UNKNOWN_SERVER_ERROR, text)}
@@ -563,23 +567,23 @@ async def test_unknown_fields_of_a_topic_survive_its_growth(grown: World) -> Non
     grown.tree.put(TOPIC, json.dumps({**content(grown, TOPIC), "owner": "alice"}).encode())
     await grown.settle()
 
-    await grown.call(grow(GrowthWish("t", 2)))
+    await grown.call(grow(GrowthRequest("t", 2)))
 
     assert content(grown, TOPIC)["owner"] == "alice"
 
 
 async def test_growth_beyond_the_quota_is_refused(grown: World) -> None:
-    grown.c.quotas.set_rate(QuotaEntity("alice", None), 1.0)
-    await grown.call(grow(GrowthWish("t", 20)))
+    grown.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
+    await grown.call(grow(GrowthRequest("t", 20)))
 
-    assert refusals(await grown.call(grow(GrowthWish("t", 21)))) == {"t": THROTTLED}
+    assert refusals(await grown.call(grow(GrowthRequest("t", 21)))) == {"t": THROTTLED}
 
 
 # -- how much one request may want ---------------------------------------------------------------------------------
 
 
 async def test_once_very_many_partitions_are_placed_the_rest_of_a_request_is_refused(world: World) -> None:
-    wishes = (TopicWish("a", MAX_PARTITIONS, 1), TopicWish("b", MAX_PARTITIONS, 1), TopicWish("c", 1, 1))
+    wishes = (TopicRequest("a", MAX_PARTITIONS, 1), TopicRequest("b", MAX_PARTITIONS, 1), TopicRequest("c", 1, 1))
 
     reply = await world.call(create(*wishes, validate_only=True))
 
@@ -587,17 +591,21 @@ async def test_once_very_many_partitions_are_placed_the_rest_of_a_request_is_ref
 
 
 async def test_growth_of_one_request_is_bounded_too(grown: World) -> None:
-    await grown.call(create(TopicWish("u", 1, 1), TopicWish("v", 1, 1)))
+    await grown.call(create(TopicRequest("u", 1, 1), TopicRequest("v", 1, 1)))
 
-    wishes = (GrowthWish("t", MAX_PARTITIONS), GrowthWish("u", MAX_PARTITIONS), GrowthWish("v", MAX_PARTITIONS))
-    reply = await grown.call(grow(*wishes, GrowthWish("w", 2), validate_only=True))
+    wishes = (
+        GrowthRequest("t", MAX_PARTITIONS),
+        GrowthRequest("u", MAX_PARTITIONS),
+        GrowthRequest("v", MAX_PARTITIONS),
+    )
+    reply = await grown.call(grow(*wishes, GrowthRequest("w", 2), validate_only=True))
 
     assert refusals(reply) == {"t": None, "u": None, "v": None, "w": TOO_MANY_AT_ONCE}
 
 
 @pytest.mark.parametrize("name", ["t/partitions/0/state", "t/partitions", "t/", "", "..", "\x00"])
 async def test_what_is_no_name_of_a_topic_is_not_looked_for(grown: World, name: str) -> None:
-    reply = await grown.call(grow(GrowthWish(name, 5)))
+    reply = await grown.call(grow(GrowthRequest(name, 5)))
 
     text = f"The topic '{name}' does not exist."
     assert refusals(reply) == {name: Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, text)}
@@ -610,7 +618,7 @@ async def test_a_topic_in_quarantine_keeps_no_other_from_growing(grown: World) -
     await grown.settle()
     assert "/brokers/topics/younger" in grown.context.quarantine
 
-    reply = await grown.call(grow(GrowthWish("younger", 3), GrowthWish("t", 3)))
+    reply = await grown.call(grow(GrowthRequest("younger", 3), GrowthRequest("t", 3)))
 
     assert refusals(reply) == {
         "younger": Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "The topic 'younger' is in quarantine."),

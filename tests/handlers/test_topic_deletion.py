@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
 from controllerd.record.records import DeletionRecord
 from controllerd.services.deletions import FIRST_RETRY_S, LAST_RETRY_S

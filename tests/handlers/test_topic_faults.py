@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controllerd.core.partition_growth import GrowthWish
-from controllerd.core.topic_creation import TopicWish
+from controllerd.core.partition_growth import GrowthRequest
+from controllerd.core.topic_creation import TopicRequest
 from controllerd.record.invariants import check
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, Requester
 from tests.fakes.world import World
@@ -35,9 +35,9 @@ async def story(fault: Fault, number: int) -> World:
         world.register(broker)
     await world.start()
     fault(world, number)
-    wishes = tuple(TopicWish(name, 2, 2, configs={"retention.ms": "5"}) for name in ("t", "u", "v"))
+    wishes = tuple(TopicRequest(name, 2, 2, configs={"retention.ms": "5"}) for name in ("t", "u", "v"))
     await ask(world, CreateTopics(BY, wishes))
-    await ask(world, CreatePartitions(BY, (GrowthWish("t", 4), GrowthWish("u", 3))))
+    await ask(world, CreatePartitions(BY, (GrowthRequest("t", 4), GrowthRequest("u", 3))))
     await ask(world, DeleteTopics(BY, ("u",)))
     return await world.settle()
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.mutation_quota import QuotaEntity
-from controllerd.core.policy import Policy
 from controllerd.errors import NotController
 from events.admin import DeleteTopics, MutationReply, Requester
 from events.reassignments import ApiPartitionReassignment
@@ -132,7 +132,7 @@ async def test_a_marker_whose_answer_was_lost_counts(full: World) -> None:
 
 
 async def test_each_partition_is_charged_and_what_comes_after_is_refused(full: World) -> None:
-    full.c.quotas.set_rate(QuotaEntity("alice", None), 0.1)
+    full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)
 
     reply = await full.call(delete("t", "u"))
 
@@ -141,7 +141,7 @@ async def test_each_partition_is_charged_and_what_comes_after_is_refused(full: W
 
 
 async def test_an_old_request_is_only_slowed_down(full: World) -> None:
-    full.c.quotas.set_rate(QuotaEntity("alice", None), 0.1)
+    full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)
 
     reply = await full.call(delete("t", "u", version=4))
 
@@ -152,6 +152,6 @@ async def test_an_old_request_is_only_slowed_down(full: World) -> None:
 async def test_a_topic_that_is_marked_already_is_charged_all_the_same(full: World) -> None:
     await full.call(ApiPartitionReassignment(ALICE, {tp("t", 0): ids(3, 1)}))
     await full.call(delete("t"))
-    full.c.quotas.set_rate(QuotaEntity("alice", None), 0.1)
+    full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)
 
     assert (await full.call(delete("t", "u"))).outcomes["u"].refusal == THROTTLED

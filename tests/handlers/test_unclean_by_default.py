@@ -14,7 +14,7 @@ from controllerd.core.cluster_settings import NAMES, UNCLEAN, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Source
 from controllerd.core.settings_book import Configured, Remembered, SettingsBook
-from controllerd.record.observation import SettingsRecord
+from controllerd.record.families.operators import SettingsRecord
 from tests.fakes.world import World
 from tests.handlers.test_cluster_settings import NEWEST, discovering, hear, news
 
@@ -190,12 +190,12 @@ async def test_a_broker_that_died_before_it_had_answered_is_waited_for_until_it_
     await hear(world, b1=ON)
     world.register(3)
     await hear(world, b3=ON)
-    assert not world.c.configs.unclean_by_default()
+    assert not world.c.configs.topics.unclean_by_default()
 
     world.register(2)
     await hear(world, b2=ON)
 
-    assert world.c.configs.unclean_by_default()
+    assert world.c.configs.topics.unclean_by_default()
 
 
 @pytest.mark.parametrize(("said", "leader"), [(OFF, -1), (ON, 1)], ids=["off", "on"])

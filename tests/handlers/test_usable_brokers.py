@@ -104,7 +104,7 @@ async def test_the_control_plane_is_a_listener_that_we_talk_over(world: World) -
 async def test_with_such_a_broker_in_the_cluster_the_next_election_is_refused(world: World) -> None:
     put(world, 3, PLAINTEXT="SASL_SSL")
     await world.call(Resign())
-    world.clock.now += world.c.stand_by_s + 1
+    world.clock.now += world.c.local.stand_by_s + 1
 
     world.queue.put(Reelect())
     await world.settle()

@@ -12,7 +12,7 @@ from replay.facts.engine import Inputs
 from replay.facts.tables import TABLES
 from replay.job.package import write_package
 from replay.local.engine import LocalEngine
-from replay.report.parquet import write_parquet
+from replay.report.writer import write_parquet
 from tests.job.cluster import Cluster, running_cluster
 from tests.job.test_engine import KAFKA, write_logs
 

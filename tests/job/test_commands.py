@@ -30,7 +30,7 @@ async def test_following_without_spark_is_refused(tmp_path: Path) -> None:
     command = ("replay", "run", str(tmp_path), "--engine", "local", "--follow", "--out", str(tmp_path / "out"))
     outcome = await controllerctl(*command)
     assert outcome.code == 2
-    assert "--follow needs Spark: take --engine spark" in outcome.err
+    assert "--follow needs Spark: use --engine spark" in outcome.err
 
 
 def test_a_report_into_an_object_store_is_refused() -> None:

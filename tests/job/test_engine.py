@@ -12,10 +12,9 @@ from controllerd.audit.segments import compress
 from replay.facts.engine import Inputs, ReplayError, Rows
 from replay.facts.tables import TABLES
 from replay.job.engine import SparkEngine
-from replay.job.folding import Moment
+from replay.job.partitions import LogMoment
 from replay.local.engine import LocalEngine
-from tests.record.busy import busy_log
-from tests.record.logs import Log, good_log
+from tests.record.logs import Log, busy_log, good_log
 from tests.record.true_logs import true_log
 from tests.replay.local.logs import write_segment
 
@@ -128,8 +127,8 @@ def test_a_second_ingest_reads_only_what_has_grown(engine: SparkEngine, tmp_path
 
 def test_the_partitions_of_an_earlier_moment(compared: Compared, engine: SparkEngine) -> None:
     began = good_log()[0][0].ts_ms
-    before = engine.partitions_at(compared.out, Moment(time_ms=began + 14))
-    at = engine.partitions_at(compared.out, Moment(seq=16))
+    before = engine.partitions_at(compared.out, LogMoment(time_ms=began + 14))
+    at = engine.partitions_at(compared.out, LogMoment(seq=16))
     assert [row["leader"] for row in before if row["cluster"] == "good"] == [1]
     assert [(row["leader"], row["isr"]) for row in at if row["cluster"] == "good"] == [(2, [2])]
 

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from replay.facts.engine import Inputs, Progress
+from replay.facts.engine import Inputs, ReplayProgress
 from replay.job.engine import SparkEngine
 from replay.job.follow import CHECKPOINT, follow
 from replay.run import Options
@@ -23,7 +23,7 @@ def test_what_is_added_and_what_grows_comes_into_the_report(engine: SparkEngine,
     options = Options(Inputs((str(log),)), str(out), "spark")
     stop, ingests = Event(), list[int]()
 
-    def grow(progress: Progress) -> None:
+    def grow(progress: ReplayProgress) -> None:
         """After each ingest the log is longer, until it is whole."""
         if progress.stage == "ingest" and progress.done == progress.total:
             ingests.append(progress.total)

@@ -21,7 +21,7 @@ def test_a_place_that_cannot_be_opened_is_refused_with_its_cause(
 ) -> None:
     with pytest.raises(ReplayError) as refusal:
         engine.ingest(Inputs((path,)), str(tmp_path_factory.mktemp("out")))
-    assert str(refusal.value).startswith(f"cannot read {path}: {cause}; look whether the path is there")
+    assert str(refusal.value).startswith(f"cannot read {path}: {cause}; check that the path exists")
 
 
 def test_what_a_task_said_comes_before_what_java_made_of_it() -> None:

@@ -10,7 +10,6 @@ from controllerd.kafkalogs.files import Files
 from controllerd.kafkalogs.sink import KafkaLogs
 from controllerd.kafkalogs.texts import CONTROLLER, Line
 from controllerd.record.records import AlarmRecord, Record, TermRecord
-from tests.fakes.audit import RecordingAudit
 
 NODE = 2_000_000_000
 HOUR_MS = 3_600_000
@@ -35,7 +34,7 @@ class WallClock:
 
 def logged(folder: Path, *records: Record) -> str:
     """What stands in controller.log after these records."""
-    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder)
+    sink = KafkaLogs(WallClock(), NODE, folder)
     sink.start()
     sink.record(*records)
     sink.close(ENDS_S)
@@ -47,17 +46,6 @@ def test_a_line_has_the_pattern_that_kafka_ships(tmp_path: Path) -> None:
         f"[2026-01-31 03:14:00,123] INFO [Controller id={NODE}] {NODE} successfully elected as the controller. "
         "Epoch incremented to 7 and epoch zk version is now 12 (kafka.controller.KafkaController)\n"
     )
-
-
-def test_every_record_goes_on_to_the_audit_log(tmp_path: Path) -> None:
-    audit = RecordingAudit()
-    sink = KafkaLogs(audit, WallClock(), NODE, tmp_path, max_rows=1)
-    sink.start()
-
-    sink.record(*[ELECTED] * 50)
-    sink.close(ENDS_S)
-
-    assert audit.records == [ELECTED] * 50
 
 
 def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
@@ -78,7 +66,7 @@ def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
 
 def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) -> None:
     """Nothing is written before the start, so that the first record alone fits."""
-    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, tmp_path, max_rows=1)
+    sink = KafkaLogs(WallClock(), NODE, tmp_path, max_rows=1)
     sink.record(*[AlarmRecord("planted", "x")] * 500)
     sink.start()
     sink.close(ENDS_S)
@@ -90,7 +78,7 @@ def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) 
 
 def test_a_folder_that_is_gone_is_told_once_and_costs_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    sink = KafkaLogs(RecordingAudit(), WallClock(), NODE, folder)
+    sink = KafkaLogs(WallClock(), NODE, folder)
     sink.start()
     folder.rmdir()
     with capture_logs() as lines:

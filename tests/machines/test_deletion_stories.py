@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.errors import CallRefused, NotController
 from controllerd.record.invariants import check
 from controllerd.record.records import AlarmRecord

@@ -26,7 +26,7 @@ async def test_a_wrong_state_is_not_written_and_neither_are_those_beside_it(worl
     world.forget()
 
     with pytest.raises(InvariantBroken, match="I-06"):
-        await world.c.store.update_states({tp("u"): right, T0: right._replace(leader=BrokerId(-1), isr=())})
+        await world.c.store.states.update_states({tp("u"): right, T0: right._replace(leader=BrokerId(-1), isr=())})
 
     assert world.zk.transactions == []
     assert world.state("t")[:3] == (1, 0, [1, 2, 3])
@@ -36,21 +36,21 @@ async def test_a_wrong_new_state_is_not_created(world: World) -> None:
     state = world.context.record(T0).leadership
     assert state is not None
     with pytest.raises(InvariantBroken, match="I-12"):
-        await world.c.store.create_states({tp("new"): state._replace(leader_epoch=1)})
+        await world.c.store.states.create_states({tp("new"): state._replace(leader_epoch=1)})
     assert world.zk.transactions == []
 
 
 async def test_a_topic_that_would_lose_a_partition_is_not_written(world: World) -> None:
     world.put_topic("t", {0: [1, 2, 3], 1: [1, 2, 3]})
-    image = (await world.c.store.read_topics(["t"])).topics["t"]
+    image = (await world.c.store.topics.read_topics(["t"])).topics["t"]
     with pytest.raises(InvariantBroken, match="I-17"):
-        await world.c.store.write_topics({"t": replace(image, assignments={0: ReplicaAssignment(ids(1, 2, 3))})})
+        await world.c.store.topics.write_topics({"t": replace(image, assignments={0: ReplicaAssignment(ids(1, 2, 3))})})
     assert world.zk.transactions == []
 
 
 async def test_a_topic_that_nobody_wants_to_delete_is_not_deleted(world: World) -> None:
     with pytest.raises(InvariantBroken, match="I-22"):
-        await world.c.store.delete_topics(["t"])
+        await world.c.store.topics.delete_topics(["t"])
     assert world.zk.transactions == []
 
 
@@ -66,24 +66,24 @@ async def test_a_request_that_would_delete_data_that_is_needed_is_not_sent(world
 
 
 async def test_the_event_fails_with_an_alarm_that_names_the_rule_and_a_new_term_begins(world: World) -> None:
-    world.context.record(T0).told_epoch = 99
+    world.context.record(T0).sent_epoch = 99
     epoch = world.context.epoch
 
     world.die(1)
     await world.settle()
 
     assert alarms(world) == [
-        "BrokerChange: InvariantBroken: I-10: brokers would be told leader epoch 1 of t-0 after 99"
+        "BrokerChange: InvariantBroken: I-10: brokers would be sent leader epoch 1 of t-0 after 99"
     ]
     assert "error" in [end.outcome for end in world.audit.of(EventEnd)]
     assert world.context.epoch == epoch + 1
     assert world.state("t")[0] == 2
-    assert world.context.record(T0).told_epoch > 0
+    assert world.context.record(T0).sent_epoch > 0
 
 
 async def test_a_breach_that_comes_back_ends_the_contending(world: World) -> None:
     for broker in (1, 2, 3):
-        world.context.record(T0).told_epoch = 99
+        world.context.record(T0).sent_epoch = 99
         world.die(broker)
         await world.settle()
         if broker < 3:
@@ -91,4 +91,4 @@ async def test_a_breach_that_comes_back_ends_the_contending(world: World) -> Non
             await world.settle()
 
     assert len(alarms(world)) == 3
-    assert world.c.has_given_up
+    assert world.c.role.has_given_up

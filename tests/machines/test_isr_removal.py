@@ -6,13 +6,13 @@ import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.machines.isr_removal import IsrRemoval
-from controllerd.pace import Pace
 from controllerd.record.records import DecisionRecord, RefusedRecord
+from controllerd.slicer import Slicer
 from tests.fakes.world import World, tp
 
 
 def removal(world: World, broker: int, *, hand_over: bool) -> IsrRemoval:
-    return IsrRemoval(BrokerId(broker), world.context, world.c.store, world.audit, Pace(), hand_over=hand_over)
+    return IsrRemoval(BrokerId(broker), world.context, world.c.store.states, world.audit, Slicer(), hand_over=hand_over)
 
 
 @pytest.mark.parametrize(("hand_over", "leader"), [(False, -1), (True, 2)])

@@ -4,7 +4,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import ReplicaAssignment, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.core.replica_states import ReplicaStates
-from controllerd.machines.reassignment.moves import Move, loss_by
+from controllerd.machines.reassignment.assignment_writes import Move, loss_by
 from tests.fakes.world import ids
 
 UNDER_WAY = ReplicaAssignment(ids(2, 3, 1), ids(2, 3), ids(1))

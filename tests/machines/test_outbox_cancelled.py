@@ -13,8 +13,8 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.machines.outbox import Outbox
-from controllerd.pace import Pace
 from controllerd.record.records import LeadershipRecord
+from controllerd.slicer import Slicer
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.world import RecordedChannels
 
@@ -39,7 +39,7 @@ async def test_a_cancelled_write_down_leaves_nothing_out() -> None:
         RecordedChannels(),
         audit,
         lambda c: RequestBatch(2_000_000_000, c, inter_broker_listener="PLAINTEXT"),
-        Pace(slice_s=0.0),
+        Slicer(slice_s=0.0),
     )
     writing = asyncio.create_task(outbox.write_down_slowly())
     for _ in range(3):

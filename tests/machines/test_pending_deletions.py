@@ -3,8 +3,8 @@
 from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode
 from controllerd.machines.pending_deletions import PendingReplicaDeletions
-from controllerd.pace import Pace
 from controllerd.record.records import AlarmRecord, PendingDeletionsRecord
+from controllerd.slicer import Slicer
 from tests.fakes.reassigning import OWED, owed
 from tests.fakes.world import World, topic_id_of, tp
 
@@ -76,7 +76,7 @@ class RefusingStore:
 
 
 async def test_a_debt_that_zookeeper_refuses_is_alarmed_and_known_as_long_as_we_lead(world: World) -> None:
-    debts = PendingReplicaDeletions(world.context, RefusingStore(), world.audit, Pace())  # type: ignore[arg-type]  # all that is used
+    debts = PendingReplicaDeletions(world.context, RefusingStore(), world.audit, Slicer())  # type: ignore[arg-type]  # all that is used
 
     await debts.add({ONE: [tp("t")]})
 

@@ -192,7 +192,7 @@ async def test_a_target_that_is_in_sync_but_shutting_down_is_waited_for_as_long_
     world.context.mark_shutting_down(ids(2)[0])
     grow(world, 0, 1, 2)
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
     assert world.state("t")[0] == 1
     assert assigned(world, "t") == ([2, 1], [2], [1])
 
@@ -212,7 +212,7 @@ async def test_a_state_that_cannot_be_understood_holds_its_partition_back_and_no
         grow(world, partition, 1, 2)
     world.context.put_in_quarantine(tp("t", 0).state_path, "not JSON")
 
-    await world.c.reassigner.complete_those_ready([tp("t", 0), tp("t", 1)])
+    await world.c.reassigner.complete_ready([tp("t", 0), tp("t", 1)])
 
     assert assigned(world, "t", 0) == ([2, 1], [2], [1])
     assert assigned(world, "t", 1) == ([2], [], [])
@@ -228,7 +228,7 @@ async def test_a_target_that_falls_out_of_the_isr_meanwhile_is_waited_for_and_no
     state = json.loads(world.tree.nodes[path].data or b"")
     world.tree.put(path, json.dumps({**state, "isr": [1, 2]}).encode())
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert assigned(world, "t") == ([2, 3, 1], [2, 3], [1])
     assert world.state("t")[::2] == (2, [1, 2])
@@ -369,7 +369,7 @@ def assert_nobody_goes(world: World) -> None:
 async def test_a_leader_of_the_target_that_is_not_online_is_replaced_by_another_of_the_target() -> None:
     world = await led_by_a_target_that_shuts_down()
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert world.state("t")[0] == 3
     assert assigned(world, "t") == ([2, 3], [], [])
@@ -379,7 +379,7 @@ async def test_where_a_leader_that_is_not_online_cannot_be_replaced_nobody_goes(
     world = await led_by_a_target_that_shuts_down()
     world.zk.read_only.add(tp("t").state_path)
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert_nobody_goes(world)
 
@@ -393,7 +393,7 @@ async def test_where_the_state_turns_out_to_have_a_leader_that_is_not_online_nob
     lead(world, -1, is_known=False)
     world.forget()
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert_nobody_goes(world)
 
@@ -406,7 +406,7 @@ async def test_of_a_partition_whose_state_is_in_quarantine_nobody_is_told_anythi
     world.context.put_in_quarantine(tp("t").state_path, "not JSON")
     world.forget()
 
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert world.channels.sent == []
     assert world.zk.writes == []

@@ -12,7 +12,6 @@ from controllerd.core.changes import (
     PartitionMoved,
     PartitionsAssigned,
     PartitionsMoved,
-    ReplicaMoved,
     ReplicasMoved,
     TopicForgotten,
     TopicKnown,
@@ -27,7 +26,7 @@ from controllerd.core.model import (
 )
 from controllerd.machines.recorded import journal_records
 from controllerd.record.columns import records_of
-from controllerd.record.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record
+from controllerd.record.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record, ReplicaStateRecord
 
 ONE = BrokerId(1)
 THOSE = TopicPartition.all_of("t", range(3))
@@ -44,14 +43,19 @@ def kinds(records: Iterable[Record]) -> list[str]:
     [
         (LeadershipsSet(THOSE, STATES), [LeadershipSet(tp, s) for tp, s in zip(THOSE, STATES, strict=True)]),
         (PartitionsMoved(THOSE, NEW, ONLINE), [PartitionMoved(tp, NEW, ONLINE) for tp in THOSE]),
-        (
-            ReplicasMoved(ONE, THOSE, ReplicaState.NEW, ReplicaState.ONLINE),
-            [ReplicaMoved(tp, ONE, ReplicaState.NEW, ReplicaState.ONLINE) for tp in THOSE],
-        ),
     ],
 )
 def test_a_change_of_many_is_recorded_as_that_many_changes(many: BulkChange, single: list[Change]) -> None:
     assert list(journal_records([many])) == records_of(single)
+
+
+def test_moved_replicas_are_the_rows_of_one_record() -> None:
+    (record,) = journal_records([ReplicasMoved(ONE, THOSE, ReplicaState.NEW, ReplicaState.ONLINE)])
+
+    assert isinstance(record, ReplicaStateRecord)
+    assert list(zip(record.topics, record.partitions, strict=True)) == [(tp.topic, tp.partition) for tp in THOSE]
+    assert set(record.brokers) == {ONE}
+    assert {*record.before, *record.after} == {ReplicaState.NEW.value, ReplicaState.ONLINE.value}
 
 
 def test_a_load_of_many_topics_is_one_record_of_topics_and_one_of_assignments() -> None:

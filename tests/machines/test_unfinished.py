@@ -1,6 +1,6 @@
 """What is to be tried again, and when."""
 
-from controllerd.machines.reassignment.unfinished import FIRST_RETRY_S, LAST_RETRY_S, Unfinished
+from controllerd.machines.reassignment.dependencies import FIRST_RETRY_S, LAST_RETRY_S, Unfinished
 from tests.fakes.world import ids, tp
 
 

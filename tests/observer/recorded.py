@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controllerd.zk.access import Create, Delete, Node, Operation
-from controllerd.zk.pictures import Picture, take_picture
+from controllerd.zk.image import ClusterImage, read_image
 from tests.fakes.world import NODE_ID
 from tests.fakes.zookeeper import FakeZooKeeper, Tree
 from tests.traces.beginning import FIRST_EPOCH, IDS, operation_of
@@ -21,8 +21,8 @@ _NOTIFIED: Final = ("/isr_change_notification", "/log_dir_event_notification", "
 class Seen:
     """What an observer sees of one step of a trace."""
 
-    before: Picture
-    after: Picture
+    before: ClusterImage
+    after: ClusterImage
 
 
 class Recording:
@@ -69,8 +69,8 @@ class Recording:
             found.append(Seen(before, await self._picture()))
         return found
 
-    async def _picture(self) -> Picture:
-        return await take_picture(FakeZooKeeper(self.tree, 99))
+    async def _picture(self) -> ClusterImage:
+        return await read_image(FakeZooKeeper(self.tree, 99))
 
     def _apply(self, line: ZkLine) -> None:
         if any(op.error for op in line.ops):

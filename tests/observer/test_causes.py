@@ -6,11 +6,11 @@ from typing import TypeVar
 import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from controllerd.observer.causes import Cause, Kind, Unjudged, Unseen, causes
-from controllerd.pace import Pace
+from controllerd.observer.causes import CauseKind, ObservedCause, Unjudged, Unseen, causes
+from controllerd.slicer import Slicer
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Node
-from controllerd.zk.pictures import Picture, take_picture
+from controllerd.zk.image import ClusterImage, read_image
 from events.cluster import BrokerChange
 from events.elections import TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
 from events.topics import PartitionModifications, TopicChange
@@ -18,8 +18,8 @@ from tests.fakes.store import FakeStore
 from tests.fakes.world import ids, tp
 
 T0, T1, U0 = tp("t"), tp("t", 1), tp("u")
-Found = Cause | Unjudged
-F = TypeVar("F", Cause, Unjudged)
+Found = ObservedCause | Unjudged
+F = TypeVar("F", ObservedCause, Unjudged)
 
 
 def state(leader: int, leader_epoch: int, *isr: int) -> LeaderAndIsr:
@@ -51,10 +51,10 @@ def store() -> FakeStore:
 
 async def seen(store: FakeStore, *steps: Callable[[], object]) -> list[Found]:
     """What is found after these steps."""
-    before = await take_picture(store.zk)
+    before = await read_image(store.zk)
     for step in steps:
         step()
-    return await causes(before, await take_picture(store.zk), Pace())
+    return await causes(before, await read_image(store.zk), Slicer())
 
 
 def only(found: list[Found], kind: type[F]) -> F:
@@ -68,9 +68,9 @@ async def test_nothing_happened(store: FakeStore) -> None:
 
 
 async def test_a_broker_that_died_is_the_cause_for_its_partitions(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.remove_broker(1)), Cause)
+    cause = only(await seen(store, lambda: store.remove_broker(1)), ObservedCause)
 
-    assert (cause.kind, cause.subjects, cause.events) == (Kind.BROKER_DIED, ("1",), (BrokerChange(),))
+    assert (cause.kind, cause.subjects, cause.events) == (CauseKind.BROKER_DIED, ("1",), (BrokerChange(),))
     assert cause.partitions == those(T0)
     assert cause.facts["/brokers/ids/1"] is None
 
@@ -78,73 +78,73 @@ async def test_a_broker_that_died_is_the_cause_for_its_partitions(store: FakeSto
 async def test_what_the_controller_did_then_is_no_fact(store: FakeStore) -> None:
     found = await seen(store, lambda: store.remove_broker(1), lambda: store.set_state(T0, state(2, 1, 2)))
 
-    assert only(found, Cause).facts.keys() == {"/brokers/ids/1", paths.CONTROLLER_EPOCH}
+    assert only(found, ObservedCause).facts.keys() == {"/brokers/ids/1", paths.CONTROLLER_EPOCH}
 
 
 async def test_a_broker_with_another_epoch_bounced(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.add_broker(3)), Cause)
+    cause = only(await seen(store, lambda: store.add_broker(3)), ObservedCause)
 
-    assert (cause.kind, cause.partitions) == (Kind.BROKER_BOUNCED, those(T1, U0))
+    assert (cause.kind, cause.partitions) == (CauseKind.BROKER_BOUNCED, those(T1, U0))
     assert isinstance(cause.facts["/brokers/ids/3"], Node)
 
 
 async def test_a_broker_came(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.add_broker(4)), Cause)
+    cause = only(await seen(store, lambda: store.add_broker(4)), ObservedCause)
 
-    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_CAME, ("4",), frozenset())
+    assert (cause.kind, cause.subjects, cause.partitions) == (CauseKind.BROKER_CAME, ("4",), frozenset())
 
 
 async def test_brokers_that_died_together_are_one_cause(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(3)), Cause)
+    cause = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(3)), ObservedCause)
 
-    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_DIED, ("1", "3"), those(T0, T1, U0))
+    assert (cause.kind, cause.subjects, cause.partitions) == (CauseKind.BROKER_DIED, ("1", "3"), those(T0, T1, U0))
 
 
 async def test_a_death_with_a_later_epoch_was_answered_by_a_new_controller(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.remove_broker(1), store.depose), Cause)
+    cause = only(await seen(store, lambda: store.remove_broker(1), store.depose), ObservedCause)
 
-    assert (cause.kind, cause.is_failover) == (Kind.BROKER_DIED, True)
+    assert (cause.kind, cause.is_failover) == (CauseKind.BROKER_DIED, True)
 
 
 async def test_a_failover_is_the_cause_of_what_changed_with_it(store: FakeStore) -> None:
-    cause = only(await seen(store, store.depose, lambda: store.set_state(U0, state(-1, 1, 3))), Cause)
+    cause = only(await seen(store, store.depose, lambda: store.set_state(U0, state(-1, 1, 3))), ObservedCause)
 
-    assert (cause.kind, cause.is_failover, cause.partitions) == (Kind.FAILOVER, True, those(U0))
+    assert (cause.kind, cause.is_failover, cause.partitions) == (CauseKind.FAILOVER, True, those(U0))
 
 
 async def test_topics_that_were_created_are_one_cause(store: FakeStore) -> None:
     found = await seen(store, lambda: store.add_topic("v", {0: [1]}), lambda: store.add_topic("w", {0: [1]}))
 
-    cause = only(found, Cause)
-    assert (cause.kind, cause.events) == (Kind.TOPICS_CREATED, (TopicChange(),))
+    cause = only(found, ObservedCause)
+    assert (cause.kind, cause.events) == (CauseKind.TOPICS_CREATED, (TopicChange(),))
     assert cause.partitions == those(tp("v"), tp("w"))
 
 
 async def test_partitions_were_added(store: FakeStore) -> None:
-    cause = only(await seen(store, lambda: store.add_topic("u", {0: [3], 1: [1]})), Cause)
+    cause = only(await seen(store, lambda: store.add_topic("u", {0: [3], 1: [1]})), ObservedCause)
 
-    assert (cause.kind, cause.events) == (Kind.PARTITIONS_ADDED, (PartitionModifications("u"),))
+    assert (cause.kind, cause.events) == (CauseKind.PARTITIONS_ADDED, (PartitionModifications("u"),))
     assert cause.partitions == those(tp("u", 1))
 
 
 async def test_a_reassignment_is_judged_by_its_end_alone(store: FakeStore) -> None:
     moving = ReplicaAssignment(ids(1, 3), ids(1), ids(3))
-    cause = only(await seen(store, lambda: store.add_topic("u", {0: moving})), Cause)
+    cause = only(await seen(store, lambda: store.add_topic("u", {0: moving})), ObservedCause)
 
-    assert (cause.kind, cause.partitions, cause.events) == (Kind.REASSIGNED, those(U0), ())
+    assert (cause.kind, cause.partitions, cause.events) == (CauseKind.REASSIGNED, those(U0), ())
 
 
 async def test_a_topic_allows_unclean_elections_for_what_has_no_leader(store: FakeStore) -> None:
     store.set_state(T0, state(-1, 1, 1))
-    cause = only(await seen(store, lambda: allow_unclean(store, "/config/topics/t")), Cause)
+    cause = only(await seen(store, lambda: allow_unclean(store, "/config/topics/t")), ObservedCause)
 
-    assert (cause.kind, cause.partitions) == (Kind.UNCLEAN_ALLOWED, those(T0))
+    assert (cause.kind, cause.partitions) == (CauseKind.UNCLEAN_ALLOWED, those(T0))
     assert cause.events == (TopicUncleanLeaderElectionEnable("t"),)
 
 
 async def test_the_cluster_allows_unclean_elections(store: FakeStore) -> None:
     store.set_state(U0, state(-1, 1, 3))
-    cause = only(await seen(store, lambda: allow_unclean(store, "/config/brokers/<default>")), Cause)
+    cause = only(await seen(store, lambda: allow_unclean(store, "/config/brokers/<default>")), ObservedCause)
 
     assert (cause.partitions, cause.events) == (those(U0), (UncleanLeaderElectionEnable(),))
 
@@ -158,15 +158,20 @@ async def test_another_configuration_is_no_cause(store: FakeStore) -> None:
 async def test_a_deletion_is_judged_by_its_end_alone(store: FakeStore) -> None:
     found = await seen(store, lambda: store.tree.put("/admin/delete_topics/u"))
 
-    cause = only(found, Cause)
-    assert (cause.kind, cause.subjects, cause.partitions, cause.events) == (Kind.TOPICS_DELETED, ("u",), those(U0), ())
+    cause = only(found, ObservedCause)
+    assert (cause.kind, cause.subjects, cause.partitions, cause.events) == (
+        CauseKind.TOPICS_DELETED,
+        ("u",),
+        those(U0),
+        (),
+    )
 
 
 async def test_a_topic_that_went_on_request_was_deleted(store: FakeStore) -> None:
     store.tree.put("/admin/delete_topics/u")
     found = await seen(store, lambda: store.tree.remove("/brokers/topics/u"))
 
-    assert only(found, Cause).kind is Kind.TOPICS_DELETED
+    assert only(found, ObservedCause).kind is CauseKind.TOPICS_DELETED
 
 
 async def test_a_death_says_nothing_of_topics_that_are_being_deleted(store: FakeStore) -> None:
@@ -174,7 +179,7 @@ async def test_a_death_says_nothing_of_topics_that_are_being_deleted(store: Fake
     found = await seen(store, lambda: store.remove_broker(3), lambda: store.set_state(U0, state(-1, 1, 3)))
 
     assert [(each.kind, each.partitions) for each in found] == [
-        (Kind.BROKER_DIED, those(T1)),
+        (CauseKind.BROKER_DIED, those(T1)),
         (Unseen.BEING_DELETED, those(U0)),
     ]
 
@@ -227,9 +232,9 @@ async def test_a_state_that_went_from_a_topic_that_stayed_is_not_judged(store: F
 
 @pytest.mark.parametrize("name", ["\u00b2", "\uff11", "x", "-1"])
 async def test_a_child_that_names_no_broker_concerns_no_partition(store: FakeStore, name: str) -> None:
-    cause = only(await seen(store, lambda: store.tree.put(f"/brokers/ids/{name}", b"{}")), Cause)
+    cause = only(await seen(store, lambda: store.tree.put(f"/brokers/ids/{name}", b"{}")), ObservedCause)
 
-    assert (cause.kind, cause.subjects, cause.partitions) == (Kind.BROKER_CAME, (name,), frozenset())
+    assert (cause.kind, cause.subjects, cause.partitions) == (CauseKind.BROKER_CAME, (name,), frozenset())
 
 
 async def test_a_child_that_names_no_broker_is_no_live_leader(store: FakeStore) -> None:
@@ -242,26 +247,26 @@ async def test_a_child_that_names_no_broker_is_no_live_leader(store: FakeStore) 
 async def test_a_topic_znode_that_cannot_be_understood_is_no_cause(store: FakeStore) -> None:
     broken = await seen(store, lambda: store.tree.put("/brokers/topics/u", b"?"))
 
-    assert [each.kind for each in broken if isinstance(each, Cause)] == []
+    assert [each.kind for each in broken if isinstance(each, ObservedCause)] == []
 
 
 async def test_a_partition_is_explained_once(store: FakeStore) -> None:
     store.set_state(U0, state(-1, 1, 3))
     found = await seen(store, lambda: store.add_broker(3), lambda: allow_unclean(store, "/config/topics/u"))
 
-    assert [(each.kind, each.partitions) for each in found] == [(Kind.BROKER_BOUNCED, those(T1, U0))]
+    assert [(each.kind, each.partitions) for each in found] == [(CauseKind.BROKER_BOUNCED, those(T1, U0))]
 
 
 async def test_what_a_broker_and_a_configuration_concern_at_once_is_mixed(store: FakeStore) -> None:
     store.set_state(U0, state(-1, 1, 3))
     found = await seen(store, lambda: store.add_broker(3), lambda: allow_unclean(store, "/config/topics/u"))
 
-    assert only(found, Cause).mixed == those(U0)
+    assert only(found, ObservedCause).mixed == those(U0)
 
 
 async def test_partitions_on_several_brokers_that_moved_at_once_are_mixed(store: FakeStore) -> None:
-    one = only(await seen(store, lambda: store.remove_broker(3)), Cause)
-    two = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(2)), Cause)
+    one = only(await seen(store, lambda: store.remove_broker(3)), ObservedCause)
+    two = only(await seen(store, lambda: store.remove_broker(1), lambda: store.remove_broker(2)), ObservedCause)
 
     assert (one.mixed, two.mixed) == (those(), those(T0))
 
@@ -269,10 +274,10 @@ async def test_partitions_on_several_brokers_that_moved_at_once_are_mixed(store:
 async def test_a_topic_that_is_created_while_a_broker_moves_is_mixed(store: FakeStore) -> None:
     death, creation = await seen(store, lambda: store.remove_broker(3), lambda: store.add_topic("v", {0: [1, 2]}))
 
-    assert isinstance(death, Cause)
-    assert isinstance(creation, Cause)
+    assert isinstance(death, ObservedCause)
+    assert isinstance(creation, ObservedCause)
     assert (death.mixed, creation.mixed) == (those(), those(tp("v")))
 
 
 async def test_the_pictures_of_an_empty_zookeeper_are_alike() -> None:
-    assert await causes(Picture({}, {}), Picture({}, {}), Pace()) == []
+    assert await causes(ClusterImage({}, {}), ClusterImage({}, {}), Slicer()) == []

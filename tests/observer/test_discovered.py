@@ -8,9 +8,9 @@ from controllerd.core.broker_answers import Answer
 from controllerd.core.cluster_settings import DELETE_TOPICS, NAMES, PROTOCOL_VERSION, UNCLEAN, understood
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.settings_book import Configured, SettingsBook
+from controllerd.observer.dry_run_collaborators import watched_configuration
 from controllerd.observer.observer import Observer
-from controllerd.observer.stage import manner_of
-from controllerd.record.observation import ObservationRecord
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.read_only import ReadOnly
@@ -36,7 +36,7 @@ class Discovering:
         self.holder: Holder | None = None
         self.observer = Observer(
             ReadOnly(FakeZooKeeper(self.world.tree, 99)),
-            lambda: manner_of(NODE_ID, "PLAINTEXT", self.holder, self.book, self.registered),
+            lambda: watched_configuration(NODE_ID, "PLAINTEXT", self.holder, self.book, self.registered),
             self.clock,
             self.audit,
         )
@@ -159,11 +159,11 @@ async def test_a_broker_that_the_observer_has_not_heard_leaves_unclean_elections
     lives = seen.registered
 
     manners = [
-        manner_of(NODE_ID, "PLAINTEXT", None, seen.book, registered)
+        watched_configuration(NODE_ID, "PLAINTEXT", None, seen.book, registered)
         for registered in (lives, {**lives, BrokerId(2): 99}, {**lives, BrokerId(3): 7})
     ]
 
-    assert [manner.unknown for manner in manners] == [[], [UNCLEAN], [UNCLEAN]]
+    assert [configuration.unknown for configuration in manners] == [[], [UNCLEAN], [UNCLEAN]]
 
 
 def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_unclear_as_well() -> None:
@@ -173,9 +173,11 @@ def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_uncle
     book = SettingsBook()
     book.take({each: Answer(1, values, {UNCLEAN: "false"}) for each in (one, two)}, {one: 1, two: 1})
 
-    manners = [manner_of(NODE_ID, "PLAINTEXT", None, book, lives) for lives in ({one: 1, two: 1}, {one: 1, two: 9})]
+    manners = [
+        watched_configuration(NODE_ID, "PLAINTEXT", None, book, lives) for lives in ({one: 1, two: 1}, {one: 1, two: 9})
+    ]
 
-    assert [manner.unknown for manner in manners] == [[], [UNCLEAN]]
+    assert [configuration.unknown for configuration in manners] == [[], [UNCLEAN]]
 
 
 def test_a_broker_that_died_unheard_leaves_unclean_elections_of_an_instance_unclear() -> None:
@@ -187,4 +189,4 @@ def test_a_broker_that_died_unheard_leaves_unclean_elections_of_an_instance_uncl
         book.expect(lives)
         book.take({one: Answer(1, values)}, lives)
 
-    assert manner_of(NODE_ID, "PLAINTEXT", None, book, {one: 1}).unknown == [UNCLEAN]
+    assert watched_configuration(NODE_ID, "PLAINTEXT", None, book, {one: 1}).unknown == [UNCLEAN]

@@ -11,7 +11,7 @@ from controllerd.observer.mirror import Mirror
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import PartitionView
 from controllerd.zk import paths
-from controllerd.zk.pictures import Picture, take_picture
+from controllerd.zk.image import ClusterImage, read_image
 from tests.fakes.world import INSTANCE, NODE_ID, World
 
 
@@ -50,7 +50,7 @@ class Watched:
         self.world = World()
         self.seen = ClusterSnapshot(NODE_ID + 1)
         self.mirror = Mirror(Features(), self.seen)
-        self.picture: Picture | None = None
+        self.picture: ClusterImage | None = None
 
     async def begin(self) -> "Watched":
         for broker in (1, 2, 3):
@@ -63,7 +63,7 @@ class Watched:
     async def look(self) -> "Watched":
         """Let the controller finish, and look."""
         await self.world.settle()
-        self.picture = await take_picture(self.world.zk, self.picture)
+        self.picture = await read_image(self.world.zk, self.picture)
         await self.mirror.show(self.picture)
         return self
 
@@ -139,12 +139,12 @@ async def test_what_has_not_changed_is_not_published_anew(watched: Watched) -> N
 async def test_a_topic_that_is_asked_to_go_is_shown_so_until_the_request_is_withdrawn(watched: Watched) -> None:
     marker = paths.delete_topic("u")
     watched.world.tree.put(marker)
-    picture = await take_picture(watched.world.zk)
+    picture = await read_image(watched.world.zk)
     await watched.mirror.show(picture)
     assert set(watched.seen.deletions) == {"u"}
 
     watched.world.tree.remove(marker)
-    await watched.mirror.show(await take_picture(watched.world.zk))
+    await watched.mirror.show(await read_image(watched.world.zk))
 
     assert watched.seen.deletions == {}
 
@@ -156,20 +156,20 @@ async def test_what_can_be_understood_again_leaves_quarantine(watched: Watched) 
     tree.put(state, b"[]")
     tree.put(topic, b"[]")
     tree.put("/brokers/ids/one", b"{}")
-    await watched.mirror.show(await take_picture(watched.world.zk))
+    await watched.mirror.show(await read_image(watched.world.zk))
     assert set(watched.seen.quarantine) == {state, topic, "/brokers/ids/one"}
 
     tree.put(state, before)
     tree.remove(topic)
     tree.remove("/brokers/ids/one")
-    await watched.mirror.show(await take_picture(watched.world.zk))
+    await watched.mirror.show(await read_image(watched.world.zk))
 
     assert dict(watched.seen.quarantine) == {}
 
 
 async def test_a_broker_whose_registration_cannot_be_understood_stays_as_it_is_known(watched: Watched) -> None:
     watched.world.tree.put("/brokers/ids/1", b"{}")
-    await watched.mirror.show(await take_picture(watched.world.zk))
+    await watched.mirror.show(await read_image(watched.world.zk))
 
     assert set(watched.seen.brokers) == {1, 2, 3}
     assert set(watched.seen.quarantine) == {"/brokers/ids/1"}
@@ -178,6 +178,6 @@ async def test_a_broker_whose_registration_cannot_be_understood_stays_as_it_is_k
 async def test_without_a_cluster_there_is_nothing_to_show() -> None:
     snapshot = ClusterSnapshot(NODE_ID)
 
-    await Mirror(Features(), snapshot).show(await take_picture(World().zk))
+    await Mirror(Features(), snapshot).show(await read_image(World().zk))
 
     assert (snapshot.holder, snapshot.controller_epoch, dict(snapshot.brokers), snapshot.topics) == (None, 0, {}, {})

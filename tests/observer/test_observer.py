@@ -10,13 +10,13 @@ from structlog.testing import capture_logs
 
 from controllerd.core.model import BrokerId
 from controllerd.errors import StoreUnavailable
+from controllerd.observer.dry_run_collaborators import WatchedConfiguration
 from controllerd.observer.observer import Observer
-from controllerd.observer.stage import Manner
-from controllerd.record.observation import ObservationRecord
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.zk import paths
 from controllerd.zk.access import Node
+from controllerd.zk.image import ClusterImage
 from controllerd.zk.paths import CONTROLLER_EPOCH
-from controllerd.zk.pictures import Picture
 from controllerd.zk.read_only import ReadOnly
 from events.admin import ControlledShutdown
 from tests.fakes.audit import RecordingAudit
@@ -43,13 +43,13 @@ class Watched:
         self.clock, self.audit = ManualClock(), RecordingAudit()
         self.zk = Restless(self.world.tree, 99)
         self.pauses: list[float] = []
-        manner = Manner(NODE_ID, "PLAINTEXT")
-        self.shown: list[Picture] = []
+        configuration = WatchedConfiguration(NODE_ID, "PLAINTEXT")
+        self.shown: list[ClusterImage] = []
         self.observer = Observer(
-            ReadOnly(self.zk), lambda: manner, self.clock, self.audit, show=self._show, pause=self._pause
+            ReadOnly(self.zk), lambda: configuration, self.clock, self.audit, show=self._show, pause=self._pause
         )
 
-    async def _show(self, picture: Picture) -> None:
+    async def _show(self, picture: ClusterImage) -> None:
         self.shown.append(picture)
 
     async def _pause(self, seconds: float) -> None:
@@ -332,7 +332,7 @@ async def test_without_a_controller_epoch_nothing_is_compared(watched: Watched) 
     await watched.look(30.0)
 
     assert {ruling for _, ruling in watched.totals} == {"unclear"}
-    assert any("not rehearsed" in verdict for record in observations(watched) for verdict in record.verdicts)
+    assert any("no dry run" in verdict for record in observations(watched) for verdict in record.verdicts)
 
 
 def observations(watched: Watched) -> list[ObservationRecord]:
@@ -418,14 +418,14 @@ async def test_leaders_of_a_topic_whose_deletion_waits_differ_deliberately(watch
     assert watched.totals == {("broker died", "different"): 1, ("broker died", "deliberate"): 1}
 
 
-async def test_what_a_rehearsal_logs_is_marked_as_one(watched: Watched) -> None:
+async def test_what_a_dry_run_logs_is_marked_as_one(watched: Watched) -> None:
     watched.world.die(1)
 
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         await watched.look()
 
-    marks = {str(line["event"]): line.get("rehearsal") for line in lines}
-    assert (marks["brokers changed"], marks["seen"]) == ("broker died", None)
+    marks = {str(line["event"]): line.get("dry_run") for line in lines}
+    assert (marks["brokers changed"], marks["observed cause"]) == ("broker died", None)
 
 
 async def test_progress_is_noted_for_whoever_watches_the_observer(watched: Watched) -> None:

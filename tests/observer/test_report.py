@@ -3,17 +3,17 @@
 from typing import Final
 
 from controllerd.core.model import BrokerId, LeaderAndIsr
-from controllerd.observer.judge import EQUAL, Ruling, Verdict
-from controllerd.observer.report import KEPT, Observation, Report, Row
-from controllerd.record.observation import ObservationRecord
+from controllerd.observer.report import KEPT, ComparisonRow, Observation, ObservationReport
+from controllerd.observer.verdicts import EQUAL, PartitionVerdict, Ruling
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.record.records import MAX_ROWS
 from tests.fakes.world import ids, tp
 
 BEFORE: Final = LeaderAndIsr(BrokerId(1), 0, ids(1, 2), 4, 0)
 AFTER: Final = LeaderAndIsr(BrokerId(2), 1, ids(2), 4, 1)
-SAME: Final = Row(tp("t"), BEFORE, AFTER, AFTER, EQUAL)
-OTHER: Final = Row(tp("t", 1), None, AFTER, None, Verdict(Ruling.DIFFERENT, ("state",)))
-UNSEEN: Final = Row(tp("t", 2), BEFORE, None, AFTER, None)
+SAME: Final = ComparisonRow(tp("t"), BEFORE, AFTER, AFTER, EQUAL)
+OTHER: Final = ComparisonRow(tp("t", 1), None, AFTER, None, PartitionVerdict(Ruling.DIFFERENT, ("state",)))
+UNSEEN: Final = ComparisonRow(tp("t", 2), BEFORE, None, AFTER, None)
 
 
 def test_rows_are_columns_of_a_record() -> None:
@@ -51,7 +51,7 @@ def test_a_cause_that_concerned_no_partition_is_written_down_too() -> None:
 
 
 def test_partitions_are_counted_by_cause_and_ruling() -> None:
-    report = Report()
+    report = ObservationReport()
 
     report.add("broker died", (SAME, SAME))
     report.add("broker died", (OTHER,))
@@ -65,7 +65,7 @@ def test_partitions_are_counted_by_cause_and_ruling() -> None:
 
 
 def test_only_the_newest_rows_are_kept() -> None:
-    report = Report()
+    report = ObservationReport()
 
     report.add("broker died", (SAME,) * KEPT)
     report.add("failover", (OTHER,))

@@ -9,11 +9,10 @@ import pytest
 
 import controllerd.observer
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment
-from controllerd.machines.outbox import SLICE
 from controllerd.observer.causes import Unseen
+from controllerd.observer.dry_run_collaborators import WatchedConfiguration
 from controllerd.observer.observer import Observer
-from controllerd.observer.stage import Manner
-from controllerd.pace import Pace
+from controllerd.slicer import SLICE, Slicer
 from controllerd.zk import codecs
 from controllerd.zk.read_only import ReadOnly
 from tests.fakes.audit import RecordingAudit
@@ -53,7 +52,9 @@ class Watched:
         led_by(self.store, 1, 0)
         self.clock, self.watching = ManualClock(), Watching()
         zk = ReadOnly(FakeZooKeeper(self.store.tree, 99))
-        self.observer = Observer(zk, lambda: Manner(NODE_ID, "PLAINTEXT"), self.clock, RecordingAudit(), pace=Pace(0.0))
+        self.observer = Observer(
+            zk, lambda: WatchedConfiguration(NODE_ID, "PLAINTEXT"), self.clock, RecordingAudit(), slicer=Slicer(0.0)
+        )
 
     async def look(self, after_s: float = 0.0) -> None:
         """Look again, so many seconds later, and count."""

@@ -26,7 +26,8 @@ async def bounce_asleep(
     controller.process.pause()
     try:
         await asyncio.gather(*(end() for end in brokers.values()))
-        await asyncio.gather(*(_real(cluster, number).launch() for number in brokers))
+        for number in brokers:
+            _real(cluster, number).launch()
         await _until_registered(cluster, set(brokers))
     finally:
         controller.process.resume()

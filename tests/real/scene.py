@@ -12,7 +12,8 @@ from confluent_kafka import Producer
 from controllerd.audit.reader import AuditReader
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment
 from controllerd.dev.cluster import BROKER_IDS, DevCluster, RealBroker, open_cluster
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
+from controllerd.dev.verification import consume_all, verify
 from controllerd.record.envelope import Envelope
 from controllerd.record.records import Record
 from tests.real.ending import judge_ending

@@ -10,8 +10,9 @@ import pytest
 
 from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import DevCluster, RealBroker, open_cluster
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.observe import audit_violations
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.waiting import Waiting
 from controllerd.record.records import BrokersRecord, EventBegin
 from tests.real.bounces import BOUNCE_S, bounce_asleep

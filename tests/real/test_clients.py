@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient
 
 from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster, open_cluster
 from controllerd.dev.kafka import ToolResult, run_tool
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.observe import metadata_differences
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.waiting import Waiting
 
 pytestmark = [

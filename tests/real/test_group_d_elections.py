@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from controllerd.core.model import LeaderRecoveryState
-from controllerd.dev.load import consume_all
+from controllerd.dev.verification import consume_all
 from controllerd.record.records import DecisionRecord, EventBegin, EventEnd
 from tests.real.operator import tp
 from tests.real.scene import NO_REBALANCE, ONE_ALONE, SESSION_S, SMALL_FETCHES, Scene, open_scene

@@ -21,7 +21,7 @@ from controllerd.dev.ports import LOOPBACK
 from controllerd.record.records import BrokersRecord, EventBegin
 from tests.real.bounces import bounce_asleep, bounces_by_event, epochs, judge_new_life, until_known
 from tests.real.scene import NO_REBALANCE, Scene, open_scene
-from wire import hot
+from wire import control_requests
 from wire.connection import KafkaConnection
 from wire.versions import CONTROL_VERSIONS
 
@@ -106,10 +106,10 @@ async def send_all(scene: Scene, broker: int, broker_epoch: int) -> list[KafkaEr
 
 
 async def send(connection: KafkaConnection, request: ControlRequest) -> KafkaError:
-    key = hot.api_key(request)
+    key = control_requests.api_key(request)
     version = CONTROL_VERSIONS[key].highest
-    body = await connection.request(key, version, *hot.encode(request, version))
-    return hot.decode_response(request, version, body).error
+    body = await connection.request(key, version, *control_requests.encode(request, version))
+    return control_requests.decode_response(request, version, body).error
 
 
 async def test_j4_a_broker_whose_session_expired_registers_again(scene: Scene) -> None:

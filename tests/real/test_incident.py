@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import pytest
 
+from markers import rewritten
 from tests.cli.running import controllerctl
 from tests.real.incident import FRAGILE, GIVES_UP_S, VICTIM, Failures, Incident, incident
 from tests.report.browser import find_chromium
-from tests.report.picture import pictures
+from tests.report.screenshot import pictures
 
 SEEN: Final = "CONTROLLERD_INCIDENT_SEEN"
-"""Set to 1, the pages of this run become those of the documentation."""
+"""Set to 1, the table and the pictures of this run become those of the documentation."""
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 TALLEST: Final = 1_800
 """Pixels of the page that the pictures show."""
@@ -42,12 +43,13 @@ async def test_the_report_of_a_broker_that_was_dead_for_a_minute_says_what_the_p
         binary = find_chromium()
         assert binary is not None, "no Chromium for the pictures"
         shots = await pictures(binary, (out / "report.html").as_uri(), tallest=TALLEST)
-        await asyncio.to_thread(publish, page(lines), shots)
+        await asyncio.to_thread(publish, table(lines), shots)
 
 
 def publish(text: str, shots: dict[str, bytes]) -> None:
-    """Write the pages of the documentation."""
-    (DOCS / "incident.md").write_text(text)
+    """Write the table and the pictures of the documentation."""
+    page = DOCS / "replay.md"
+    page.write_text(rewritten(page.read_text("utf-8"), "<!-- generated:incident -->", text), "utf-8")
     for name, picture in shots.items():
         (DOCS / name).write_bytes(picture)
 
@@ -101,19 +103,10 @@ def _after(failed: Failures, shrunk_ms: int) -> str:
     return f"{(failed.acknowledged_again_ms - shrunk_ms) / 1000:.1f} s after the ISR shrank"
 
 
-def page(lines: list[str]) -> str:
-    """The page of the documentation that this run makes."""
+def table(lines: list[str]) -> str:
+    """The table of the documentation that this run makes."""
     head = (
-        "# An incident, reported and counted\n\n"
-        "Three brokers of Kafka 3.9.1 under load, one of them killed and started again a minute later. `payments` has\n"
-        "one replica a partition, `orders` three. The report's windows beside what the producers wrote down, which\n"
-        f"give a record up after {GIVES_UP_S} s. Written by `tests/real/test_incident.py`.\n\n"
         "| Partition | Without a leader (report) | Failed (producer) | The window begins, after the first that failed |"
         " Acknowledged again, after its end |\n| --- | --- | --- | --- | --- |\n"
     )
-    tail = (
-        "\nThe window begins when ZooKeeper has given up the session of the dead broker, 6 s after its last sign of\n"
-        "life; a producer sees it at once. No controller can know it earlier.\n\n"
-        "![The report](report-light.png)\n"
-    )
-    return head + "\n".join(lines) + "\n" + tail
+    return head + "\n".join(lines)

@@ -24,9 +24,9 @@ from controllerd.dev.observe import ZooKeeperObserver
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.waiting import Waiting
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from controllerd.observer.causes import Kind, Unseen
+from controllerd.observer.causes import CauseKind, Unseen
 from controllerd.observer.report import CANNOT_BE_SEEN
-from controllerd.record.observation import ObservationRecord
+from controllerd.record.families.operators import ObservationRecord
 from controllerd.zk import paths
 from tests.cli.running import controllerctl
 from tests.real.comparison.asking import ELECT, answer_of
@@ -140,13 +140,13 @@ class Watched:
 
         async def missing() -> str | None:
             await self.status()
-            judged = [row for row in (await self.seen())[before:] if row.cause == Kind.BROKER_DIED.value]
+            judged = [row for row in (await self.seen())[before:] if row.cause == CauseKind.BROKER_DIED.value]
             return None if len(judged) >= PARTITIONS else f"{len(judged)} of {PARTITIONS} partitions are judged"
 
         await self.waiting.until(missing, f"the end of broker {broker} is judged")
         found = (await self.seen())[before:]
         print(f"broker {broker}: {dict(Counter((row.cause, row.verdict) for row in found))}")
-        judged = {row.tp: row for row in found if row.cause == Kind.BROKER_DIED.value}
+        judged = {row.tp: row for row in found if row.cause == CauseKind.BROKER_DIED.value}
         await self._compare_states(judged)
         if not is_asked:  # else leaders moved before its session ended, maybe between two looks
             await self._compare_writes(judged, session_id)
@@ -319,7 +319,7 @@ async def test_would_be_elections_are_those_of_kafkas_controller_and_nothing_is_
     async with watched_brokers(tmp_path) as watched:
         holder = await watched.holder()
         other = next(broker for broker in BROKER_IDS if broker != holder)
-        died_as_here = (Kind.BROKER_DIED.value, "equal")
+        died_as_here = (CauseKind.BROKER_DIED.value, "equal")
 
         found = await watched.dies(other)
         assert Counter((row.cause, row.verdict) for row in found) == {died_as_here: PARTITIONS}
@@ -328,7 +328,7 @@ async def test_would_be_elections_are_those_of_kafkas_controller_and_nothing_is_
         found = await watched.dies(holder)
         counted = Counter((row.cause, row.verdict) for row in found)
         assert counted[died_as_here] == PARTITIONS
-        assert counted.keys() <= {died_as_here, (Kind.FAILOVER.value, "equal")}
+        assert counted.keys() <= {died_as_here, (CauseKind.FAILOVER.value, "equal")}
         assert await watched.holder() != holder
 
         found = await watched.dies(await watched.follower_that_leads_most(), is_asked=True)

@@ -10,7 +10,8 @@ import pytest
 
 from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import DevCluster
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.waiting import Waiting
 from controllerd.record.records import ZkWriteRecord
 from tests.real.handover import WORST_GAP_S, brokers_first, missing_broker_in_the_lead, role_changes

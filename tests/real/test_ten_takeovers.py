@@ -15,9 +15,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from controllerd.dev.cluster import BROKER_IDS, FIRST_NODE_ID, DevCluster
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.txnlog import TransactionLog
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.real.comparison.asking import CREATE, ELECT, MOVE, answer_of, ms
 from tests.real.comparison.creations import topic

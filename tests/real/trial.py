@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from controllerd.audit.reader import AuditReader
 from controllerd.dev.cluster import DevCluster
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.observe import audit_violations, merged_differences
+from controllerd.dev.verification import consume_all, verify
 from controllerd.dev.waiting import Waiting
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.records import TermRecord
 
 TOPIC, PARTITIONS = "orders", 6

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.records import LeadershipRecord, Record
 from controllerd.record.rules.base import CurrentEvent, LeadershipChange
+from controllerd.record.state import ClusterState
 from tests.record.logs import Log
 
 R = TypeVar("R", bound=Record)

@@ -10,11 +10,11 @@ import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
 from controllerd.record.digest import FoldDigest, RunningDigest, cluster_digest, digest_of, topic_digest
-from controllerd.record.fold import ClusterState, PartitionPicture, apply
+from controllerd.record.fold import apply
 from controllerd.record.records import BrokerRow, EventEnd
+from controllerd.record.state import ClusterState, FoldedPartition
 from tests.fakes.world import tp
-from tests.record.busy import busy_log
-from tests.record.logs import good_log, stamped_log
+from tests.record.logs import busy_log, good_log, stamped_log
 from tests.record.random_story import RandomStory
 from tests.scenarios.witness import digest_of_world
 
@@ -31,7 +31,7 @@ def good_state() -> ClusterState:
     return state
 
 
-def partition(state: ClusterState) -> PartitionPicture:
+def partition(state: ClusterState) -> FoldedPartition:
     found = state.partition(tp("a"))
     assert found is not None
     return found

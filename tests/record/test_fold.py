@@ -24,8 +24,9 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.machines.recorded import journal_records
-from controllerd.record.fold import ClusterState, Observed, apply, diff_with_zookeeper
+from controllerd.record.fold import Observed, apply, diff_with_zookeeper
 from controllerd.record.records import BrokersRecord, Record, SessionRecord, SnapshotBegin, TermRecord
+from controllerd.record.state import ClusterState
 from tests.audit.samples import write_log
 from tests.record.logs import good_log, log_of
 
@@ -55,7 +56,7 @@ MUTATIONS: Final = st.one_of(
     st.tuples(st.just("set_assignment"), PARTITIONS, ASSIGNMENTS),
     st.tuples(st.just("set_leadership"), PARTITIONS, LEADERSHIPS),
     st.tuples(st.just("set_partition_state"), PARTITIONS, st.sampled_from(PartitionState)),
-    st.tuples(st.just("set_replica_state"), st.builds(Replica, PARTITIONS, BROKERS), st.sampled_from(ReplicaState)),
+    st.tuples(st.just("move_replicas"), st.builds(Replica, PARTITIONS, BROKERS), st.sampled_from(ReplicaState)),
     st.tuples(st.just("put_in_quarantine"), st.sampled_from(["/x", "/y"]), st.sampled_from(["bad", "worse"])),
     st.tuples(st.just("release"), st.sampled_from(["/x", "/y"])),
 )
@@ -65,8 +66,11 @@ def mutate(context: ControllerContext, name: str, *arguments: object) -> None:
     """Call one of the context's own methods; a partition that it does not know is left alone."""
     first = arguments[0]
     tp = first.tp if isinstance(first, Replica) else first
-    if not isinstance(tp, TopicPartition) or tp in context:
-        getattr(context, name)(*arguments)
+    if isinstance(tp, TopicPartition) and tp not in context:
+        return
+    if isinstance(first, Replica):
+        arguments = (first.broker, [context.record(first.tp)], *arguments[1:])
+    getattr(context, name)(*arguments)
 
 
 def fold(records: Sequence[Record]) -> ClusterState:
@@ -86,7 +90,7 @@ def assert_same_picture(state: ClusterState, context: ControllerContext) -> None
     assert state.shutting_down == context.shutting_down
     assert state.offline_dirs == context.offline_dirs
     assert state.quarantine == context.quarantine
-    assert state.debts == {
+    assert state.pending_deletions == {
         broker: dict(context.pending_deletions.of(broker)) for broker in context.pending_deletions.brokers()
     }
     assert {name for name, deletion in state.deletions.items() if deletion.is_started} == context.deletions.started

@@ -256,12 +256,10 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ("I-15", more(*event("BrokerChange", decision("Offline", 2, [2, 1])))),
     ("I-15", more(*event("ControlledShutdown", decision("ControlledShutdown", 2, [2, 1])))),
     ("I-15", more(*event("AutoPreferredReplicaLeaderElection", decision("Preferred", 2, [2, 1])))),
-    ("I-15", more(*event("DrainBroker", decision("MoveLeadershipAway", 2, [2, 1])))),
+    ("I-15", more(*event("DrainBroker", decision("Relieve", 2, [2, 1])))),
     (
         "I-15",
-        more(
-            *event("BrokerChange", *JOINED), *LIT, *event("DrainBroker", decision("MoveLeadershipAway", 3, [2, 1, 3]))
-        ),
+        more(*event("BrokerChange", *JOINED), *LIT, *event("DrainBroker", decision("Relieve", 3, [2, 1, 3]))),
     ),
     ("I-16", more(*moved("begun", [2, 1, 3], [], []))),
     ("I-16", more(*moved("begun", [3, 2], [3], []))),
@@ -510,7 +508,7 @@ def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays
         *event(
             "DrainBroker",
             ZkWriteRecord(12, 5002, 1.0, ["create"] * 2, paused, [-1] * 2, ["ok"] * 2, [0] * 2),
-            decision("MoveLeadershipAway", 1, [2, 1]),
+            decision("Relieve", 1, [2, 1]),
             *write(11, 1, 5, [2, 1]),
         ),
         ZkWriteRecord(12, 5003, 1.0, ["setData"], ["/controllerd/throttle"], [3], ["ok"], [4]),
@@ -518,7 +516,7 @@ def test_a_drained_broker_passes_its_leadership_to_the_first_other_one_and_stays
     assert list(check(log)) == []
 
 
-@pytest.mark.parametrize(("strategy", "leader"), [("ControlledShutdown", 2), ("MoveLeadershipAway", 1)])
+@pytest.mark.parametrize(("strategy", "leader"), [("ControlledShutdown", 2), ("Relieve", 1)])
 def test_a_replica_on_a_failed_log_directory_is_not_eligible(strategy: str, leader: int) -> None:
     failed = OfflineDirsRecord(3, ["a"], [0])
     log = with_more(good_log(), *MOVING, *SYNCED, *event("X", failed, decision(strategy, leader, [2, 1, 3])))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.invariants import RULES, check
 from controllerd.record.records import (
     AlarmRecord,

@@ -8,7 +8,7 @@ import pytest
 
 from controllerd.record.digest import digest_of
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.records import (
     AlarmRecord,
     BrokerRow,
@@ -22,6 +22,7 @@ from controllerd.record.records import (
     TermRecord,
     TopicsRecord,
 )
+from controllerd.record.state import ClusterState
 from controllerd.record.travel import NoSuchMoment, Traveller, merged, state_at
 from tests.fakes.world import tp
 from tests.record.logs import NODE, Log, good_log, index_of

@@ -3,9 +3,10 @@
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import StopReplicaRequest
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.invariants import check
 from controllerd.record.records import DeletionRecord, PendingDeletionsRecord, ReassignmentRecord
+from controllerd.record.state import ClusterState
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from events.topics import TopicDeletionStopReplicaResponseReceived
@@ -69,7 +70,7 @@ def assert_is_clean(world: World) -> None:
     for envelope, record in log:
         apply(state, envelope, record)
     assert state.assignments() == {p: world.context.assignment(p) for p in world.context.partitions()}
-    assert state.debts.keys() == set(world.context.pending_deletions.brokers())
+    assert state.pending_deletions.keys() == set(world.context.pending_deletions.brokers())
     assert state.deletions.keys() == world.context.queued_for_deletion
 
 

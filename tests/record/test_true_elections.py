@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.core.policy import Policy
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.invariants import check
+from controllerd.record.state import ClusterState
 from events.admin import ControlledShutdown, FeatureUpdate, UpdateFeatures
 from events.elections import (
     AutoPreferredReplicaLeaderElection,

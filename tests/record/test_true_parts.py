@@ -7,10 +7,12 @@ from typing import Literal
 
 import pytest
 
-from controllerd.audit.levels import at_level
-from controllerd.record.fold import TERM_BEGINS, ClusterState, apply
+from controllerd.audit.settings import at_level
+from controllerd.record.envelope import TERM_BEGINS
+from controllerd.record.fold import apply
 from controllerd.record.invariants import check
 from controllerd.record.records import RequestRecord, SnapshotEnd, TermRecord, ZkWriteRecord
+from controllerd.record.state import ClusterState
 from tests.record.logs import Log
 from tests.record.true_logs import SEEDS, true_log
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from controllerd.dev.cluster import resolve_jars
-from controllerd.dev.errors import DevError
+from controllerd.dev.processes import DevError
 from controllerd.dev.releases import TESTED_RELEASES
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.dev.load import ProducerLoad, consume_all, verify
+from controllerd.dev.load import ProducerLoad
 from controllerd.dev.releases import TESTED_RELEASES
+from controllerd.dev.verification import consume_all, verify
 from tests.real.trial import PARTITIONS, RECORDS_PER_S, TOPIC
 from tests.releases import gaps
 from tests.releases.cluster import ReleaseScene, open_release

@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from controllerd.dev.cluster import BROKER_IDS, resolve_jars
-from controllerd.dev.load import consume_all, verify
 from controllerd.dev.releases import line_of
+from controllerd.dev.verification import consume_all, verify
 from tests.real.scene import MOVES_S
 from tests.real.trial import TOPIC
 from tests.releases.cluster import PROTOCOL, SESSION_S, ReleaseScene, open_release

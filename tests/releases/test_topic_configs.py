@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 import pytest
 from kazoo.client import KazooClient
 
-from controllerd.api.broker_settings import BrokerSettings
+from controllerd.api.broker_settings import LiveBrokerSettings
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.releases import Release
 from controllerd.core.topic_configs import InvalidTopicConfig, check_topic_configs
 from controllerd.core.topic_defaults import EffectiveConfig, effective_configs
-from controllerd.dev.errors import DevError
 from controllerd.dev.kafka import KafkaBroker
 from controllerd.dev.ports import LOOPBACK
+from controllerd.dev.processes import DevError
 from controllerd.dev.releases import LAST_RELEASES, line_of
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.snapshot import ClusterSnapshot
@@ -82,7 +82,7 @@ class Node:
         snapshot = ClusterSnapshot(1)
         endpoint = Endpoint("PLAINTEXT", LOOPBACK, self.broker.port)
         snapshot.brokers = {BrokerId(1): Broker(BrokerId(1), 1, (endpoint,), None)}
-        found = await BrokerSettings(snapshot, ask_s=10.0, patience_s=10.0).of_any("PLAINTEXT")
+        found = await LiveBrokerSettings(snapshot, ask_s=10.0, patience_s=10.0).of_any("PLAINTEXT")
         assert found
         return found
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from controllerd.dev.java import find_java
 from controllerd.dev.kafka_jars import class_path
+from controllerd.dev.processes import find_java
 from controllerd.dev.releases import LAST_RELEASES
 
 HERE: Final = Path(__file__).parent

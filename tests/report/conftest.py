@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from replay.report.files import written
 from replay.report.page import page
 from replay.report.views import MOST_ROWS
+from replay.report.writer import written
 from tests.report.browser import find_chromium
 from tests.report.sample import many_windows, row, sample_meta
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from replay.facts.tables import BY_NAME, TABLES
-from replay.report.checks import all_invariants
-from replay.report.meta import Meta
+from replay.report.metadata import ReportMetadata, all_invariants
 
 Row = dict[str, object]
 Rows = dict[str, list[Row]]
@@ -31,9 +30,9 @@ def row(table: str, **values: object) -> Row:
     return {name: values.get(name, CLUSTER if name == "cluster" else None) for name in names}
 
 
-def sample_meta() -> Meta:
+def sample_meta() -> ReportMetadata:
     """What goes with ``sample``."""
-    return Meta(
+    return ReportMetadata(
         generated_ms=END_MS + 5_400_000,
         version="0.1.0",
         engine="local",
@@ -73,9 +72,9 @@ def sample() -> Rows:
     return tables
 
 
-def empty() -> tuple[Rows, Meta]:
+def empty() -> tuple[Rows, ReportMetadata]:
     """A log without a record."""
-    meta = Meta(generated_ms=END_MS, version="0.1.0", engine="local", inputs=("audit",), records=0)
+    meta = ReportMetadata(generated_ms=END_MS, version="0.1.0", engine="local", inputs=("audit",), records=0)
     return {table.name: [] for table in TABLES}, meta
 
 

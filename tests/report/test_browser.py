@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from controllerd.record.moments import duration, moment
-from replay.report.files import write_report
 from replay.report.views import VIEWS
+from replay.report.writer import write_report
 from tests.report.browser import Page, chromium
-from tests.report.picture import SHOTS, pictures
 from tests.report.sample import FIRST_MS, Rows, row, sample, sample_meta
+from tests.report.screenshot import SHOTS, pictures
 from tests.report.test_page import EVIL, evil_everywhere
 
 PNG: Final = b"\x89PNG"

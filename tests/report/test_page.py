@@ -13,7 +13,7 @@ import pytest
 
 from controllerd.record.moments import duration
 from replay.report.page import embedded, page
-from replay.report.views import MOST_ROWS, VIEWS, View
+from replay.report.views import MOST_ROWS, VIEWS, ReportView
 from tests.report.sample import CLUSTER, Rows, empty, row, sample, sample_meta
 
 VOID: Final = frozenset({"meta", "link", "input", "br", "img"})
@@ -86,7 +86,7 @@ def test_every_id_is_there_once_and_every_link_leads_to_one(parsed: Parsed) -> N
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_value_of_a_table_is_on_the_page(parsed: Parsed, view: View) -> None:
+def test_every_value_of_a_table_is_on_the_page(parsed: Parsed, view: ReportView) -> None:
     rows, payload = sample()[view.name], parsed.data[view.name]
 
     assert rows

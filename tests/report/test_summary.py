@@ -48,7 +48,7 @@ def test_what_still_lasts_is_told_and_is_bad() -> None:
 def test_logs_without_numbers_are_not_called_complete() -> None:
     meta = replace(sample_meta(), invariants=())
 
-    assert verdict(calm(), meta).sentence.endswith("nothing is damaged, and what is missing nobody can tell.")
+    assert verdict(calm(), meta).sentence.endswith("nothing is damaged, and missing lines cannot be detected.")
     assert [tile.value for tile in tiles(calm(), meta) if tile.label == "The log"] == ["undamaged"]
     assert "complete" not in markdown(calm(), meta)
 
@@ -72,7 +72,7 @@ def test_what_was_not_checked_is_not_said_to_hold() -> None:
 def test_nothing_read_is_not_good_news() -> None:
     judged = verdict(*empty())
 
-    assert judged == ("There is nothing to judge: the logs hold no record.", "warn")
+    assert judged == ("There is nothing to report: the logs have no record.", "warn")
 
 
 def test_the_longest_window_may_still_last() -> None:

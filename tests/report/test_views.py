@@ -6,7 +6,7 @@ import pytest
 
 from replay.facts.engine import Row, Rows
 from replay.report.page import page
-from replay.report.views import VIEWS, View, data
+from replay.report.views import VIEWS, ReportView, data
 from tests.report.sample import sample, sample_meta
 
 
@@ -21,7 +21,7 @@ class Counted(Rows):
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_the_rows_of_a_table_are_made_once_however_many_columns_it_has(view: View) -> None:
+def test_the_rows_of_a_table_are_made_once_however_many_columns_it_has(view: ReportView) -> None:
     rows = Counted(sample()[view.name])  # type: ignore[arg-type]  # the sample's values are those of a table
 
     shown = data(view, {view.name: rows}, sample_meta(), many_clusters=True)

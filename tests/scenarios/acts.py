@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from itertools import count
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, LeaderRecoveryState, TopicPartition
-from controllerd.core.policy import Policy
 from controllerd.record.records import AlarmRecord
 from controllerd.zk.access import Create, SetData
 from events.base import Event

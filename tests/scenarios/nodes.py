@@ -19,6 +19,7 @@ from controllerd.daemon.node import Node, open_node
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.identity import claim_data_dir
+from controllerd.record.kinds import EVERY_KIND
 from controllerd.record.records import EventBegin, Record, ResponseRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
@@ -86,7 +87,7 @@ class Rig:
         """A broker registers, in the session of the tests' own."""
         data = codecs.encode_broker(self.stubs[broker].registration(), timestamp_ms=1_700_000_000_000)
         if await self.peer.node(paths.BROKER_IDS) is None:
-            await self.peer.store.ensure_paths()
+            await self.peer.store.cluster.ensure_paths()
         await self.peer.act(Create(paths.broker(BrokerId(broker)), data, ephemeral=True))
 
     async def die(self, broker: int) -> None:
@@ -115,7 +116,7 @@ class Rig:
     async def states(self, topic: str, partitions: int) -> Mapping[TopicPartition, LeaderAndIsr]:
         """The state znodes that exist."""
         wanted = [TopicPartition(topic, number) for number in range(partitions)]
-        return (await self.peer.store.read_states(wanted)).states
+        return (await self.peer.store.states.read_states(wanted)).states
 
     async def leaders(self, topic: str, partitions: int) -> list[int]:
         """The leader of each partition, -2 for one without a state znode."""
@@ -267,21 +268,15 @@ def fail_at_the_next_batch(node: Node) -> None:
 
 
 class Overheard:
-    """Passes records on to the audit log of a node, and keeps them for the test."""
+    """One more subscriber to the records of a node, which keeps them for the test."""
 
     def __init__(self, node: Node) -> None:
-        self._audit = node.instance.watch._audit
         self._records: list[Record] = []
-        node.instance.watch._audit = self
+        node.bus._subscribers.append((EVERY_KIND, self.record))
 
     def record(self, *records: Record) -> None:
-        """Keep them and pass them on."""
+        """Keep them."""
         self._records += records
-        self._audit.record(*records)
-
-    async def accepted(self) -> None:
-        """Wait as the audit log does."""
-        await self._audit.accepted()
 
     def begun(self) -> Counter[str]:
         """How many events of each kind were begun."""

@@ -2,7 +2,7 @@
 
 import json
 
-from controllerd.core.policy import Policy
+from controllerd.core.cluster_settings import Policy
 from events.elections import AutoPreferredReplicaLeaderElection
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import (

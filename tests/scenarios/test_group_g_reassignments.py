@@ -77,7 +77,7 @@ async def test_g2_an_added_replica_whose_log_directory_fails_is_waited_for() -> 
     await reassign(world, {tp("t"): [2]})
 
     world.context.set_offline_dirs(BrokerId(2), frozenset({tp("t")}))
-    await world.c.reassigner.complete_those_ready([tp("t")])
+    await world.c.reassigner.complete_ready([tp("t")])
 
     assert world.state("t")[:3] == (1, 1, [1])
     assert await under_way(world) == 1

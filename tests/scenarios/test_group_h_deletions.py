@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaState
-from controllerd.core.policy import Policy
 from controllerd.record.records import AlarmRecord, RefusedRecord
 from controllerd.zk.access import Create
 from events.reassignments import ApiPartitionReassignment

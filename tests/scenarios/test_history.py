@@ -11,7 +11,7 @@ from controllerd.zk.codecs import decode_state, decode_topic, encode_reassignmen
 from events.cluster import Resync
 from events.reassignments import ApiPartitionReassignment
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from handlers.self_audit import EVERY_S, LOOK_AGAIN_S
+from handlers.checks import EVERY_S, LOOK_AGAIN_S
 from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, offline_partitions, tp
 from tests.handlers.test_slices import Stretches

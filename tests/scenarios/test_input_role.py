@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllerd.daemon.bridges import FreezeGuard
+from controllerd.daemon.freeze_guard import FreezeGuard
 from controllerd.record.records import EventEnd
 from controllerd.views import Role
 from events.cluster import Reelect, Resign
@@ -125,5 +125,5 @@ def test_input_37_after_a_sleep_longer_than_the_session_nothing_leaves_before_zo
 
     assert not guard.may_send()
     assert closed == [True]
-    guard.validated(guard.doubts)
+    guard.revalidated(guard.doubts)
     assert guard.may_send()

@@ -48,7 +48,7 @@ async def broker(rig: Rig, *more: Endpoint) -> AsyncIterator[tuple[StubBroker, S
             Endpoint("CONTROL", "127.0.0.1", control.port),
             Endpoint("CLIENTS", "127.0.0.1", data.port),
         )
-        await rig.peer.store.ensure_paths()
+        await rig.peer.store.cluster.ensure_paths()
         registered = codecs.encode_broker(Broker(BrokerId(1), 0, ends + more))
         await rig.peer.act(Create(paths.broker(BrokerId(1)), registered, ephemeral=True))
         yield control, data
@@ -120,7 +120,7 @@ async def test_in_no_mode_is_a_cluster_led_whose_brokers_are_to_be_talked_to_ove
 ) -> None:
     protected = Endpoint("CONTROL", "127.0.0.1", 9, SecurityProtocol.SSL)
     registered = codecs.encode_broker(Broker(BrokerId(1), 0, (protected,)))
-    await rig.peer.store.ensure_paths()
+    await rig.peer.store.cluster.ensure_paths()
     await rig.peer.act(Create(paths.broker(BrokerId(1)), registered, ephemeral=True))
 
     with pytest.raises(RefusedToLead, match="broker 1 asks for SSL on CONTROL: TLS and SASL are not supported yet"):

@@ -10,8 +10,9 @@ from typing import Final
 from controllerd.audit.reader import AuditReader
 from controllerd.core.model import TopicPartition
 from controllerd.record.digest import RunningDigest, digest_of
-from controllerd.record.fold import ClusterState, Observed, diff_with_zookeeper
+from controllerd.record.fold import Observed, diff_with_zookeeper
 from controllerd.record.invariants import check
+from controllerd.record.state import ClusterState
 from controllerd.record.travel import Traveller, merged
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
@@ -129,9 +130,9 @@ def store_over(world: World) -> ZooKeeperStore:
 
 async def observed(store: ZooKeeperStore) -> Observed:
     """What ZooKeeper has."""
-    topics = (await store.read_topics(await store.read_topic_names())).topics
+    topics = (await store.topics.read_topics(await store.topics.read_topic_names())).topics
     assignments = {TopicPartition(t.name, p): a for t in topics.values() for p, a in t.assignments.items()}
-    states = (await store.read_states(assignments)).states
+    states = (await store.states.read_states(assignments)).states
     return Observed({name: image.topic_id for name, image in topics.items()}, assignments, states)
 
 

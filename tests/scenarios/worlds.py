@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from broker.metadata_cache import MetadataCache
-from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
+from controllerd.api.server_settings import ServerListener
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.requests import ControlRequest, UpdateMetadataPartition, UpdateMetadataRequest
 from tests.api.cluster import Client
@@ -68,7 +68,7 @@ class Brokers:
 async def served(world: World) -> AsyncIterator[Client]:
     """A client of the world's controller, over a real socket; its events are handled while the block runs."""
     server = KafkaServer(
-        [Listener("PLAINTEXT", "127.0.0.1", 0)],
+        [ServerListener("PLAINTEXT", "127.0.0.1", 0)],
         world.queue,
         world.snapshot,
         NODE_ID,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
-from controllerd.core.protocol_versions import version_told
+from controllerd.core.protocol_versions import parse_broker_version
 from events.admin import ProducerIdBlock
 from tests.sim.broker_dirs import LogDirs
 from tests.sim.broker_frames import RELEASES, Key, ReleaseNumber, spoken_on
@@ -145,7 +145,7 @@ class SimBroker:
 
     def configure_protocol(self, wanted: str) -> None:
         """Write this protocol version into its file, or its own newest where that is lower."""
-        self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=version_told)
+        self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=parse_broker_version)
 
     def told_settings(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
         """The file as it was at the start of this life, the dynamic default, and its own dynamic configuration.

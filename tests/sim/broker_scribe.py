@@ -31,7 +31,7 @@ from tests.sim.broker_frames import id_text
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
 from tests.sim.zk_server import SimZooKeeper
-from wire import hot
+from wire import control_requests
 from wire.connection import KafkaConnection
 from wire.errors import WireError
 from wire.versions import VersionRange, choose_control
@@ -210,11 +210,13 @@ class Scribe:
                 transport=self.network.transport(OWNER),
             )
             self._spoken[broker] = await connection.api_versions()
-        version = choose_control(hot.api_key(request), self._spoken[broker], topic_ids=hot.has_topic_ids(request))
+        version = choose_control(
+            control_requests.api_key(request), self._spoken[broker], topic_ids=control_requests.has_topic_ids(request)
+        )
         self._correlation_id += 1
-        api_key, body = hot.api_key(request), hot.encode(request, version)
+        api_key, body = control_requests.api_key(request), control_requests.encode(request, version)
         answer = await connection.request(api_key, version, *body, correlation_id=self._correlation_id)
-        return hot.decode_response(request, version, answer)
+        return control_requests.decode_response(request, version, answer)
 
     async def try_to_send(self, broker: int, request: ControlRequest, attempts: int = 3) -> ControlResponse | None:
         """The same again and again; None when nothing came of it."""

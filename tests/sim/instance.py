@@ -17,15 +17,17 @@ from controllerd.config.load import load_config
 from controllerd.config.model import Config
 from controllerd.core.cluster_settings import PROTOCOL_VERSION
 from controllerd.core.model import Endpoint
-from controllerd.core.protocol_versions import version_told
+from controllerd.core.protocol_versions import parse_broker_version
 from controllerd.core.settings_book import Remembered
-from controllerd.daemon.instance import Instance, Surroundings
+from controllerd.daemon.host_environment import HostEnvironment
+from controllerd.daemon.instance import Instance
 from controllerd.errors import StoreUnavailable
-from controllerd.pace import Pace
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, apply
-from controllerd.record.observation import SettingsRecord
+from controllerd.record.families.operators import SettingsRecord
+from controllerd.record.fold import apply
 from controllerd.record.records import EventBegin, EventEnd, Record, RequestRecord, SessionRecord, TermRecord
+from controllerd.record.state import ClusterState
+from controllerd.slicer import Slicer
 from controllerd.zk.session import SessionState
 from events.base import Event
 from events.responses import BrokerSettingsReceived
@@ -64,11 +66,11 @@ class NoCollector:
     def pause(self) -> None:
         """Nothing."""
 
-    def resume(self, *, keeps_picture: bool) -> None:
+    def resume(self, *, keeps_image: bool) -> None:
         """Nothing."""
 
 
-class SimPace(Pace):
+class SimSlicer(Slicer):
     """Gives the loop a turn by chance: what may happen between two slices must be able to happen."""
 
     def __init__(self, rng: Random, share: float) -> None:
@@ -81,7 +83,7 @@ class SimPace(Pace):
         """By chance."""
         return self._rng.random() < self._share
 
-    async def breathe(self) -> None:
+    async def yield_to_loop(self) -> None:
         """A turn, and perhaps some milliseconds."""
         if self.is_due:
             await asyncio.sleep(self._rng.choice((0.0, 0.001, 0.05)))
@@ -174,7 +176,7 @@ class SimInstance:
         clock = SimClock(loop)
         self.kazoo = SimKazoo(server, self.owner)
         self.audit = SimAudit(self.node_id, self.owner, clock, self._announce)
-        around = Surroundings(
+        around = HostEnvironment(
             clock=clock,
             boottime=loop.time,
             transport=network.transport(self.owner),
@@ -182,7 +184,7 @@ class SimInstance:
             new_topic_id=self._new_topic_id,
             draw=self._rng.randrange,
             collector=NoCollector(),
-            pace=lambda: SimPace(loop.rng(f"{self.owner} pace"), breaths),
+            slicer=lambda: SimSlicer(loop.rng(f"{self.owner} pace"), breaths),
             memory=memory,
         )
         own = msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, id=self.node_id))
@@ -298,11 +300,13 @@ class SimInstance:
         for before, value, source in (row[1:] for row in rows if row[0] == PROTOCOL_VERSION):
             self.loop.trace(f"{self.owner} protocol version {before} to {value} ({source})")
             report, now = self._oracle.zookeeper.report, self.loop.time()
-            if version_told(value) < version_told(before):
+            if parse_broker_version(value) < parse_broker_version(before):
                 report("S-02", now, f"{self.owner} lowered the protocol version from {before} to {value}")
-            above = [b for b, own in self._versions().items() if version_told(own) < version_told(value)]
-            is_news = version_told(value) > max(version_told(before), history.proven_version)
-            history.protocol_version = max(history.protocol_version, version_told(value))
+            above = [
+                b for b, own in self._versions().items() if parse_broker_version(own) < parse_broker_version(value)
+            ]
+            is_news = parse_broker_version(value) > max(parse_broker_version(before), history.proven_version)
+            history.protocol_version = max(history.protocol_version, parse_broker_version(value))
             if is_news and above:
                 report("S-03", now, f"{self.owner} raised the protocol version to {value}, brokers {above} have less")
 

@@ -9,8 +9,9 @@ _MOVES: Final = "controllerd/machines/reassignment/reassigner.py"
 _REQUESTS: Final = "handlers/reassignments.py"
 _DELETIONS: Final = "handlers/topic_deletion.py"
 _HANDS_OVER: Final = (
-    "        led = await self._lead_from_targets(those)\n"
-    "        those, held = await self._split(those, before, lambda each: not self._is_in_hands_of_target(each, led))\n"
+    "        led = await self._lead_from_targets(current)\n"
+    "        current, held = await self._split(current, before, "
+    "lambda each: not self._is_in_hands_of_target(each, led))\n"
 )
 _STOPS_OLD: Final = "        await self.stop(removing)\n"
 
@@ -63,7 +64,8 @@ REASSIGNMENTS: Final = (
         "peer 3.9 (row 58b), I-17",
         "controllerd/machines/reassignment/assignment_writes.py",
         "assignments={**image.assignments, **by_topic[name]})",
-        "assignments={n: r.assignment for n, r in self._context.topics[name].partitions.items()} | by_topic[name])",
+        "assignments={n: r.assignment for n, r in self._deps.context.topics[name].partitions.items()} "
+        "| by_topic[name])",
     ),
     Mutant(
         "isr-kept",
@@ -72,12 +74,12 @@ REASSIGNMENTS: Final = (
         (
             Edit(
                 _PHASES,
-                "        else:\n            await self._replicas.handle_on(gone, ReplicaState.OFFLINE)\n",
-                "        for broker, those in gone.items():\n"
-                "            records = [self._context.record(tp) for tp in those]\n"
-                "            self._context.move_replicas(broker, records, ReplicaState.OFFLINE)\n",
+                "        else:\n            await self._deps.replicas.handle_on(gone, ReplicaState.OFFLINE)\n",
+                "        for broker, partitions in gone.items():\n"
+                "            records = [self._deps.context.record(tp) for tp in partitions]\n"
+                "            self._deps.context.move_replicas(broker, records, ReplicaState.OFFLINE)\n",
             ),
-            Edit(_PHASES, "paced(offline, pace) if not _is_in_isr(record_of(tp), (broker,))]", "paced(offline, pace)]"),
+            Edit(_PHASES, "slicer.each(offline) if not _is_in_isr(record_of(tp), (broker,))]", "slicer.each(offline)]"),
         ),
     ),
     bug(
@@ -85,11 +87,11 @@ REASSIGNMENTS: Final = (
         "a cancellation leaves the replicas alone that were being added",
         "G6",
         _MOVES,
-        "        gone = await by_broker((move.record.tp, move.dropped) async for move in paced(moves, self._pace))\n",
-        "        gone = await by_broker((move.record.tp, ()) async for move in paced(moves, self._pace))\n",
+        "gone = await by_broker((move.record.tp, move.dropped) async for move in self._deps.slicer.each(moves))\n",
+        "gone = await by_broker((move.record.tp, ()) async for move in self._deps.slicer.each(moves))\n",
     ),
     bug(
-        "growth-unheard",
+        "growth-unanswered",
         "an accepted AlterPartition completes no reassignment",
         "controller.md 7.3",
         "handlers/isr_change.py",
@@ -169,7 +171,7 @@ DELETIONS: Final = (
         "nobody writes down what absent brokers must delete",
         "KAFKA-10548",
         "controllerd/machines/pending_deletions.py",
-        "            if not more.items() <= owed.items():\n",
+        "            if not more.items() <= before.items():\n",
         "            if not more:\n",
     ),
     bug(
@@ -188,7 +190,7 @@ ELECTIONS: Final = (
         "the request for preferred elections stays when it was served",
         "KAFKA-6146",
         "handlers/elections.py",
-        "        if await c.store.delete_preferred_election(request.version):\n",
+        "        if await c.store.admin.delete_preferred_election(request.version):\n",
         "        if request is not None:\n",
     ),
     bug(
@@ -196,7 +198,7 @@ ELECTIONS: Final = (
         "notifications of log directories stay",
         "K3",
         "handlers/brokers.py",
-        "    await c.store.delete_log_dir_notifications(notes.names)\n",
+        "    await c.store.notifications.delete_log_dir_notifications(notes.names)\n",
         "",
     ),
 )

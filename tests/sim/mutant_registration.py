@@ -42,7 +42,7 @@ REGISTRATIONS: Final = (
         "an instance that finds the role lost stays registered while its session lives",
         "ADR 0032",
         "handlers/role.py",
-        "    if not c.is_active:\n        await c.registrar.unregister()\n",
+        "    if not c.is_active:\n        await c.role.registrar.unregister()\n",
         "    return\n",
     ),
     bug(
@@ -58,11 +58,11 @@ REGISTRATIONS: Final = (
         "a registration that an election did not see is not deleted later",
         "ADR 0032",
         "controllerd/services/registration.py",
-        "        await c.registrar.remove_left_over()\n",
+        "        await c.role.registrar.remove_left_over()\n",
         "        pass\n",
     ),
     bug(
-        "old-broker-unheard",
+        "old-broker-unanswered",
         "a broker older than 3.0 does not make the active instance register",
         "ADR 0032, KafkaServer.doControlledShutdown",
         "handlers/responses.py",

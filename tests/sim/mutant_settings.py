@@ -19,7 +19,7 @@ SETTINGS: Final = (
         "S-03",
         "controllerd/core/settings_book.py",
         "lowest = merged(BY_NAME[PROTOCOL_VERSION], texts)",
-        "lowest = max(texts.values(), key=version_told)",
+        "lowest = max(texts.values(), key=parse_broker_version)",
     ),
     bug(
         "switch-dies-with-its-broker",
@@ -50,16 +50,16 @@ SETTINGS: Final = (
         "what a broker said before it was restarted allows unclean elections",
         "ADR 0034",
         "controllerd/core/broker_answers.py",
-        "if heard.get(broker, -1) < epoch))",
+        "if answered.get(broker, -1) < epoch))",
         "if broker not in self.counting))",
     ),
     bug(
-        "unheard-die-forgotten",
+        "unanswered-die-forgotten",
         "a broker that dies before it has said whether unclean elections are allowed forbids them no longer",
         "ADR 0034",
         "controllerd/core/broker_answers.py",
-        "return self.unheard(self._lives)",
-        "return self.unheard(self.registered)",
+        "return self.unanswered(self._lives)",
+        "return self.unanswered(self.registered)",
     ),
     bug(
         "brokers-of-a-takeover-are-not-asked",
@@ -90,7 +90,7 @@ SETTINGS: Final = (
         "a setting with which nobody must lead counts only while its broker is live",
         "S-05",
         "controllerd/core/settings_book.py",
-        "refusal(told, gone)",
+        "refusal(texts_of, gone)",
         "refusal(told)",
     ),
     bug(

@@ -30,7 +30,7 @@ TOPIC_CALLS: Final = (
         "the configurations of new topics are judged by the table of 3.9, whatever releases the brokers run",
         "peer 3.9",
         "controllerd/core/topic_creation.py",
-        "    judges = picture.judges\n",
+        "    judges = facts.judges\n",
         "    judges = {NEWEST: str(NEWEST)}\n",
     ),
     bug(
@@ -38,7 +38,7 @@ TOPIC_CALLS: Final = (
         "a topic whose creation was not answered counts as somebody else's",
         "KAFKA-1382, I-38",
         "controllerd/zk/packing.py",
-        "            self.results[index] = effect or _first_conflict(group, found)\n",
-        "            self.results[index] = _first_conflict(group, found)\n",
+        "    return written(node.version) if node is not None and _shows(operation, node) else None\n",
+        "    return None\n",
     ),
 )

@@ -15,7 +15,7 @@ WIRE: Final = (
         "death-untold",
         "nobody is told of a dead broker that had no replicas",
         "KAFKA-1867, KAFKA-13225",
-        "controllerd/services/replicas_offline.py",
+        "controllerd/services/brokers.py",
         "        await c.outbox.update_metadata(c.context.live_or_shutting_down)\n",
         "        return\n",
     ),

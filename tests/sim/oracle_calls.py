@@ -57,7 +57,7 @@ DEFAULT_PARTITIONS: Final = frozenset({1, 7})
 
 
 @dataclass(eq=False, slots=True)
-class Wish:
+class RequestedReplicas:
     """One row of a call, from the moment at which it is asked."""
 
     wanted: Wanted
@@ -88,7 +88,7 @@ class _Act(NamedTuple):
     """Something that was written, and the wishes that it may have been for; an answered one is no longer among them."""
 
     time: float
-    wishes: list[Wish]
+    wishes: list[RequestedReplicas]
     topic_id: str | None
     what: str
 
@@ -99,7 +99,7 @@ class CallJudge:
     def __init__(self, history: History, report: Report) -> None:
         self._history = history
         self._report = report
-        self._wishes: dict[tuple[Wanted, str], list[Wish]] = {}
+        self._wishes: dict[tuple[Wanted, str], list[RequestedReplicas]] = {}
         self._acts: dict[tuple[Wanted, str], list[_Act]] = {}
         self._ids: set[str] = set()
         self._strangers_at: dict[str, float] = {}
@@ -116,17 +116,17 @@ class CallJudge:
 
     # -- announcements of the story ----------------------------------------------------------------------------------
 
-    def ask(self, wishes: Iterable[Wish]) -> None:
+    def ask(self, wishes: Iterable[RequestedReplicas]) -> None:
         """A call is made; before any answer."""
         for wish in wishes:
             self._wishes.setdefault((wish.wanted, wish.topic), []).append(wish)
 
-    def lose(self, wishes: Iterable[Wish], now: float) -> None:
+    def lose(self, wishes: Iterable[RequestedReplicas], now: float) -> None:
         """Nobody knows what became of the call."""
         for wish in wishes:
             wish.ended_at = now
 
-    def answer(self, wish: Wish, now: float, error: int, topic_id: str | None = None) -> None:
+    def answer(self, wish: RequestedReplicas, now: float, error: int, topic_id: str | None = None) -> None:
         """The call was answered for this wish."""
         wish.ended_at, wish.is_answered = now, True
         acts = self._acts.get((wish.wanted, wish.topic), [])
@@ -141,14 +141,14 @@ class CallJudge:
         if error:
             self._judge_refusal(wish, error, now)
 
-    def _is_hidden(self, act: _Act, wish: Wish, error: int) -> bool:
+    def _is_hidden(self, act: _Act, wish: RequestedReplicas, error: int) -> bool:
         """Whether a write cannot be told from that of others: its answer was lost, and they wrote as much since."""
         written_at = self._strangers_at.get(wish.topic, NEVER)
         is_as_large = len(assignments_of(self._history.documents.get(wish.topic)) or ()) >= wish.partitions
         is_said_of_them = wish.wanted is Wanted.CREATE or is_as_large
         return error == _SAID_OF_OTHERS.get(wish.wanted) and written_at > act.time and is_said_of_them
 
-    def _judge_done(self, wish: Wish, mine: list[_Act], topic_id: str | None, now: float) -> None:
+    def _judge_done(self, wish: RequestedReplicas, mine: list[_Act], topic_id: str | None, now: float) -> None:
         if wish.wanted is Wanted.DELETE:
             if not self._history.asked.may_be_deleted(wish.topic, wish.asked_at):
                 self._report("Z-40", now, f"{wish.topic} is to be deleted, says the answer, and has no marker")
@@ -160,7 +160,7 @@ class CallJudge:
         # It was for this wish and for no other one.
         self._acts[wish.wanted, wish.topic].remove(acts[0])
 
-    def _judge_refusal(self, wish: Wish, error: int, now: float) -> None:
+    def _judge_refusal(self, wish: RequestedReplicas, error: int, now: float) -> None:
         since, asked = wish.asked_at - self._history.window, self._history.asked
         topic, name = wish.topic, f"{wish.wanted.value} {wish.topic} was answered {error}"
         was_there = topic in self._history.documents or self._history.gone_at.get(topic, (0, NEVER))[1] >= since
@@ -230,7 +230,7 @@ class CallJudge:
         if not topic_id or topic_id in self._ids:
             self._report("Z-39", now, f"{topic} was created with the id {topic_id}")
 
-    def _is_as_wanted(self, wish: Wish, document: Mapping[str, Any], now: float) -> bool:
+    def _is_as_wanted(self, wish: RequestedReplicas, document: Mapping[str, Any], now: float) -> bool:
         made = assignments_of(document)
         if document.get("adding_replicas") or document.get("removing_replicas"):
             return False
@@ -262,7 +262,11 @@ class CallJudge:
         self.grown += 1
 
     def _is_grown_as_wanted(
-        self, wish: Wish, old: Mapping[int, tuple[int, ...]], added: Mapping[int, tuple[int, ...]], now: float
+        self,
+        wish: RequestedReplicas,
+        old: Mapping[int, tuple[int, ...]],
+        added: Mapping[int, tuple[int, ...]],
+        now: float,
     ) -> bool:
         if added.keys() != set(range(len(old), wish.partitions)):
             return False
@@ -288,7 +292,7 @@ class CallJudge:
         if not any(each.kind == "create" and each.path.startswith(CHANGES) for each in transaction.operations):
             self._report("Z-41", transaction.time, f"nobody was told of {operation.path}")
 
-    def _open(self, wanted: Wanted, topic: str, now: float) -> list[Wish]:
+    def _open(self, wanted: Wanted, topic: str, now: float) -> list[RequestedReplicas]:
         wishes = self._wishes.get((wanted, topic), [])
         return [wish for wish in wishes if wish.may_act(now, self._history.window)]
 

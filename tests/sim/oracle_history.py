@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controllerd.core.model import Features
-from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, version_told
+from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, parse_broker_version
 from tests.sim.oracle_asked import Asked
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
@@ -182,7 +182,7 @@ class History:
         self._unclean_default = unclean_by_default
         self.features: Callable[[], Features] = Features
         """The behaviour that the protocol version allows the active controller; S-02 and S-03 judge the version."""
-        self.protocol_version = version_told(LOWEST)
+        self.protocol_version = parse_broker_version(LOWEST)
         """The highest that a controller of the cluster ever had."""
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
@@ -199,7 +199,7 @@ class History:
     def proven_version(self) -> ProtocolVersion:
         """The protocol version that the cluster has had: a controller had it, or somebody wrote the id of a topic."""
         has_ids = any(document is not None and "topic_id" in document for document in self.documents.values())
-        return max(self.protocol_version, version_told("2.8-IV0") if has_ids else version_told(LOWEST))
+        return max(self.protocol_version, parse_broker_version("2.8-IV0") if has_ids else parse_broker_version(LOWEST))
 
     def place(self, path: str) -> Place:
         """What the path stands for."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, Replica, TopicPartition
-from controllerd.record.fold import ClusterState
+from controllerd.record.state import ClusterState
 from tests.sim.oracle_history import History, assignments_of
 from tests.sim.oracle_seen import OUR_IDS, Key
 

@@ -6,9 +6,9 @@ from random import Random
 from typing import Final
 
 from controllerd.core.model import BrokerId
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.scram import ScramChange, ScramCredential
-from controllerd.core.topic_creation import DEFAULT_COUNT, TopicWish
+from controllerd.core.topic_creation import DEFAULT_COUNT, TopicRequest
 from tests.sim.admin_desk import TOPICS
 from tests.sim.oracle_calls import UNDERSTOOD_SINCE
 from tests.sim.plan import STORY_S
@@ -46,19 +46,19 @@ def _bad_replicas(world: SimWorld, rng: Random) -> Replicas:
     return tuple(map(BrokerId, rng.choice(bad)))
 
 
-def _topic(world: SimWorld, rng: Random, name: str) -> TopicWish:
+def _topic(world: SimWorld, rng: Random, name: str) -> TopicRequest:
     """Mostly something that can be had."""
     dice, configs = rng.random(), _configs(rng)
     if dice < 0.65:
-        return TopicWish(name, rng.choice((DEFAULT_COUNT, 1, 2, 3)), _factor(world, rng), configs=configs)
+        return TopicRequest(name, rng.choice((DEFAULT_COUNT, 1, 2, 3)), _factor(world, rng), configs=configs)
     if dice < 0.75:
         counts = ((0, 1), (1, 0), (1, len(world.cluster.brokers) + 1), (DEFAULT_COUNT, DEFAULT_COUNT))
-        return TopicWish(name, *rng.choice(counts), configs=configs)
+        return TopicRequest(name, *rng.choice(counts), configs=configs)
     factor = _factor(world, rng)
     given = {number: _brokers(world, rng, factor) for number in range(rng.choice((1, 2)))}
     if dice > 0.93:
         given[rng.choice((0, 1, 5))] = _bad_replicas(world, rng)
-    return TopicWish(name, assignments=given, configs=configs)
+    return TopicRequest(name, assignments=given, configs=configs)
 
 
 def _configs(rng: Random) -> Mapping[str, str]:
@@ -70,17 +70,17 @@ def _configs(rng: Random) -> Mapping[str, str]:
     return {_UNCLEAN: rng.choice(("true", "false"))} if dice < 0.93 else {"retention.ms": "soon"}
 
 
-def _growth(world: SimWorld, rng: Random, topic: str) -> GrowthWish:
+def _growth(world: SimWorld, rng: Random, topic: str) -> GrowthRequest:
     known = world.topics.get(topic, [[1]])
     total = max(0, len(known) + rng.choice((-1, 0, 1, 1, 1, 2, 2)))
     if rng.random() < 0.6:
-        return GrowthWish(topic, total)
+        return GrowthRequest(topic, total)
     rows = max(1, total - len(known)) + (1 if rng.random() < 0.1 else 0)
     factor = min(len(known[0]), len(world.cluster.brokers))
     given = [_brokers(world, rng, factor) for _ in range(rows)]
     if rng.random() < 0.2:
         given[0] = _bad_replicas(world, rng)
-    return GrowthWish(topic, total, tuple(given))
+    return GrowthRequest(topic, total, tuple(given))
 
 
 def _named(world: SimWorld, rng: Random) -> str:
@@ -162,7 +162,7 @@ def recreate_by_call(world: SimWorld, rng: Random) -> None:
 
 async def _recreated(world: SimWorld, rng: Random, name: str) -> None:
     await world.topic_desk.delete([name], attempts=3)
-    wanted = TopicWish(name, rng.choice((1, 2)), _factor(world, rng))
+    wanted = TopicRequest(name, rng.choice((1, 2)), _factor(world, rng))
     while world.loop.time() < STORY_S and not await world.topic_desk.create([wanted]):  # noqa: ASYNC110  # virtual time
         await asyncio.sleep(_LOOKS_EVERY_S)
 
@@ -196,7 +196,7 @@ def trouble_while_growing(world: SimWorld, rng: Random) -> None:
     """Something breaks while partitions are added."""
     name = _named(world, rng)
     total = len(world.topics.get(name, ())) + rng.choice((1, 2))
-    world.do(world.topic_desk.grow([GrowthWish(name, total)], attempts=rng.choice((1, 3))))
+    world.do(world.topic_desk.grow([GrowthRequest(name, total)], attempts=rng.choice((1, 3))))
     later(world, rng.uniform(0.0, 0.04), break_something, world, rng)
 
 

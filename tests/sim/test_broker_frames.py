@@ -28,7 +28,7 @@ from controllerd.core.requests import (
     UpdateMetadataRequest,
 )
 from tests.sim import broker_frames as frames
-from wire import hot
+from wire import control_requests
 from wire.connection import decode_api_versions
 from wire.framing import RequestHeader, decode_response_header, encode_request_header
 from wire.kio_codec import decode_request
@@ -84,8 +84,8 @@ SPOKEN: Sequence[tuple[ControlRequest, int]] = [
 
 
 def frame_of(request: ControlRequest, version: int) -> bytes:
-    head = encode_request_header(RequestHeader(hot.api_key(request), version, 4711, "client"))
-    return head + b"".join(hot.encode(request, version))
+    head = encode_request_header(RequestHeader(control_requests.api_key(request), version, 4711, "client"))
+    return head + b"".join(control_requests.encode(request, version))
 
 
 def name(case: Any) -> str:
@@ -167,7 +167,7 @@ def test_the_product_reads_its_answers(request_: ControlRequest, version: int) -
     named = [] if read.api == frames.UPDATE_METADATA else [(A0, 56), (B0, 11)]
     content = frames.answer(read, KafkaError.NONE, named)[4:]
     correlation_id, offset = decode_response_header(content, read.api, version)
-    response = hot.decode_response(request_, version, content[offset:])
+    response = control_requests.decode_response(request_, version, content[offset:])
     assert correlation_id == 4711
     assert response.error is KafkaError.NONE
     assert dict(response.partition_errors) == {tp: KafkaError(code) for tp, code in named}

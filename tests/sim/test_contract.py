@@ -332,7 +332,7 @@ class Play:
                 found = await party.zk.children(self._path(name) if name else self.root, watch=watch)
                 return sorted(found) if found is not None else None
             case Acls(names):
-                return await party.zk.everybody_may(list(map(self._path, names)))
+                return await party.zk.have_open_acl(list(map(self._path, names)))
             case Mark():
                 await party.mark(self.root)
             case Rewatch(existing, missing):

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from controllerd.core.protocol_versions import version_told
+from controllerd.core.protocol_versions import parse_broker_version
 from tests.sim.oracle import Operation
-from tests.sim.oracle_calls import RULES, Wanted, Wish
+from tests.sim.oracle_calls import RULES, RequestedReplicas, Wanted
 from tests.sim.oracle_samples import (
     CONFIG,
     LONG,
@@ -46,12 +46,12 @@ class Asked:
 
     def __init__(self, wanted: Wanted = Wanted.CREATE, name: str = "n", **fields: Any) -> None:
         self._fields = wanted, name, fields
-        self.wish: Wish
+        self.wish: RequestedReplicas
 
     def __call__(self, tale: Tale) -> None:
         """It is made."""
         wanted, name, fields = self._fields
-        self.wish = Wish(wanted, name, tale.time, **fields)
+        self.wish = RequestedReplicas(wanted, name, tale.time, **fields)
         tale.zookeeper.calls.ask([self.wish])
 
     def answered(self, error: int = 0, topic_id: str | None = None) -> Step:
@@ -121,7 +121,7 @@ def reached(tale: Tale) -> None:
 
 
 def raised_to_3_9(tale: Tale) -> None:
-    tale.zookeeper.history.protocol_version = version_told("3.9-IV0")
+    tale.zookeeper.history.protocol_version = parse_broker_version("3.9-IV0")
 
 
 def user(**config: str) -> bytes:

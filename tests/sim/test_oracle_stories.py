@@ -13,7 +13,8 @@ from controllerd.core.requests import (
     UpdateMetadataRequest,
     api_name,
 )
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
+from controllerd.record.state import ClusterState
 from controllerd.zk.access import Check, Committed, Create, Delete, Outcome, SetData
 from controllerd.zk.access import Operation as ZkOperation
 from events.admin import ControlledShutdown

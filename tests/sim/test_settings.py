@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from controllerd.core.cluster_settings import PROTOCOL_VERSION, REPLICATION_FACTOR
-from controllerd.core.protocol_versions import LOWEST, version_told
+from controllerd.core.protocol_versions import LOWEST, parse_broker_version
 from controllerd.core.resolved_settings import Source
 from controllerd.daemon.discovering import FIRST_ANSWERS_S
 from tests.sim.instance import SESSION_S, SimInstance
@@ -29,7 +29,7 @@ def leading(world: SimWorld) -> SimInstance | None:
 
 def lowest_protocol(world: SimWorld) -> str:
     """Return the protocol version on which these brokers, of several releases, agree."""
-    return min((each.configured[PROTOCOL_VERSION] for each in world.cluster.brokers.values()), key=version_told)
+    return min((each.configured[PROTOCOL_VERSION] for each in world.cluster.brokers.values()), key=parse_broker_version)
 
 
 def silence(world: SimWorld) -> None:

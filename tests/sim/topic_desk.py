@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from controllerd.core.partition_growth import GrowthWish
+from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.scram import ScramChange
-from controllerd.core.topic_creation import DEFAULT_COUNT, TopicWish
+from controllerd.core.topic_creation import DEFAULT_COUNT, TopicRequest
 from controllerd.errors import ControllerdError
 from events.admin import AlterScram, CreatePartitions, CreateTopics, DeleteTopics, MutationReply, Requester
 from events.base import Call
-from tests.sim.oracle_calls import Wanted, Wish
+from tests.sim.oracle_calls import RequestedReplicas, Wanted
 from tests.sim.zk_tree import Txn
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _AGAIN_S: Final = 2.0
 _VERSIONS: Final = (7, 7, 2)
 """Of calls: later ones are refused beyond a quota, earlier ones are slowed down."""
 
-Wishes = Callable[[], list[Wish]]
+Wishes = Callable[[], list[RequestedReplicas]]
 
 
 class TopicDesk:
@@ -46,12 +46,12 @@ class TopicDesk:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    async def create(self, wanted: Sequence[TopicWish], *, validates: bool = False, attempts: int = 1) -> bool:
+    async def create(self, wanted: Sequence[TopicRequest], *, validates: bool = False, attempts: int = 1) -> bool:
         """CreateTopics, again while nobody knows what became of it; whether the last one created all."""
         call = CreateTopics(self._requester(), tuple(wanted), validates)
         return await self._call(call, lambda: [self._creation(each, validates) for each in wanted], attempts)
 
-    async def grow(self, wanted: Sequence[GrowthWish], *, validates: bool = False, attempts: int = 1) -> bool:
+    async def grow(self, wanted: Sequence[GrowthRequest], *, validates: bool = False, attempts: int = 1) -> bool:
         """CreatePartitions."""
         call = CreatePartitions(self._requester(), tuple(wanted), validates)
         return await self._call(call, lambda: [self._growth(each, validates) for each in wanted], attempts)
@@ -69,10 +69,10 @@ class TopicDesk:
         self._calls += 1
         return Requester(f"User:{USER}", USER, CLIENT, _VERSIONS[self._calls % len(_VERSIONS)], "127.0.0.1")
 
-    def _wish(self, wanted: Wanted, topic: str) -> Wish:
-        return Wish(wanted, topic, self.world.loop.time())
+    def _wish(self, wanted: Wanted, topic: str) -> RequestedReplicas:
+        return RequestedReplicas(wanted, topic, self.world.loop.time())
 
-    def _creation(self, wanted: TopicWish, validates: bool) -> Wish:
+    def _creation(self, wanted: TopicRequest, validates: bool) -> RequestedReplicas:
         wish = self._wish(Wanted.CREATE, wanted.name)
         wish.validates_only, wish.assignments = validates, {n: tuple(r) for n, r in wanted.assignments.items()}
         wish.configs = {name: value for name, value in wanted.configs.items() if value is not None}
@@ -80,7 +80,7 @@ class TopicDesk:
         wish.replication = 1 if wanted.replication_factor == DEFAULT_COUNT else wanted.replication_factor
         return wish
 
-    def _growth(self, wanted: GrowthWish, validates: bool) -> Wish:
+    def _growth(self, wanted: GrowthRequest, validates: bool) -> RequestedReplicas:
         wish = self._wish(Wanted.GROW, wanted.topic)
         wish.validates_only, wish.partitions = validates, wanted.total
         given = wanted.assignments or ()
@@ -103,7 +103,7 @@ class TopicDesk:
             await asyncio.sleep(_AGAIN_S)
         return False
 
-    def _answered(self, wishes: Sequence[Wish], reply: MutationReply) -> bool:
+    def _answered(self, wishes: Sequence[RequestedReplicas], reply: MutationReply) -> bool:
         refusals = []
         for wish in wishes:
             outcome = reply.outcomes[wish.topic]

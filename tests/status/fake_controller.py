@@ -22,14 +22,13 @@ from controllerd.core.resolved_settings import Resolution
 from controllerd.errors import ControllerdError, NotController
 from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.comparison import Compare
+from controllerd.status.reads.comparison import Compare
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView, Compared, ObservationsView, StatusSources, TopicSettings
 from controllerd.views import ChannelView, DeletionView, Holder, PartitionView, Role, SessionView, TopicView, WorkerView
 from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
 from events.queue import EventQueue
-from tests.fakes.audit import RecordingAudit
 
 LOOPBACK = HttpConfig(listen=Address("127.0.0.1", 0))
 NODE_ID = 2_000_000_001
@@ -110,7 +109,7 @@ class FakeController:
 
     def __post_init__(self) -> None:
         self.queue = EventQueue(lambda: self.now_s)
-        self.recent = Recent(RecordingAudit(), self)
+        self.recent = Recent(self)
         self.lead(11) if self.snapshot.role is Role.ACTIVE else self.stand_by("broker 2 (built-in) holds the role")
 
     def now_ms(self) -> int:
@@ -176,6 +175,7 @@ class FakeController:
             audit=lambda: self.audit,
             now_ms=lambda: NOW_MS,
             recent=self.recent,
+            record=self.recent.record,
             memory=self.memory,
             observations=lambda: self.found,
             pending=lambda broker, limit: self.pending.get(broker, [])[:limit],

@@ -500,7 +500,7 @@ async def test_a_wrong_token_for_the_page_is_counted_like_any_other(
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             async with http.get(url, headers=headers) as response:
                 assert response.status == status
-        gate = server.entrance.gate
+        gate = server.listener.access
         assert gate is not None
         assert gate.refusals == {"unauthorized": 1}
     finally:

@@ -4,10 +4,10 @@ from types import MappingProxyType
 
 import msgspec
 
+from controllerd.core.intents import PauseView
 from controllerd.core.model import BrokerId
-from controllerd.core.pauses import PauseView
 from controllerd.record.records import AlarmRecord, EventBegin, EventEnd
-from controllerd.status.counts import Counts
+from controllerd.status.reads.counts import Counts
 from controllerd.status.schema.status import Status
 from controllerd.status.view import view_status
 from tests.status.fake_controller import NOW_MS, FakeController, compared

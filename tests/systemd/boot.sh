@@ -48,7 +48,7 @@ mount --rbind -o ro "$python" opt/controllerd/python
 mount --rbind -o ro "$site" opt/controllerd/site
 chroot . /opt/controllerd/python/bin/python3 -m venv --without-pip /opt/controllerd/venv
 printf '%s\n' /opt/controllerd/project /opt/controllerd/site >"$(echo opt/controllerd/venv/lib/python3*/site-packages)/installed.pth"
-for entry in controllerd=controllerd.__main__ controllerctl=cli.launch; do
+for entry in controllerd=controllerd.__main__ controllerctl=cli.__main__; do
     program=opt/controllerd/venv/bin/${entry%%=*}
     printf '#!/opt/controllerd/venv/bin/python\nimport sys\nfrom %s import main\nsys.exit(main())\n' "${entry#*=}" >"$program"
     chmod 755 "$program"

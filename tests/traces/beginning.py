@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from controllerd.core.cluster_settings import Policy
 from controllerd.core.model import NO_LEADER
-from controllerd.core.policy import Policy
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData
 from controllerd.zk.paths import PERSISTENT_PATHS
 from tests.traces.format import Json, Op, Trace, Znode

@@ -8,8 +8,8 @@ from typing import Final
 from channel_manager.manager import event_of
 from channel_manager.observer import Exchange
 from controllerd.api.admin_calls import AdminCalls
-from controllerd.api.asking import Asker
-from controllerd.api.calls import BrokerCalls
+from controllerd.api.broker_calls import BrokerCalls
+from controllerd.api.event_calls import EventCaller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.requests import ControlRequest, ControlResponse
@@ -34,7 +34,7 @@ from tests.traces import wire_form
 from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
 from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TriggerLine, ZkLine, Znode
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
-from wire import hot
+from wire import control_requests
 from wire.api_codec import Request
 from wire.framing import peek_request
 from wire.kio_codec import decode_entity, decode_response, encode_request, request_type
@@ -75,7 +75,7 @@ class FakeRun:
         self.tree = RecordingTree()
         self.symbols = symbols_of(trace, NODE_ID)
         self.world = World(tree=self.tree, session_id=CONTROLLER, policy=policy_of(trace))
-        asker = Asker(self.world.queue, self.world.snapshot, 10.0)
+        asker = EventCaller(self.world.queue, self.world.snapshot, 10.0)
         self.calls = BrokerCalls(asker, self.world.snapshot)
         self.admin = AdminCalls(asker, self.world.snapshot)
         self._answered = 0
@@ -240,9 +240,9 @@ class FakeRun:
 
 def _request_line(broker: BrokerId, request: ControlRequest) -> RequestLine:
     """A request through our encoder and kio's decoder."""
-    key = hot.api_key(request)
-    version = choose_control(key, _SPOKEN, topic_ids=hot.has_topic_ids(request))
-    entity = decode_entity(request_type(key, version), b"".join(hot.encode(request, version)))
+    key = control_requests.api_key(request)
+    version = choose_control(key, _SPOKEN, topic_ids=control_requests.has_topic_ids(request))
+    entity = decode_entity(request_type(key, version), b"".join(control_requests.encode(request, version)))
     body = wire_form.body_of_request(entity)
     return RequestLine(0, broker, wire_form.api_name(key), version, str(NODE_ID), body)
 

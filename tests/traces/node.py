@@ -9,13 +9,14 @@ from typing import Final
 from channel_manager.batch import RequestBatch
 from channel_manager.manager import Alarms, ChannelManager
 from channel_manager.settings import ChannelSettings
-from controllerd.api.listener import Listener
 from controllerd.api.server import KafkaServer
+from controllerd.api.server_settings import ServerListener
+from controllerd.audit.bus import RecordBus
 from controllerd.clock import LoopTimers, SystemClock
-from controllerd.controller import Controller
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.core.sanitizer import our_rack
 from controllerd.core.settings_book import fixed_settings
 from controllerd.loop import EventLoop, WriteWatch
@@ -54,27 +55,28 @@ class RunningNode:
 async def running(connect: str, policy: Policy = KAFKAS_DEFAULTS) -> AsyncIterator[RunningNode]:
     """A node on this ZooKeeper, chroot included; everything of it has ended when the block ends."""
     clock, audit, defects = SystemClock(), RecordingAudit(), list[Exception]()
-    queue, watch = EventQueue(clock.monotonic), WriteWatch(audit)
+    queue, watch = EventQueue(clock.monotonic), WriteWatch()
+    bus = RecordBus(audit, before=[watch])
     contender = Contender(NODE_ID, INSTANCE)
     client = await open_store(
         connect,
         session_timeout_ms=SESSION_MS,
         contender=contender,
         queue=queue,
-        audit=watch,
+        audit=bus,
         clock=clock,
         connect_timeout_s=20,
     )
     alarms = Alarms(_nothing, _nothing, lambda _broker, error: defects.append(error))
     snapshot = ClusterSnapshot(NODE_ID)
-    server = KafkaServer([Listener(LISTENER, HOST, 0)], queue, snapshot, NODE_ID, audit=watch)
+    server = KafkaServer([ServerListener(LISTENER, HOST, 0)], queue, snapshot, NODE_ID, audit=bus)
     try:
         await server.start()
         # A busy machine must not make two UpdateMetadata one, or the sequences could not be compared.
         settings = ChannelSettings(coalesce=False)
         channel_manager = ChannelManager(NODE_ID, LISTENER, queue.put, alarms, clock=clock.monotonic, settings=settings)
         async with channel_manager as channels:
-            controller = _controller(client, queue, watch, channels, clock, snapshot, server, policy)
+            controller = _controller(client, queue, bus, channels, clock, snapshot, server, policy)
             loop = EventLoop(controller, watch, CountedMetrics())
             task = asyncio.create_task(loop.run(), name="event loop")
             queue.put(Startup())
@@ -95,7 +97,7 @@ def _nothing(*_: object) -> None:
 def _controller(
     client: ZooKeeperClient,
     queue: EventQueue,
-    watch: WriteWatch,
+    bus: RecordBus,
     channels: ChannelManager,
     clock: SystemClock,
     snapshot: ClusterSnapshot,
@@ -108,28 +110,21 @@ def _controller(
     def our_entry() -> Broker:
         return Broker(BrokerId(NODE_ID), -1, server.advertised, our_rack(context.brokers.values()))
 
-    context, settings = ControllerContext(), fixed_settings(policy)
-    outbox = Outbox(context, channels, watch, new_batch)
+    context = ControllerContext()
+    outbox = Outbox(context, channels, bus, new_batch)
     configs = FixedConfigs()
-    machines = build_machines(context, client.store, outbox, watch, configs, CountedMetrics())
+    machines = build_machines(context, client.store, outbox, bus, configs, CountedMetrics())
     return Controller(
-        node_id=NODE_ID,
+        local=LocalNode(NODE_ID, our_entry),
         context=context,
         store=client.store,
-        elector=client.elector,
+        machines=machines,
+        outbox=outbox,
         channels=channels,
         queue=queue,
-        outbox=outbox,
-        machines=machines,
-        configs=configs,
-        settings=settings,
-        audit=watch,
-        timers=LoopTimers(queue.put),
-        clock=clock,
+        audit=bus,
         snapshot=snapshot,
-        new_topic_id=lambda: topic_id_of("made by the controller"),
-        draw=lambda _below: 0,
-        session_expired=client.session.expire_handled,
-        registrar=client.elector.registrar,
-        our_entry=our_entry,
+        role=Role(client.elector, client.elector.registrar, client.session.expire_handled),
+        configs=ClusterConfigs(configs, fixed_settings(policy)),
+        runtime=Runtime(clock, LoopTimers(queue.put), lambda: topic_id_of("made by the controller"), lambda _below: 0),
     )

@@ -6,8 +6,8 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from wire.api_codec import Request
-from wire.api_partitions import ExpandedTopic, encode_create_partitions
 from wire.api_scram import ScramDeletion, decode_alter_scram
+from wire.api_topics import ExpandedTopic, encode_create_partitions
 from wire.errors import MalformedMessage
 from wire.framing import RequestHeader, peek_request
 from wire.kio_codec import decode_response

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from tests.wire.asking import as_request, asked, damaged, head, ms, read_back
-from wire.api_partitions import (
+from wire.api_topics import (
     CreatePartitionsQuery,
+    CreatePartitionsTopic,
     ExpandedTopic,
-    WantedPartitions,
     decode_create_partitions,
     encode_create_partitions,
 )
@@ -21,11 +21,11 @@ VERSIONS = range(4)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.text(max_size=20)
 LISTS = st.lists(st.lists(INT32.map(BrokerId), max_size=4).map(tuple), max_size=4).map(tuple)
-WANTED = st.builds(WantedPartitions, NAMES, INT32, st.none() | LISTS)
+WANTED = st.builds(CreatePartitionsTopic, NAMES, INT32, st.none() | LISTS)
 RESULTS = st.builds(ExpandedTopic, NAMES, st.sampled_from(KafkaError), st.none() | st.text(max_size=100))
 
 
-def expansion(topic: WantedPartitions) -> dict[str, object]:
+def expansion(topic: CreatePartitionsTopic) -> dict[str, object]:
     """A wanted expansion as kio takes it."""
     lists = None if topic.assignments is None else [{"broker_ids": ids} for ids in topic.assignments]
     return {"name": topic.name, "count": topic.total, "assignments": lists}
@@ -34,7 +34,7 @@ def expansion(topic: WantedPartitions) -> dict[str, object]:
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(VERSIONS), st.lists(WANTED, max_size=4), INT32, st.booleans())
 def test_wanted_partitions_are_read_as_they_were_written(
-    version: int, topics: list[WantedPartitions], timeout_ms: int, validate_only: bool
+    version: int, topics: list[CreatePartitionsTopic], timeout_ms: int, validate_only: bool
 ) -> None:
     rows = [expansion(topic) for topic in topics]
 
@@ -58,7 +58,7 @@ def test_expanded_topics_are_written_as_kio_writes_them(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_wanted_partitions_that_are_cut_or_too_long_are_malformed(version: int) -> None:
-    rows = [expansion(WantedPartitions("orders", 3, ((BrokerId(1), BrokerId(2)),)))]
+    rows = [expansion(CreatePartitionsTopic("orders", 3, ((BrokerId(1), BrokerId(2)),)))]
 
     for request in damaged(asked(KEY, version, topics=rows)):
         with pytest.raises(MalformedMessage):

@@ -12,6 +12,7 @@ from controllerd.core.model import BrokerId
 from controllerd.core.topic_defaults import ConfigSource
 from tests.wire.asking import as_request, asked, damaged, head, ms, read_back
 from wire.api_topics import (
+    CreatableTopic,
     CreatedTopic,
     CreateTopicsQuery,
     DeletedTopic,
@@ -19,7 +20,6 @@ from wire.api_topics import (
     TopicConfig,
     WantedAssignment,
     WantedDeletion,
-    WantedTopic,
     decode_create_topics,
     decode_delete_topics,
     encode_create_topics,
@@ -44,7 +44,7 @@ ERRORS = st.sampled_from(KafkaError)
 UUIDS = st.none() | st.uuids().filter(lambda value: value.int != 0)
 ASSIGNMENTS = st.builds(WantedAssignment, INT32, st.lists(INT32.map(BrokerId), max_size=4).map(tuple))
 WANTED = st.builds(
-    WantedTopic,
+    CreatableTopic,
     NAMES,
     INT32,
     INT16,
@@ -65,7 +65,7 @@ CREATED = st.builds(
 )
 
 
-def creation(topic: WantedTopic) -> dict[str, object]:
+def creation(topic: CreatableTopic) -> dict[str, object]:
     """A wanted topic as kio takes it."""
     return {
         "name": topic.name,
@@ -103,7 +103,7 @@ def created(row: Any, version: int) -> CreatedTopic:
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(CREATE_VERSIONS), st.lists(WANTED, max_size=4), INT32, st.booleans())
 def test_topics_to_create_are_read_as_they_were_written(
-    version: int, topics: list[WantedTopic], timeout_ms: int, validate_only: bool
+    version: int, topics: list[CreatableTopic], timeout_ms: int, validate_only: bool
 ) -> None:
     request = asked(
         CREATE, version, topics=[*map(creation, topics)], timeout=ms(timeout_ms), validate_only=validate_only
@@ -113,7 +113,7 @@ def test_topics_to_create_are_read_as_they_were_written(
 
 
 def test_a_topic_named_twice_is_read_twice() -> None:
-    row = creation(WantedTopic("orders", -1, -1, (), ()))
+    row = creation(CreatableTopic("orders", -1, -1, (), ()))
 
     query = decode_create_topics(asked(CREATE, 7, topics=[row, row]))
 
@@ -170,7 +170,7 @@ def test_a_version_of_create_topics_that_does_not_exist_is_unknown(version: int)
 
 @pytest.mark.parametrize("version", CREATE_VERSIONS)
 def test_topics_to_create_that_are_cut_or_too_long_are_malformed(version: int) -> None:
-    wanted = WantedTopic("orders", -1, -1, (WantedAssignment(0, (BrokerId(1),)),), (("k", None),))
+    wanted = CreatableTopic("orders", -1, -1, (WantedAssignment(0, (BrokerId(1),)),), (("k", None),))
 
     for request in damaged(asked(CREATE, version, topics=[creation(wanted)])):
         with pytest.raises(MalformedMessage):

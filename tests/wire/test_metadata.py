@@ -15,8 +15,14 @@ from tests.wire.test_connection import server
 from wire.errors import MalformedMessage, UnsupportedByPeer
 from wire.framing import encode_frame
 from wire.kio_codec import decode_request, encode_response, response_type
-from wire.metadata import EncodedMetadata, NodeMetadata, PartitionMetadata, fetch_encoded_metadata, fetch_metadata
-from wire.metadata_walk import walk_topics
+from wire.metadata import (
+    EncodedMetadata,
+    NodeMetadata,
+    PartitionMetadata,
+    fetch_encoded_metadata,
+    fetch_metadata,
+    walk_topics,
+)
 from wire.primitives import topic_id_text
 from wire.versions import ApiKey
 

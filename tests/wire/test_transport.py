@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Link, Peer
+from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Link, TransportPeer
 
 PATIENCE_S = 10.0
 
@@ -13,12 +13,12 @@ class Arrivals:
     """Keeps what was accepted, in order."""
 
     def __init__(self) -> None:
-        self.links: asyncio.Queue[tuple[Link, Peer]] = asyncio.Queue()
+        self.links: asyncio.Queue[tuple[Link, TransportPeer]] = asyncio.Queue()
 
-    def accept(self, link: Link, peer: Peer) -> None:
+    def accept(self, link: Link, peer: TransportPeer) -> None:
         self.links.put_nowait((link, peer))
 
-    async def next(self) -> tuple[Link, Peer]:
+    async def next(self) -> tuple[Link, TransportPeer]:
         async with asyncio.timeout(PATIENCE_S):
             return await self.links.get()
 

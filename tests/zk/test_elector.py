@@ -10,8 +10,8 @@ import pytest
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
 from controllerd.core.reach import Reach
 from controllerd.errors import ControllerMoved, RefusedToLead
+from controllerd.ports.results import Held, Won
 from controllerd.record.records import TermRecord
-from controllerd.results import Held, Won
 from controllerd.views import Holder
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper
@@ -27,7 +27,7 @@ def contending(peer: Peer, contender: Contender) -> ZooKeeperElector:
 
 
 async def test_the_first_election_of_a_cluster_has_epoch_1(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
 
     assert await world.ours.elector.elect() == Won(1, 1, None)
 
@@ -86,7 +86,7 @@ async def test_our_own_znode_of_an_earlier_run_is_replaced_at_once_kafka_1387_an
 
 
 async def test_a_broker_keeps_the_role_by_default(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
 
     held = await world.ours.elector.elect()
@@ -97,7 +97,7 @@ async def test_a_broker_keeps_the_role_by_default(world: World) -> None:
 
 
 async def test_the_role_is_taken_from_a_broker_if_configured(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))
 
     won = await contending(world.ours, Contender(OURS.node_id, OURS.instance, takes_from_brokers=True)).elect()
@@ -106,7 +106,7 @@ async def test_the_role_is_taken_from_a_broker_if_configured(world: World) -> No
 
 
 async def test_a_controller_that_cannot_be_understood_is_never_deleted(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, b"\xff?", ephemeral=True))
 
     held = await world.ours.elector.elect(takeover=True)
@@ -120,7 +120,7 @@ async def test_a_controller_that_cannot_be_understood_is_never_deleted(world: Wo
 
 
 async def test_of_two_that_race_one_wins_each_round(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     for epoch in range(1, 6):
         first, second = await asyncio.gather(world.ours.elector.elect(), world.theirs.elector.elect())
         winners = [result for result in (first, second) if isinstance(result, Won)]
@@ -165,7 +165,7 @@ async def test_resigning_deletes_the_znode_and_ends_the_term(world: World) -> No
 
     assert await world.ours.node(paths.CONTROLLER) is None
     with pytest.raises(ControllerMoved):
-        await world.ours.store.update_states(states_of("t", 1))
+        await world.ours.store.states.update_states(states_of("t", 1))
 
 
 async def test_resigning_leaves_the_znode_of_somebody_else(world: World) -> None:
@@ -185,11 +185,11 @@ async def test_forgetting_the_term_ends_it_without_touching_the_znode(world: Wor
 
     assert await world.ours.node(paths.CONTROLLER) is not None
     with pytest.raises(ControllerMoved):
-        await world.ours.store.update_states(states_of("t", 1))
+        await world.ours.store.states.update_states(states_of("t", 1))
 
 
 async def test_creation_change_and_deletion_of_the_znode_are_events(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     assert await world.ours.elector.read_holder() is None
 
     await world.theirs.put(paths.CONTROLLER, BROKER_HOLDS)
@@ -224,7 +224,7 @@ async def test_a_cluster_that_must_not_be_led_is_refused(world: World, path: str
 
 
 async def test_a_missing_epoch_is_not_created_beside_a_controller(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.put(paths.CONTROLLER, BROKER_HOLDS)
     with pytest.raises(RefusedToLead, match="restore"):
         await world.ours.elector.elect(takeover=True)
@@ -234,7 +234,7 @@ async def test_a_missing_epoch_is_not_created_beside_a_controller(world: World) 
 async def test_a_missing_epoch_is_not_created_where_partitions_have_leaders(world: World) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1, 2]])
-    await world.ours.store.create_states(states_of("t", 1))
+    await world.ours.store.states.create_states(states_of("t", 1))
     await world.ours.elector.resign()
     await world.theirs.remove(paths.CONTROLLER_EPOCH)
 
@@ -254,7 +254,7 @@ async def register(peer: Peer, broker: int, **listeners: SecurityProtocol) -> No
 async def test_a_cluster_whose_brokers_ask_for_more_than_plaintext_where_we_talk_is_refused(
     world: World, name: str
 ) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await register(world.theirs, 2, INTERNAL=SecurityProtocol.PLAINTEXT, EXTERNAL=SecurityProtocol.SSL)
     await register(world.theirs, 3, **{name: SecurityProtocol.SASL_SSL})
     elector = contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE))
@@ -268,7 +268,7 @@ async def test_a_cluster_whose_brokers_ask_for_more_than_plaintext_where_we_talk
 async def test_listeners_that_are_not_ours_and_registrations_that_nobody_understands_do_not_hinder_the_election(
     world: World,
 ) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await register(world.theirs, 1, INTERNAL=SecurityProtocol.PLAINTEXT, EXTERNAL=SecurityProtocol.SASL_SSL)
     await world.theirs.put(paths.broker(BrokerId(2)), b"not json")
     await world.theirs.put(f"{paths.BROKER_IDS}/two", b"")
@@ -309,7 +309,7 @@ async def test_every_change_of_the_role_is_recorded(world: World) -> None:
 
 
 async def test_a_live_broker_does_not_hinder_the_election(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     broker = Broker(BrokerId(1), 0, (Endpoint("PLAINTEXT", "host", 9092),))
     await world.theirs.put(paths.broker(BrokerId(1)), codecs.encode_broker(broker))
     assert isinstance(await world.ours.elector.elect(), Won)
@@ -323,7 +323,7 @@ async def test_a_session_that_owns_the_znode_already_begins_a_new_term(world: Wo
 
 
 async def test_an_epoch_that_moved_without_a_controller_is_counted_on_from(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"0"))
     await world.theirs.act(SetData(paths.CONTROLLER_EPOCH, b"41", 0))
     await world.theirs.act(Create(paths.CONTROLLER, BROKER_HOLDS, ephemeral=True))

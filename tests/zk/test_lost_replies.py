@@ -17,9 +17,9 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.daemon.node import Node
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
+from controllerd.ports.results import Won
 from controllerd.record.fold import Observed, diff_with_zookeeper
 from controllerd.record.invariants import check
-from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Outcome, ReplyLost, Transaction
 from events.admin import AllocateProducerIds
@@ -213,7 +213,7 @@ def is_effect(op: Logged) -> bool:
 
 async def audit_agrees(rig: Rig, ended: Ended) -> None:
     """The audit log folds to what ZooKeeper holds, and breaks no invariant."""
-    topics = (await rig.peer.store.read_topics(["t", "u"])).topics
+    topics = (await rig.peer.store.topics.read_topics(["t", "u"])).topics
     assignments = {TopicPartition(name, p): a for name, image in topics.items() for p, a in image.assignments.items()}
     held = Observed({name: image.topic_id for name, image in topics.items()}, assignments, STATES)
     assert diff_with_zookeeper(fold_directory(ended.audit), held) == []

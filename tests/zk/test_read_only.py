@@ -10,7 +10,7 @@ from controllerd.errors import InvariantBroken
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Fired, Node
 from controllerd.zk.client import open_read_only
-from controllerd.zk.pictures import take_picture
+from controllerd.zk.image import read_image
 from controllerd.zk.read_only import ReadOnly, read_cluster_id
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.zookeeper import FakeZooKeeper
@@ -32,7 +32,7 @@ async def test_reads_pass(below: FakeZooKeeper) -> None:
     assert zk.session_id == 7
     assert await zk.read(["/a", "/none"]) == await below.read(["/a", "/none"])
     assert await zk.children("/a", watch=True) == ["b"]
-    assert await zk.everybody_may(["/a", "/a/b"]) == [True, False]
+    assert await zk.have_open_acl(["/a", "/a/b"]) == [True, False]
     await zk.sync()
 
 
@@ -89,7 +89,7 @@ async def test_a_session_that_only_looks_has_only_its_end_in_the_transaction_log
             connect_timeout_s=20,
         )
         ours = client.session.session_id
-        picture = await take_picture(client.zk)
+        picture = await read_image(client.zk)
         found: list[Node | None] = await client.zk.read_and_watch([paths.CONTROLLER], absent_too=True)
         await client.close()
         logged = TransactionLog(tmp_path / "data").read_new()

@@ -7,8 +7,8 @@ import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.errors import ControllerMoved, RefusedToLead
+from controllerd.ports.results import Won
 from controllerd.record.records import AlarmRecord
-from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create, Delete, Operation, SetData
 from controllerd.zk.elector import Contender, ZooKeeperElector
@@ -329,7 +329,7 @@ async def test_registrations_of_controllerd_are_no_brokers(world: World) -> None
     )
     await world.theirs.act(Create(paths.broker(BrokerId(2_000_000_099)), codecs.encode_broker(entry_of(OURS))))
 
-    read = await world.ours.store.read_brokers()
+    read = await world.ours.store.brokers.read_brokers()
 
     assert set(read.brokers) == {1}
     assert read.controllers == {OURS.node_id}
@@ -338,6 +338,6 @@ async def test_registrations_of_controllerd_are_no_brokers(world: World) -> None
 
 async def test_creating_and_deleting_the_registration_tells_those_that_watch_brokers(world: World) -> None:
     await world.ours.lead()
-    await world.ours.store.read_brokers()
+    await world.ours.store.brokers.read_brokers()
     await register(world.ours, OURS)
     await world.ours.saw(BrokerChange())

@@ -11,8 +11,8 @@ from kazoo.security import make_acl
 from controllerd.core.model import TopicPartition
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import RefusedToLead, StoreUnavailable
+from controllerd.ports.results import Conflict, Won, Written
 from controllerd.record.records import SessionRecord
-from controllerd.results import Conflict, Won, Written
 from controllerd.zk import paths
 from controllerd.zk.access import Create
 from controllerd.zk.client import ZooKeeperClient, open_store
@@ -74,10 +74,10 @@ def isolate(proxy: ZooKeeperProxy) -> None:
 async def test_an_update_whose_answer_was_lost_is_read_back_as_written(ours: Peer, proxy: ZooKeeperProxy) -> None:
     await ours.add_topic("t", [[1, 2], [1, 2]])
     states = states_of("t", 2)
-    await ours.store.create_states(states)
+    await ours.store.states.create_states(states)
 
     proxy.lose_answer(MULTI)
-    results = await ours.store.update_states(states)
+    results = await ours.store.states.update_states(states)
 
     assert results == dict.fromkeys(states, Written(1))
     assert proxy.lost == 1
@@ -92,17 +92,17 @@ async def test_a_creation_whose_answer_was_lost_is_read_back_as_written(ours: Pe
     await ours.add_topic("t", [[1, 2], [1, 2]])
     states = states_of("t", 2)
     proxy.lose_answer(MULTI)
-    assert await ours.store.create_states(states) == dict.fromkeys(states, Written(0))
+    assert await ours.store.states.create_states(states) == dict.fromkeys(states, Written(0))
 
 
 async def test_a_conflict_stays_one_when_its_answer_was_lost(ours: Peer, theirs: Peer, proxy: ZooKeeperProxy) -> None:
     await ours.add_topic("t", [[1, 2], [1, 2]])
     states = states_of("t", 2)
-    await ours.store.create_states(states)
+    await ours.store.states.create_states(states)
     await theirs.put(paths.partition_state(T0), b"{}")
 
     proxy.lose_answer(MULTI)
-    results = await ours.store.update_states(states)
+    results = await ours.store.states.update_states(states)
 
     assert isinstance(results[T0], Conflict)
     assert results[TopicPartition("t", 1)] == Written(1)
@@ -132,8 +132,8 @@ async def test_reads_are_repeated_when_their_answer_was_lost(ours: Peer, proxy: 
     await ours.act(*(Create(paths.topic(name), b'{"version":1,"partitions":{}}') for name in names))
 
     proxy.lose_answer(opcode)
-    many = await ours.store.read_topics(names)
-    few = await ours.store.read_topics(names[:2])
+    many = await ours.store.topics.read_topics(names)
+    few = await ours.store.topics.read_topics(names[:2])
 
     assert (len(many.topics), len(few.topics), proxy.lost) == (20, 2, 1)
 
@@ -164,12 +164,12 @@ async def test_a_server_that_accepts_and_never_answers_does_not_cost_the_session
 async def test_watches_work_again_after_the_resync_read_everything(
     ours: Peer, theirs: Peer, proxy: ZooKeeperProxy
 ) -> None:
-    await ours.store.read_topic_names()
+    await ours.store.topics.read_topic_names()
     proxy.cut()
     await ours.saw(Resync())
     assert TopicChange() not in ours.events.all
 
-    await ours.store.read_topic_names()
+    await ours.store.topics.read_topic_names()
     await theirs.add_topic("t", [[1]])
 
     await ours.saw(TopicChange())
@@ -180,7 +180,7 @@ async def test_operations_wait_while_the_session_is_suspended(ours: Peer, proxy:
     isolate(proxy)
     await until(lambda: session.state is SessionState.SUSPENDED)
 
-    reading = asyncio.create_task(ours.store.read_topic_names())
+    reading = asyncio.create_task(ours.store.topics.read_topic_names())
     await asyncio.sleep(0)
     assert not reading.done()
     proxy.is_open = True
@@ -197,7 +197,7 @@ async def test_a_session_out_of_reach_for_its_time_out_is_lost(brief: Peer, prox
     await until(lambda: session.state is SessionState.SUSPENDED)
 
     with pytest.raises(StoreUnavailable):
-        await brief.store.read_topic_names()
+        await brief.store.topics.read_topic_names()
 
     assert brief.events.all == [Expire(1)]
     assert seen == [(SessionState.LOST, False)]
@@ -214,7 +214,7 @@ async def test_a_new_session_is_used_only_after_expire_was_handled(
     proxy.is_open = True
     await until(lambda: session.session_id not in {0, old})
     with pytest.raises(StoreUnavailable):
-        await brief.store.read_topic_names()
+        await brief.store.topics.read_topic_names()
     assert brief.events.all == [Expire(1)]
 
     session.expire_handled()
@@ -231,7 +231,7 @@ async def test_a_session_that_is_declared_lost_is_used_again_as_a_new_generation
 
     session.declare_lost("the process was suspended")
     with pytest.raises(StoreUnavailable):
-        await ours.store.read_topic_names()
+        await ours.store.topics.read_topic_names()
     session.expire_handled()
 
     assert ours.events.all == [Expire(1), RegisterBrokerAndReelect()]
@@ -256,7 +256,7 @@ async def test_what_was_in_flight_when_the_session_was_lost_is_recorded_as_unkno
     await brief.add_topic("t", [[1, 2]])
     proxy.held[MULTI] = asyncio.Event()
     proxy.requests.clear()
-    writing = asyncio.create_task(brief.store.create_states(states_of("t", 1)))
+    writing = asyncio.create_task(brief.store.states.create_states(states_of("t", 1)))
     await until(lambda: MULTI in proxy.requests)
     isolate(proxy)
 
@@ -271,7 +271,7 @@ async def test_what_was_in_flight_when_the_session_was_lost_is_recorded_as_unkno
 async def test_watches_of_an_earlier_generation_are_dropped_kafka_1578(
     brief: Peer, theirs: Peer, proxy: ZooKeeperProxy
 ) -> None:
-    await brief.store.read_topic_names()
+    await brief.store.topics.read_topic_names()
     isolate(proxy)
     await brief.saw(Expire(1))
     await theirs.add_topic("t", [[1]])
@@ -279,7 +279,7 @@ async def test_watches_of_an_earlier_generation_are_dropped_kafka_1578(
     client_of(brief).session.expire_handled()
     await brief.saw(RegisterBrokerAndReelect())
 
-    await brief.store.read_topic_names()
+    await brief.store.topics.read_topic_names()
     await theirs.add_topic("u", [[1]])
     await brief.saw(TopicChange())
 
@@ -293,7 +293,7 @@ async def test_a_change_between_the_read_and_the_arming_is_not_lost(
     await theirs.act(*(Create(paths.topic(name), b'{"version":1,"partitions":{}}') for name in names))
     proxy.held[SET_WATCHES] = asyncio.Event()
     ours.events.all.clear()
-    reading = asyncio.create_task(ours.store.read_topics(names))
+    reading = asyncio.create_task(ours.store.topics.read_topics(names))
     await until(lambda: SET_WATCHES in proxy.requests)
 
     await theirs.add_topic("t7", [[1]])
@@ -311,12 +311,12 @@ async def test_a_server_without_multi_read_is_read_one_by_one(proxy: ZooKeeperPr
         await peer.lead()
         await peer.add_topic("t", [[1, 2]] * 30)
         states = states_of("t", 30)
-        await peer.store.create_states(states)
+        await peer.store.states.create_states(states)
 
-        assert (await peer.store.read_states(states)).states == states
+        assert (await peer.store.states.read_states(states)).states == states
         names = [f"t{number}" for number in range(20)]
         await peer.act(*(Create(paths.topic(name), b'{"version":1,"partitions":{}}') for name in names))
-        assert len((await peer.store.read_topics([*names, "gone"])).topics) == 20
+        assert len((await peer.store.topics.read_topics([*names, "gone"])).topics) == 20
         await peer.add_topic("t7", [[1]])
         await peer.saw(PartitionModifications("t7"))
 
@@ -326,7 +326,7 @@ async def test_a_server_without_multi_read_is_read_one_by_one(proxy: ZooKeeperPr
 async def test_one_of_several_hosts_is_enough(server_address: str, chroot: str, proxy: ZooKeeperProxy) -> None:
     proxy.is_open = False
     async with connected(f"{proxy.connect},{server_address}{chroot}") as peer:
-        assert await peer.store.read_topic_names() == frozenset()
+        assert await peer.store.topics.read_topic_names() == frozenset()
 
 
 async def test_servers_that_do_not_answer_are_reported(proxy: ZooKeeperProxy) -> None:
@@ -351,7 +351,7 @@ async def test_closing_gives_the_role_back_at_once(connect: str, theirs: Peer) -
 
 async def test_a_secured_cluster_is_not_led(connect: str) -> None:
     async with connected(connect) as peer:
-        await peer.store.ensure_paths()
+        await peer.store.cluster.ensure_paths()
         _secure(connect, "/brokers/ids")
         with pytest.raises(RefusedToLead, match="/brokers/ids"):
             await peer.elector.elect()
@@ -364,7 +364,7 @@ async def test_the_session_outlives_a_restart_of_the_server_kafka_5473(tmp_path:
         # A connection that meets the server while it starts may be accepted and never answered: then it takes 20 s.
         await server.restart()
         await peer.saw(Resync())
-        assert await peer.store.create_states(states_of("t", 1)) == {T0: Written(0)}
+        assert await peer.store.states.create_states(states_of("t", 1)) == {T0: Written(0)}
         assert await peer.elector.is_ours()
 
 

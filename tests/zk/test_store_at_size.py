@@ -29,7 +29,7 @@ async def test_states_of_several_requests_are_all_there(store: FakeStore) -> Non
     wanted = [*states_of("t", PARTITIONS), TopicPartition("gone", 0)]
     store.tree.put(paths.partition_state(T1), b"no state")
 
-    read = await store.read_states(wanted)
+    read = await store.states.read_states(wanted)
 
     assert read.states.keys() == set(wanted) - {T1, TopicPartition("gone", 0)}
     assert read.missing == {TopicPartition("gone", 0)}
@@ -37,14 +37,14 @@ async def test_states_of_several_requests_are_all_there(store: FakeStore) -> Non
 
 
 async def test_states_that_say_the_same_are_one_object(store: FakeStore) -> None:
-    read = await store.read_states(states_of("t", PARTITIONS))
+    read = await store.states.read_states(states_of("t", PARTITIONS))
 
     assert len({id(state) for state in read.states.values()}) == 1
 
 
 async def test_assignments_and_isrs_that_are_equal_are_one_object(store: FakeStore) -> None:
-    topics = await store.read_topics(["t"])
-    states = await store.read_states([T0])
+    topics = await store.topics.read_topics(["t"])
+    states = await store.states.read_states([T0])
 
     assignments = topics.topics["t"].assignments
     assert assignments[0] is assignments[1]
@@ -56,7 +56,7 @@ async def test_the_loop_gets_turns_while_many_topics_are_read(store: FakeStore) 
         store.add_topic(f"topic-{number}", {0: [1]})
 
     with Turns() as turns:
-        read = await store.read_topics([f"topic-{number}" for number in range(1_000)])
+        read = await store.topics.read_topics([f"topic-{number}" for number in range(1_000)])
 
     assert len(read.topics) == 1_000
     assert turns.count > 0
@@ -66,13 +66,13 @@ async def test_unknown_fields_survive_a_rewrite_until_somebody_removes_them(stor
     path = paths.partition_state(T0)
     plain = json.loads(store.tree.nodes[path].data or b"")
     store.tree.put(path, json.dumps(plain | {"colour": "red"}).encode())
-    state = (await store.read_states([T0])).states[T0]
-    await store.update_states({T0: state})
+    state = (await store.states.read_states([T0])).states[T0]
+    await store.states.update_states({T0: state})
     assert json.loads(store.tree.nodes[path].data or b"")["colour"] == "red"
 
     store.tree.put(path, json.dumps(plain).encode())
-    state = (await store.read_states([T0])).states[T0]
-    await store.update_states({T0: state})
+    state = (await store.states.read_states([T0])).states[T0]
+    await store.states.update_states({T0: state})
 
     assert "colour" not in json.loads(store.tree.nodes[path].data or b"")
 
@@ -83,7 +83,7 @@ async def test_only_missing_parents_are_created(store: FakeStore) -> None:
     store.add_topic("new", {0: [1]})
     store.zk.writes.clear()
 
-    await store.create_states(states_of("u", 2) | states_of("new", 1))
+    await store.states.create_states(states_of("u", 2) | states_of("new", 1))
 
     assert [write.path.removeprefix("/brokers/topics/") for write in store.writes] == [
         "new/partitions",

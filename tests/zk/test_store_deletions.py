@@ -4,7 +4,7 @@ import pytest
 
 from controllerd.core.model import TopicPartition
 from controllerd.errors import ControllerMoved
-from controllerd.results import Written
+from controllerd.ports.results import Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Delete
 from tests.fakes.store import FakeStore
@@ -17,7 +17,7 @@ TOPICS, PARTITIONS = 100, 100
 async def a_topic(world: World, name: str = "t", partitions: int = 2) -> None:
     """A topic with states, overrides and the request to delete it."""
     await world.theirs.add_topic(name, [[1, 2]] * partitions)
-    await world.ours.store.create_states(states_of(name, partitions))
+    await world.ours.store.states.create_states(states_of(name, partitions))
     await world.theirs.put(paths.topic_config(name), codecs.encode_config({"retention.ms": "5"}))
     await world.theirs.put(paths.delete_topic(name))
 
@@ -32,7 +32,7 @@ async def test_a_topic_goes_with_its_states_its_overrides_and_the_request(world:
     await world.ours.lead()
     await a_topic(world)
 
-    assert await world.ours.store.delete_topics(["t"]) == {"t": Written(-1)}
+    assert await world.ours.store.topics.delete_topics(["t"]) == {"t": Written(-1)}
 
     assert await left_of(world) == []
 
@@ -42,7 +42,7 @@ async def test_the_topic_goes_before_its_overrides_and_these_before_the_request(
     await a_topic(world)
     before = len(world.ours.transactions())
 
-    await world.ours.store.delete_topics(["t"])
+    await world.ours.store.topics.delete_topics(["t"])
 
     assert [path for record in world.ours.transactions()[before:] for path in record.paths] == [
         "/brokers/topics/t/partitions/1/state",
@@ -63,7 +63,7 @@ async def test_a_topic_with_znodes_in_it_that_nobody_knows_goes_too(world: World
     await world.theirs.put("/brokers/topics/t/partitions/0/what/is/this", b"?")
     await world.theirs.put("/brokers/topics/t/notes", b"?")
 
-    results = await world.ours.store.delete_topics(["t", "u"])
+    results = await world.ours.store.topics.delete_topics(["t", "u"])
 
     assert results == {"t": Written(-1), "u": Written(-1)}
     assert await left_of(world) == await left_of(world, "u") == []
@@ -85,7 +85,7 @@ async def test_what_a_controller_before_us_began_to_delete_is_finished_kafka_665
     await a_topic(world)
     await world.theirs.act(*map(Delete, gone))
 
-    assert await world.ours.store.delete_topics(["t"]) == {"t": Written(-1)}
+    assert await world.ours.store.topics.delete_topics(["t"]) == {"t": Written(-1)}
 
     assert await left_of(world) == []
 
@@ -94,7 +94,7 @@ async def test_a_topic_that_was_never_there_leaves_no_request_behind(world: Worl
     await world.ours.lead()
     await world.theirs.put(paths.delete_topic("t"))
 
-    assert await world.ours.store.delete_topics(["t", "u"]) == {"t": Written(-1), "u": Written(-1)}
+    assert await world.ours.store.topics.delete_topics(["t", "u"]) == {"t": Written(-1), "u": Written(-1)}
 
     assert await left_of(world) == []
 
@@ -104,10 +104,10 @@ async def test_what_stands_beside_a_deleted_topic_is_not_touched(world: World) -
     await a_topic(world)
     await a_topic(world, "t2")
 
-    await world.ours.store.delete_topics(["t"])
+    await world.ours.store.topics.delete_topics(["t"])
 
     assert len(await left_of(world, "t2")) == 3
-    assert len((await world.ours.store.read_states(states_of("t2", 2))).states) == 2
+    assert len((await world.ours.store.states.read_states(states_of("t2", 2))).states) == 2
 
 
 async def test_a_deposed_controller_deletes_nothing(world: World) -> None:
@@ -116,7 +116,7 @@ async def test_a_deposed_controller_deletes_nothing(world: World) -> None:
     await world.theirs.lead()
 
     with pytest.raises(ControllerMoved):
-        await world.ours.store.delete_topics(["t"])
+        await world.ours.store.topics.delete_topics(["t"])
 
     assert len(await left_of(world)) == 3
 
@@ -127,10 +127,12 @@ async def test_a_hundred_topics_of_a_hundred_partitions_take_few_transactions(wo
     for name in names:
         await world.theirs.add_topic(name, [[1, 2]] * PARTITIONS)
         await world.theirs.put(paths.delete_topic(name))
-    await world.ours.store.create_states({tp: s for name in names for tp, s in states_of(name, PARTITIONS).items()})
+    await world.ours.store.states.create_states(
+        {tp: s for name in names for tp, s in states_of(name, PARTITIONS).items()}
+    )
     before = len(world.ours.transactions())
 
-    results = await world.ours.store.delete_topics(names)
+    results = await world.ours.store.topics.delete_topics(names)
 
     assert set(results.values()) == {Written(-1)}
     assert await world.ours.zk.children(paths.BROKER_TOPICS) == []
@@ -142,13 +144,13 @@ async def test_a_hundred_topics_of_a_hundred_partitions_take_few_transactions(wo
 async def test_the_partitions_of_a_topic_that_were_initialised_once_are_its_folders(world: World) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1]] * 3)
-    await world.ours.store.create_states({T0: states_of("t", 1)[T0]})
+    await world.ours.store.states.create_states({T0: states_of("t", 1)[T0]})
     await world.theirs.put("/brokers/topics/t/partitions/2")
     await world.theirs.put("/brokers/topics/t/partitions/two")
     await world.theirs.put("/brokers/topics/t/partitions/007")
     await world.theirs.add_topic("new", [[1]])
 
-    folders = await world.ours.store.read_partition_folders(["t", "new", "gone"])
+    folders = await world.ours.store.topics.read_partition_folders(["t", "new", "gone"])
 
     assert folders == {"t": frozenset({0, 2}), "new": frozenset(), "gone": frozenset()}
 
@@ -172,7 +174,7 @@ def store() -> FakeStore:
 
 async def test_no_partition_costs_a_round_trip(store: FakeStore) -> None:
     before = store.zk.round_trips
-    await store.delete_topics(["t", "u"])
+    await store.topics.delete_topics(["t", "u"])
     # A listing per topic; the znodes read once in slices of 500; transactions of 500; two more reads and writes.
     assert store.zk.round_trips - before == 2 + 4 + 4 + 2 * 2
 
@@ -181,7 +183,7 @@ async def test_no_partition_costs_a_round_trip(store: FakeStore) -> None:
 async def test_a_deletion_whose_answer_was_lost_comes_to_its_end(store: FakeStore, lost: int) -> None:
     store.zk.lose_reply_of.add(lost)
 
-    assert await store.delete_topics(["t", "u"]) == {"t": Written(-1), "u": Written(-1)}
+    assert await store.topics.delete_topics(["t", "u"]) == {"t": Written(-1), "u": Written(-1)}
 
     assert store.tree.children(paths.BROKER_TOPICS) == []
     assert store.tree.children(paths.DELETE_TOPICS) == []
@@ -190,7 +192,7 @@ async def test_a_deletion_whose_answer_was_lost_comes_to_its_end(store: FakeStor
 async def test_a_topic_that_grows_while_it_is_deleted_goes_all_the_same(store: FakeStore) -> None:
     store.before_write(2, lambda: store.tree.put("/brokers/topics/t/partitions/7/late"))
 
-    results = await store.delete_topics(["t", "u"])
+    results = await store.topics.delete_topics(["t", "u"])
 
     assert results == {"t": Written(-1), "u": Written(-1)}
     assert store.tree.children(paths.BROKER_TOPICS) == []
@@ -200,7 +202,7 @@ async def test_a_topic_that_cannot_be_deleted_keeps_its_overrides_and_the_reques
     for number in range(1, 60):
         store.before_write(number, lambda: _grow(store))
 
-    results = await store.delete_topics(["t", "u"])
+    results = await store.topics.delete_topics(["t", "u"])
 
     assert not isinstance(results["t"], Written)
     assert results["u"] == Written(-1)
@@ -210,7 +212,7 @@ async def test_a_topic_that_cannot_be_deleted_keeps_its_overrides_and_the_reques
 async def test_a_topic_whose_overrides_cannot_be_deleted_keeps_the_request(store: FakeStore) -> None:
     store.tree.put(f"{paths.topic_config('t')}/child")
 
-    results = await store.delete_topics(["t", "u"])
+    results = await store.topics.delete_topics(["t", "u"])
 
     assert not isinstance(results["t"], Written)
     assert store.tree.children(paths.DELETE_TOPICS) == ["t"]

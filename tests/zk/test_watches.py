@@ -43,34 +43,34 @@ def test_what_a_watch_means(path: str, fired: Fired, event: Event | None) -> Non
 
 
 async def test_brokers_that_come_and_change_are_seen(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.read_brokers()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.brokers.read_brokers()
     await world.theirs.put("/brokers/ids/1", REGISTRATION)
     await world.ours.saw(BrokerChange())
 
-    await world.ours.store.read_brokers()
+    await world.ours.store.brokers.read_brokers()
     await world.theirs.put("/brokers/ids/1", REGISTRATION)
 
     await world.ours.saw(BrokerModifications(BrokerId(1)))
 
 
 async def test_topics_that_come_and_change_are_seen(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.read_topic_names()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.topics.read_topic_names()
     await world.theirs.add_topic("t", [[1]])
     await world.ours.saw(TopicChange())
 
-    await world.ours.store.read_topics(["t"])
+    await world.ours.store.topics.read_topics(["t"])
     await world.theirs.add_topic("t", [[1], [2]])
 
     await world.ours.saw(PartitionModifications("t"))
 
 
 async def test_notifications_and_deletions_are_seen(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.read_isr_notifications()
-    await world.ours.store.read_log_dir_notifications()
-    await world.ours.store.read_topic_deletions()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.notifications.read_isr_notifications()
+    await world.ours.store.notifications.read_log_dir_notifications()
+    await world.ours.store.admin.read_topic_deletions()
 
     await world.theirs.put("/isr_change_notification/isr_change_1", codecs.encode_isr_change([TopicPartition("t", 0)]))
     await world.theirs.put("/log_dir_event_notification/log_dir_event_1", codecs.encode_log_dir_event(BrokerId(1)))
@@ -82,26 +82,26 @@ async def test_notifications_and_deletions_are_seen(world: World) -> None:
 
 
 async def test_a_watch_fires_once_until_the_next_read(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.read_topic_names()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.topics.read_topic_names()
     await world.theirs.add_topic("a", [[1]])
     await world.theirs.add_topic("b", [[1]])
-    await world.ours.store.read_topic_names()
+    await world.ours.store.topics.read_topic_names()
     await world.theirs.add_topic("c", [[1]])
     await world.ours.saw(TopicChange(), times=2)
     assert world.ours.events.all.count(TopicChange()) == 2
 
 
 async def test_requests_that_are_there_already_are_told_and_not_announced(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     await world.theirs.put(paths.REASSIGN_PARTITIONS, b"{}")
-    assert await world.ours.store.arm_admin_watches() == {paths.REASSIGN_PARTITIONS}
+    assert await world.ours.store.admin.arm_admin_watches() == {paths.REASSIGN_PARTITIONS}
     assert world.ours.events.all == []
 
 
 async def test_every_creation_of_a_request_is_announced_even_after_deletions(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.arm_admin_watches()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.admin.arm_admin_watches()
     for times in (1, 2, 3):
         await world.theirs.put(paths.REASSIGN_PARTITIONS, b"{}")
         await world.ours.saw(ZkPartitionReassignment(), times=times)
@@ -110,8 +110,8 @@ async def test_every_creation_of_a_request_is_announced_even_after_deletions(wor
 
 
 async def test_a_request_that_is_mended_is_announced_again(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.arm_admin_watches()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.admin.arm_admin_watches()
     for times, says in enumerate((b"rubbish", b"{}", b"[]"), 1):
         await world.theirs.put(paths.REASSIGN_PARTITIONS, says)
         await world.ours.saw(ZkPartitionReassignment(), times=times)
@@ -119,25 +119,25 @@ async def test_a_request_that_is_mended_is_announced_again(world: World) -> None
 
 
 async def test_a_preferred_election_that_is_asked_for_is_announced(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.arm_admin_watches()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.admin.arm_admin_watches()
     await world.theirs.put(paths.PREFERRED_REPLICA_ELECTION, b"{}")
     await world.ours.saw(ZK_ELECTION)
 
 
 async def test_config_changes_are_seen(world: World) -> None:
-    await world.ours.store.ensure_paths()
-    await world.ours.store.arm_admin_watches()
+    await world.ours.store.cluster.ensure_paths()
+    await world.ours.store.admin.arm_admin_watches()
     await world.theirs.put("/config/changes/config_change_1", codecs.encode_config_change("topics/t"))
     await world.ours.saw(ConfigChange())
 
 
 async def test_many_topics_are_watched_at_once(world: World) -> None:
-    await world.ours.store.ensure_paths()
+    await world.ours.store.cluster.ensure_paths()
     names = [f"t{number}" for number in range(1_200)]
     for start in range(0, len(names), 400):
         await world.theirs.act(*_topics(names[start : start + 400]))
-    read = await world.ours.store.read_topics(names)
+    read = await world.ours.store.topics.read_topics(names)
     assert len(read.topics) == 1_200
 
     await world.theirs.add_topic("t0", [[1], [2]])

@@ -4,8 +4,8 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
+from controllerd.ports.results import Conflict, ProducerIds, WriteFailed, Written
 from controllerd.record.records import ZkWriteRecord
-from controllerd.results import Conflict, ProducerIds, WriteFailed, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData
 from controllerd.zk.packing import conflict_of, effect_of
@@ -34,7 +34,7 @@ async def test_a_foreign_write_between_two_rounds_is_a_conflict_of_its_partition
     store.tree.put(paths.partition_state(T0), b"{}")
     store.before_write(4, lambda: store.tree.put(paths.partition_state(last), b"{}"))
 
-    results = await store.update_states(states)
+    results = await store.states.update_states(states)
 
     assert {tp for tp, result in results.items() if isinstance(result, Conflict)} == {T0}
     assert results[last] == Written(1)
@@ -44,7 +44,7 @@ async def test_a_deposition_between_two_transactions_ends_the_writing(store: Fak
     store.before_write(2, store.depose)
 
     with pytest.raises(ControllerMoved):
-        await store.update_states(states_of("t", 1_200))
+        await store.states.update_states(states_of("t", 1_200))
 
     assert len(store.writes) == 500
 
@@ -54,7 +54,7 @@ async def test_a_term_that_ends_while_it_writes_writes_nothing_more(store: FakeS
     store.tree.put(paths.partition_state(T0), b"{}")
     store.before_write(1, elector.forget_term)
     with pytest.raises(ControllerMoved):
-        await store.update_states(states_of("t", 400))
+        await store.states.update_states(states_of("t", 400))
     assert store.writes == []
 
 
@@ -64,7 +64,7 @@ async def test_what_keeps_failing_is_found_by_halving(store: FakeStore) -> None:
     for tp in states_of("t", 8):
         store.tree.remove(paths.partition_state(tp))
 
-    results = dict(await store.create_states(states))
+    results = dict(await store.states.create_states(states))
 
     assert isinstance(results.pop(TopicPartition("gone", 0)), Conflict)
     assert set(results.values()) == {Written(0)}
@@ -75,7 +75,7 @@ async def test_a_lost_answer_to_a_transaction_that_was_refused_is_sent_again(sto
     store.tree.put(paths.partition_state(T0), b"{}")
     store.zk.lose_reply_of.add(1)
 
-    results = await store.update_states(states)
+    results = await store.states.update_states(states)
 
     assert isinstance(results[T0], Conflict)
     assert results[TopicPartition("t", 1)] == Written(1)
@@ -85,7 +85,7 @@ async def test_our_own_write_with_a_lost_answer_that_others_wrote_over_is_a_conf
     store.zk.lose_reply_of.add(1)
     store.zk.after_transaction[1] = lambda: store.tree.put(paths.partition_state(T0), b"{}")
 
-    results = await store.update_states(states_of("t", 2))
+    results = await store.states.update_states(states_of("t", 2))
 
     assert isinstance(results[T0], Conflict)
     assert results[TopicPartition("t", 1)] == Written(1)
@@ -106,7 +106,7 @@ async def test_an_equal_write_of_the_next_controller_is_not_taken_for_our_own_wi
     store.zk.lose_reply_of.add(1)
 
     with pytest.raises(ControllerMoved):
-        await store.write_producer_ids(block)
+        await store.producer_ids.write_producer_ids(block)
 
 
 async def test_each_transaction_is_recorded_as_soon_as_it_is_answered(store: FakeStore) -> None:
@@ -115,7 +115,7 @@ async def test_each_transaction_is_recorded_as_soon_as_it_is_answered(store: Fak
     seen: list[int] = []
     store.before_write(3, lambda: seen.append(len(audit.of(ZkWriteRecord))))
 
-    await store.update_states(states_of("t", 1_200))
+    await store.states.update_states(states_of("t", 1_200))
 
     assert seen == [2]
 
@@ -124,7 +124,7 @@ async def test_a_lost_session_leaves_records_of_what_was_sent_alone(store: FakeS
     store.before_write(1, store.zk.expire)
 
     with pytest.raises(StoreUnavailable):
-        await store.update_states(states_of("t", 1_200))
+        await store.states.update_states(states_of("t", 1_200))
 
     assert isinstance(store.audit, RecordingAudit)
     assert [set(record.results) for record in store.audit.of(ZkWriteRecord)] == [{"ok"}, {"unknown"}]
@@ -132,7 +132,7 @@ async def test_a_lost_session_leaves_records_of_what_was_sent_alone(store: FakeS
 
 async def test_a_lost_answer_leaves_one_record_that_says_so(store: FakeStore) -> None:
     store.zk.lose_reply_of.add(1)
-    await store.update_states(states_of("t", 2))
+    await store.states.update_states(states_of("t", 2))
     assert isinstance(store.audit, RecordingAudit)
     records = store.audit.of(ZkWriteRecord)
     assert [(record.ambiguous, record.results) for record in records] == [(True, ["ok", "ok"])]
@@ -248,7 +248,7 @@ def test_one_transaction_does_not_suspend_over_the_fake(store: FakeStore) -> Non
     seen: list[int] = []
 
     async def everything() -> None:
-        seen.append(len(await store.update_states(states_of("t", 400))))
+        seen.append(len(await store.states.update_states(states_of("t", 400))))
 
     run(everything())
     assert seen == [400]

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicImage, TopicPartition
+from controllerd.ports.results import Won
 from controllerd.record.records import ZkWriteRecord
-from controllerd.results import Won
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Committed, Create, Delete, Node, Operation, SetData, ZooKeeper
 from controllerd.zk.client import ZooKeeperClient, open_store
@@ -63,7 +63,7 @@ class Peer:
 
     async def lead(self) -> Won:
         """Be elected."""
-        await self.store.ensure_paths()
+        await self.store.cluster.ensure_paths()
         won = await self.elector.elect(takeover=True)
         assert isinstance(won, Won)
         return won

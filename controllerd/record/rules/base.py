@@ -1,4 +1,4 @@
-"""What a rule is: an invariant with a memory, asked about one record after the other. Pure."""
+"""The base of all rules: an invariant with a memory, asked about one record after the other. Pure."""
 
 import re
 from abc import ABC, abstractmethod
@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from controllerd.core.model import LeaderAndIsr, TopicPartition
 from controllerd.record.envelope import Envelope
-from controllerd.record.fold import ClusterState, leadership_of
+from controllerd.record.families.partitions import leadership_of
 from controllerd.record.records import DecisionRecord, EventBegin, EventEnd, LeadershipRecord, Record, ZkWriteRecord
+from controllerd.record.state import ClusterState
 
 _state_path: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state").fullmatch
 MOST_SEQS: Final = 20
@@ -19,7 +20,7 @@ _NO_DETAIL: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class Decided(NamedTuple):
-    """What an election decided for one partition."""
+    """The decision of an election for one partition."""
 
     leader: int
     isr: tuple[int, ...]
@@ -39,17 +40,17 @@ class LeadershipChange(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One record in its place. ``state`` is the picture before the record; ``event`` the event's name, or empty."""
+    """One record in its place. ``state`` is the cluster before the record; ``event`` the event's name, or empty."""
 
     envelope: Envelope
     record: Record
     state: ClusterState
     event: str = ""
     detail: Mapping[str, object] = _NO_DETAIL
-    """What the beginning of the event says about it."""
+    """The details in the record that began the event."""
     changes: Sequence[LeadershipChange] = ()
     is_known_in_part: bool = False
-    """What came before is gone: whatever this record led to may have been seen in part only."""
+    """The records before this one are gone: its causes and effects may have been seen in part only."""
 
 
 def is_picture(entry: Entry) -> bool:
@@ -62,7 +63,7 @@ Severity = Literal["critical", "error", "warning"]
 
 
 class Evidence(NamedTuple):
-    """What shows a violation, where more is needed than the text and the records of the event at hand."""
+    """The evidence of a violation, where the text and the records of the event at hand are not enough."""
 
     text: str
     seqs: tuple[int, ...] = ()
@@ -147,7 +148,7 @@ class CurrentEvent:
                 self._written[TopicPartition(match[1], int(match[2]))].add(version)
 
     def changes(self, record: Record, state: ClusterState) -> Sequence[LeadershipChange]:
-        """What this record changes in the leaderships of ``state``; what is read for the first time is no change."""
+        """The leaderships of ``state`` that this record changes; one that is read for the first time is no change."""
         if not isinstance(record, LeadershipRecord):
             return ()
         found: list[LeadershipChange] = []

@@ -34,7 +34,7 @@ class _OrdersToDelete(Rule):
 
 
 class DeletedReplicasAreOutOfSync(_OrdersToDelete):
-    """Whoever is in the ISR may be all that has the data."""
+    """The ISR may be all that has the data."""
 
     id = "I-20"
     title = "a replica is told to delete itself with its topic, or when it has left the ISR"
@@ -59,7 +59,7 @@ class AssignedReplicasAreKept(_OrdersToDelete):
     def judge(self, tp: TopicPartition, broker: BrokerId, entry: Entry) -> Iterator[str | Evidence]:
         """The assignment as it is known; what a broker owes of an earlier topic of that name is none of it."""
         known, topic = entry.state.partition(tp), entry.state.topics.get(tp.topic)
-        owed, present = entry.state.debts.get(broker, {}).get(tp), None if topic is None else topic.topic_id
+        owed, present = entry.state.pending_deletions.get(broker, {}).get(tp), None if topic is None else topic.topic_id
         is_earlier = owed is not None and present is not None and owed != present
         if known is not None and broker in known.assignment.target and not is_earlier:
             yield f"broker {broker} was told to delete {tp}, which is assigned to it"
@@ -100,7 +100,9 @@ class TopicsGoLast(Rule):
         self._begun.add(name)
         for number, partition in topic.partitions.items() if topic is not None else ():
             for broker in partition.assignment.replicas:  # controllerd has no disk, whoever assigns it a replica
-                has_none = broker in OUR_IDS or TopicPartition(name, number) in entry.state.debts.get(broker, {})
+                has_none = broker in OUR_IDS or TopicPartition(name, number) in entry.state.pending_deletions.get(
+                    broker, {}
+                )
                 if partition.replica_states.get(broker, ReplicaState.NON_EXISTENT) not in _GONE and not has_none:
                     yield f"a znode of {name} was deleted before replica {broker} of {name}-{number}"
                     return

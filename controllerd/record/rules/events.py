@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from controllerd.core.counted import counted
 from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState, TopicPartition
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.core.text import counted
+from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.records import (
     AlarmRecord,
     BrokersRecord,
@@ -77,7 +77,7 @@ def _is_fenced_write(record: object) -> bool:
 class MembershipIsTold(Rule):
     """KAFKA-1867: who lives must be known everywhere, though no partition changes.
 
-    Whoever was deposed meanwhile tells nobody anything, and may find that out in the next event only: judged there.
+    A controller that was deposed meanwhile answers no caller, and may notice in the next event only: judged there.
     """
 
     id = "I-24"
@@ -159,7 +159,7 @@ class NewcomersGetEverything(Rule):
     def _see_request(self, record: RequestRecord) -> None:
         targets = zip(record.brokers, record.broker_epochs, strict=True)
         for broker in [broker for broker, epoch in targets if self._joined.get(broker) == epoch]:
-            if record.unnamed and not record.topics:  # nobody can say of which partitions it was told
+            if record.unnamed and not record.topics:  # the record does not say which partitions it names
                 del self._joined[broker]
                 continue
             rows = zip(record.topics, record.partitions, strict=True)
@@ -202,7 +202,7 @@ class NothingHadToBeStopped(Rule):
 
 
 class OneReplyPerCall(Rule):
-    """KAFKA-10193: somebody waits for it; a second answer would be another call's."""
+    """KAFKA-10193: a caller waits for it; a second answer would be another call's."""
 
     id = "I-28"
     title = "a call is answered at most once, in its own event"

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, LeaderRecoveryState, TopicPartition
-from controllerd.record.fold import ClusterState, PartitionPicture
 from controllerd.record.records import DecisionRecord, LeadershipRecord
 from controllerd.record.rules.base import Entry, Evidence, LeadershipChange, Rule
+from controllerd.record.state import ClusterState, FoldedPartition
 
 ALTER_PARTITION: Final = "AlterPartitionReceived"
-_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "MoveLeadershipAway"})
+_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "Relieve"})
 
 
 class OwnChanges(Rule):
@@ -100,14 +100,14 @@ class FirstEligibleLeads(Rule):
 
 
 def _eligible(
-    tp: TopicPartition, known: PartitionPicture, strategy: str, isr: Sequence[int], state: ClusterState
+    tp: TopicPartition, known: FoldedPartition, strategy: str, isr: Sequence[int], state: ClusterState
 ) -> set[int] | None:
-    """Who could be taken, None where a record does not say it: after Offline the ISR has but online members."""
+    """The replicas that could be elected, None if no record says it: after Offline the ISR has only live members."""
     if strategy == "Offline":
         return set(isr)
     if strategy not in _AMONG_THE_LIVE:
         return None
-    relieved = known.leadership.leader if known.leadership is not None and strategy == "MoveLeadershipAway" else None
+    relieved = known.leadership.leader if known.leadership is not None and strategy == "Relieve" else None
     failed = {broker for broker, dirs in state.offline_dirs.items() if tp in dirs}
     return (set(isr) & state.live) - failed - {relieved}
 

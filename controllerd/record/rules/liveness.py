@@ -1,10 +1,9 @@
-"""What must not last: a partition without a leader, or a request that waits, though nothing is in its way. Pure."""
+"""States that must not last: no leader, or a request that waits, though nothing is in its way. Pure."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, BrokerId, LeaderAndIsr, ReplicaState, TopicPartition
-from controllerd.record.fold import ClusterState, PartitionPicture
 from controllerd.record.records import (
     AssignmentRecord,
     BrokersRecord,
@@ -15,6 +14,7 @@ from controllerd.record.records import (
     TermRecord,
 )
 from controllerd.record.rules.base import Entry, Evidence, Rule
+from controllerd.record.state import ClusterState, FoldedPartition
 
 LONGEST_NS: Final = 36_000_000_000
 """Twice the session timeout of 18 s."""
@@ -23,7 +23,7 @@ _LOOK_EVERY_NS: Final = LONGEST_NS // 6
 
 
 class LeaderlessPartitionsAreLed(Rule):
-    """Liveness, within a term and a session: who is without ZooKeeper can elect nobody.
+    """Liveness, within a term and a session: a controller without ZooKeeper can elect no leader.
 
     Only ends of events are looked at, and not each of them: in between much is half done, and there may be very many
     partitions without a leader whose ISRs are dead.
@@ -83,7 +83,7 @@ class LeaderlessPartitionsAreLed(Rule):
 
 
 class RequestsGoOn(Rule):
-    """What was asked for and can be done is done; whoever waits is told by a reason what for."""
+    """A request that can be carried out is carried out; one that has to wait has a reason."""
 
     id = "I-35"
     title = "a deletion or a reassignment that nothing holds up goes on within 36 s"
@@ -129,7 +129,7 @@ class RequestsGoOn(Rule):
                 yield f"the reassignment of {tp} was not completed, though all new replicas are in sync,"
 
 
-def _can_complete(tp: TopicPartition, known: PartitionPicture, state: ClusterState) -> bool:
+def _can_complete(tp: TopicPartition, known: FoldedPartition, state: ClusterState) -> bool:
     leadership, target = known.leadership, set(known.assignment.target)
     if leadership is None or leadership.leader not in state.live or tp.topic in state.deletions:
         return False

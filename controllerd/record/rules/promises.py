@@ -35,7 +35,7 @@ class _Block(NamedTuple):
 class ProducerIdsAreDisjoint(Rule):
     """KIP-730: who has the id of another producer is taken for it, and its records for repeated ones.
 
-    Only blocks of which one was written over the other are compared: in between, somebody may have begun anew.
+    Only blocks of which one was written over the other are compared: in between, another write may have begun anew.
     """
 
     id = "I-39"
@@ -80,7 +80,7 @@ class ProducerIdsAreDisjoint(Rule):
 
 
 class WatchesAreFollowed(Rule):
-    """KAFKA-1387: a watch that is lost is found out hours later, by the decision that rests on the old picture."""
+    """KAFKA-1387: a watch that is lost is found out hours later, by the decision that rests on the old state."""
 
     id = "I-36"
     title = "what is watched in ZooKeeper is looked at when it changes: the comparison finds nothing"

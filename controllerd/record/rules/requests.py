@@ -77,7 +77,7 @@ class _Sent:
 
 
 class LeaderAndIsrNeverGoesBack(Rule):
-    """A broker would refuse it; sending it shows a stale picture."""
+    """A broker would refuse it; sending it shows that the controller's state is stale."""
 
     id = "I-10"
     title = "LeaderAndIsr to a broker never goes back in (controller epoch, leader epoch) of a partition"

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.records import BrokersRecord, EventBegin, EventEnd, RequestRecord, ResponseRecord, TermRecord
 from controllerd.record.rules.base import Entry, Evidence, Rule, is_picture
 
@@ -15,7 +15,7 @@ _STALE_BROKER_EPOCH: Final = 77
 
 
 class _Channel:
-    """What one life of a broker was asked, and how far it has answered."""
+    """The requests to one life of a broker, and how far it has answered them."""
 
     def __init__(self, *, is_known: bool = True) -> None:
         self.is_known = is_known

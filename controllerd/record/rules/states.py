@@ -67,7 +67,7 @@ class _Moves(Rule):
 
     @abstractmethod
     def moves(self, entry: Entry) -> Iterator[tuple[str, str, str]]:
-        """What moved, from where, to where."""
+        """The names that moved, each with its state before and after."""
 
     @abstractmethod
     def is_legal(self, before: str, after: str) -> bool:
@@ -121,7 +121,7 @@ class PartitionMovesAreLegal(_Moves):
 
 
 class SnapshotsAreComplete(Rule):
-    """What a replay rebuilds is what the controller had."""
+    """A replay rebuilds the state that the controller had."""
 
     id = "I-30"
     title = "at the end of a snapshot the replay has as many brokers, topics and partitions as the controller"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllerd.core.model import NO_LEADER, OUR_IDS, TopicPartition
-from controllerd.record.fold import TERM_BEGINS
+from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.records import (
     DecisionRecord,
     LeadershipRecord,
@@ -272,7 +272,7 @@ class DoubtEndsFirst(Rule):
 
 
 class QuarantineIsRespected(Rule):
-    """What could not be understood must not be overwritten."""
+    """A znode that could not be understood must not be overwritten."""
 
     id = "I-37"
     title = "a znode in quarantine is not written"

@@ -1,45 +1,47 @@
-"""``/metrics``: for Prometheus, in its text format, or as OpenMetrics for whoever accepts that."""
+"""``/metrics`` for Prometheus, in its text format or as OpenMetrics; and the count of the requests to this endpoint."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric, ProcessCollector, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from controllerd.config.model import MetricsConfig
-from controllerd.pace import Pace, sliced
+from controllerd.slicer import Slicer, sliced
+from controllerd.status.http.routing import Access, Api, Route, route_of
+from controllerd.status.metrics.meters import Meters
 from controllerd.status.metrics.own import own_families
-from controllerd.status.metrics.peer import peer_families
-from controllerd.status.metrics.picture import Figures, PictureCounter
-from controllerd.status.reads.context import Reading
-from controllerd.status.routing import Access, Route
+from controllerd.status.metrics.peer import ClusterFigures, figures_of, peer_families
+from controllerd.status.reads.context import ReadContext
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 TEXT: Final = "text/plain"
 _END: Final = b"# EOF\n"
 _AT_ONCE: Final = 8
-"""Families that are written down before the event loop may have a turn."""
+"""Families that are encoded before the event loop may have a turn."""
+_CLIENT_LEFT: Final = 499
+"""nginx's code for a client that left before the answer: no fault of the server."""
 
 
-class MetricsApi:
-    """Everything that is counted, and what is looked up when it is asked for."""
+class MetricsApi(Api):
+    """All metrics: those that are counted, and those that are looked up at the request."""
 
-    def __init__(self, reading: Reading, config: MetricsConfig) -> None:
-        """``reading``: shares what it has counted."""
-        self._reading = reading
-        self._sources = reading.sources
+    def __init__(self, context: ReadContext, config: MetricsConfig) -> None:
+        """``context``: shares what it has counted."""
+        self._context = context
+        self._sources = context.sources
         self._config = config
-        self._picture = PictureCounter(reading.counter)
         self._process = ProcessCollector(registry=None)
 
     def routes(self) -> list[Route]:
-        """One."""
+        """Return the route of this API."""
         return [
             Route(
-                method="GET",
                 path="/metrics",
                 handler=self.metrics,
                 summary="Metrics for Prometheus, or OpenMetrics for whoever accepts that",
@@ -49,17 +51,17 @@ class MetricsApi:
         ]
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """In the format that is accepted."""
-        pace = await self._reading.pace()
-        figures = await self._picture.figures(self._sources.snapshot(), pace)
+        """Answer in the format that the client accepts."""
+        slicer = await self._context.slicer()
+        figures = await figures_of(self._sources.snapshot(), self._context.counter, slicer)
         families = list(self.families(figures))
         if OPEN_METRICS in request.headers.get("Accept", ""):
-            body = [part.removesuffix(_END) for part in await _written(families, openmetrics.generate_latest, pace)]
+            body = [part.removesuffix(_END) for part in await _written(families, openmetrics.generate_latest, slicer)]
             return _answer([*body, _END], openmetrics.CONTENT_TYPE_LATEST)
-        return _answer(await _written(families, generate_latest, pace), CONTENT_TYPE_PLAIN_0_0_4)
+        return _answer(await _written(families, generate_latest, slicer), CONTENT_TYPE_PLAIN_0_0_4)
 
-    def families(self, figures: Figures) -> Iterator[Metric]:
-        """Every metric, with what was counted in the picture."""
+    def families(self, figures: ClusterFigures) -> Iterator[Metric]:
+        """Yield every metric; ``figures``: counted in the snapshot."""
         meters = self._sources.meters
         yield from peer_families(self._sources, meters, figures, self._config.dialects)
         yield from own_families(self._sources, meters)
@@ -67,24 +69,54 @@ class MetricsApi:
 
 
 class _Families(Collector):
-    """Some metrics that are there already."""
+    """Some metrics, as the encoders want them."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
 
     def collect(self) -> Sequence[Metric]:
-        """These."""
         return self._families
 
 
-async def _written(families: Sequence[Metric], encode: Callable[[Collector], bytes], pace: Pace) -> list[bytes]:
-    """In parts, because a large cluster has many brokers."""
+async def _written(families: Sequence[Metric], encode: Callable[[Collector], bytes], slicer: Slicer) -> list[bytes]:
+    """Encode in parts, because a large cluster has many brokers."""
     parts = []
     for some in sliced(families, _AT_ONCE):
         parts.append(encode(_Families(some)))
-        await pace.breathe()
+        await slicer.yield_to_loop()
     return parts
 
 
 def _answer(parts: list[bytes], kind: str) -> web.Response:
     return web.Response(body=b"".join(parts), headers={"Content-Type": kind})
+
+
+class RequestCounter:
+    """The outermost middleware: counts requests by route, and never by path, of which there are any number."""
+
+    def __init__(self, meters: Meters) -> None:
+        self._meters = meters.http
+
+    @web.middleware
+    async def count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Pass the request on, and count its answer."""
+        began, code = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
+        try:
+            response = await handler(request)
+            code = response.status
+        except web.HTTPException as answered:
+            code = answered.status
+            raise
+        except ConnectionError:
+            code = _CLIENT_LEFT
+            raise
+        finally:
+            self._count(request, code, time.monotonic() - began)
+        return response
+
+    def _count(self, request: web.Request, code: int, took_s: float) -> None:
+        route = route_of(request)
+        if route is None:
+            self._meters.count("any", "none", code, took_s)
+        else:
+            self._meters.count(route.method, route.path, code, None if route.is_stream else took_s)

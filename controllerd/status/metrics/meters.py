@@ -1,16 +1,18 @@
-"""What is counted while the controller works. Each count costs a microsecond or two, and none is of a partition."""
+"""The counters of a working controller. Each count costs a microsecond or two, and none is of a partition."""
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, get_args
+from typing import Any, Final
 
 from prometheus_client import Counter, Histogram, Metric
 
 from channel_manager.observer import Exchange
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest, api_name
+from controllerd.record.description import RecordCounter
+from controllerd.record.kinds import DESCRIPTIONS
+from controllerd.record.records import Record
 from controllerd.status.metrics.reservoir import DecayingReservoir
-from events.registry import AnyEvent
 
 Seconds = Callable[[], float]
 """Gives monotonic seconds."""
@@ -52,11 +54,6 @@ class EventMeters:
         self._queue_seconds = Histogram(
             "controllerd_event_queue_seconds", "How long events waited in the queue.", registry=None, buckets=_LONG
         )
-        self._failures = Counter(
-            "controllerd_event_failures", "Events whose handling ended by a defect.", ["event"], registry=None
-        )
-        for kind in get_args(AnyEvent):
-            self._failures.labels(kind.__name__)  # the first failure is an increase only where there was a 0 before
 
     @property
     def waited(self) -> Timer:
@@ -74,10 +71,6 @@ class EventMeters:
         self._seconds.labels(event).observe(processing_s)
         self._queue_seconds.observe(queue_s)
 
-    def failed(self, event: str) -> None:
-        """The handling of an event ended by a defect."""
-        self._failures.labels(event).inc()
-
     def timer(self, state: int) -> Timer:
         """How long events of this state took."""
         timer = self.by_state.get(state)
@@ -87,8 +80,38 @@ class EventMeters:
 
     def collect(self) -> Iterator[Metric]:
         """Our own metrics."""
-        for meter in (self._seconds, self._queue_seconds, self._failures):
+        for meter in (self._seconds, self._queue_seconds):
             yield from meter.collect()
+
+
+class RecordMeters:
+    """The counters that the descriptions of record kinds declare (``record.kinds``)."""
+
+    def __init__(self) -> None:
+        self._counters: Final[dict[type[Record], tuple[RecordCounter[Any], Counter]]] = {
+            record: (kind.counter, _counter_of(kind.counter))
+            for record, kind in DESCRIPTIONS.items()
+            if kind.counter is not None
+        }
+
+    def count(self, record: Record) -> None:
+        """Count the record, if its kind has a counter and this record is one that it counts."""
+        declared, counter = self._counters.get(type(record), (None, None))
+        value = declared.value_of(record) if declared is not None else None
+        if counter is not None and value is not None:
+            counter.labels(value).inc()
+
+    def collect(self) -> Iterator[Metric]:
+        """Our own metrics."""
+        for _, counter in self._counters.values():
+            yield from counter.collect()
+
+
+def _counter_of(declared: RecordCounter[Any]) -> Counter:
+    counter = Counter(declared.name, declared.text, [declared.label], registry=None)
+    for value in declared.known:
+        counter.labels(value)
+    return counter
 
 
 class ChannelMeters:
@@ -224,6 +247,7 @@ class Meters:
     def __init__(self, clock: Seconds = time.monotonic) -> None:
         self.clock: Final = clock
         self.events: Final = EventMeters(clock)
+        self.records: Final = RecordMeters()
         self.channels: Final = ChannelMeters(clock)
         self.zookeeper: Final = ZooKeeperMeters()
         self.unavailable: Final = Unavailable(clock)
@@ -239,7 +263,7 @@ class Meters:
 
     def collect(self) -> Iterator[Metric]:
         """Our own metrics among them."""
-        for part in (self.events, self.channels, self.zookeeper, self.http, self.lag):
+        for part in (self.events, self.records, self.channels, self.zookeeper, self.http, self.lag):
             for metric in part.collect():
                 # Since when each is counted would be one more series for every one of them, which nobody asks for.
                 metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]

@@ -1,4 +1,4 @@
-"""Our own metrics that are looked up when somebody asks, in base units."""
+"""Our own metrics that are looked up at a request, in base units."""
 
 import platform
 from collections import Counter
@@ -16,44 +16,54 @@ from controllerd.views import ChannelView, ClusterView, Role, SessionStateName
 
 _MS: Final = 1000
 _RULINGS: Final = ("equal", "different", "unclear", "deliberate", "not judged")
-"""There from the beginning, so that the first of each is an increase."""
+"""They exist from the beginning, so that the first of each is an increase."""
 
 
 def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
-    """All of them, those that are counted all the time included."""
+    """Yield all of them, those that are counted all the time included."""
+    snapshot = sources.snapshot()
     yield _one_of(
         "controllerd_build_info",
         "Always 1; the labels say what runs.",
         {"version": daemon_version(), "python": platform.python_version()},
     )
-    yield from _role(sources.snapshot(), sources.now_ms())
+    roles = {role.value: int(role is snapshot.role) for role in Role}
+    yield _labelled("controllerd_role", "1 for the role that this instance has.", "role", roles)
+    for name, (meaning, value) in _of_snapshot(snapshot, sources.now_ms()).items():
+        yield gauge(name, meaning, value)
     yield _observed(sources.observations())
-    yield _states(sources)
+    states = {state: int(state == sources.session().state) for state in get_args(SessionStateName)}
+    meaning = "1 for the state of the ZooKeeper session."
+    yield _labelled("controllerd_zk_session_state", meaning, "state", states)
     yield from _worker(sources)
     yield from _audit(sources.audit())
     yield from _channels(list(sources.channels().items()))
     seconds = meters.unavailable.seconds
     meaning = "Seconds that partitions had no leader, added up over all partitions, while this instance led."
     yield CounterMetricFamily("controllerd_partition_unavailable_seconds", meaning, seconds)
-    yield _phases(meters.failover_phases)
+    meaning = "How long each phase of the newest election took that this instance won."
+    yield _labelled("controllerd_failover_phase_seconds", meaning, "phase", meters.failover_phases)
     yield from meters.collect()
 
 
-def _role(snapshot: ClusterView, now_ms: int) -> Iterator[Metric]:
-    roles = GaugeMetricFamily("controllerd_role", "1 for the role that this instance has.", labels=["role"])
-    for role in Role:
-        roles.add_metric([role.value], int(role is snapshot.role))
-    yield roles
-    yield gauge("controllerd_controller_epoch", "The epoch of this instance's term; 0 outside one.", _epoch(snapshot))
+def _of_snapshot(snapshot: ClusterView, now_ms: int) -> dict[str, tuple[str, float]]:
     holder = snapshot.holder
     is_foreign = holder is not None and not holder.is_controllerd and holder.is_known
-    seconds = max(0, now_ms - holder.since_ms) / _MS if holder is not None and is_foreign else 0.0
-    meaning = "For how long a broker's own controller has held the role; 0 when none does."
-    yield gauge("controllerd_foreign_controller_seconds", meaning, seconds)
-    quarantined = len(snapshot.quarantine)
-    yield gauge("controllerd_quarantined_znodes", "Znodes that are left alone until they are repaired.", quarantined)
-    paused = len(snapshot.pauses)
-    yield gauge("controllerd_pauses", "What operators told us to leave alone for a while.", paused)
+    return {
+        "controllerd_controller_epoch": (
+            "The epoch of this instance's term; 0 outside one.",
+            snapshot.controller_epoch if snapshot.is_active else 0,
+        ),
+        "controllerd_foreign_controller_seconds": (
+            "For how long a broker's own controller has held the role; 0 when none does.",
+            max(0, now_ms - holder.since_ms) / _MS if holder is not None and is_foreign else 0.0,
+        ),
+        "controllerd_quarantined_znodes": (
+            "Znodes that are left alone until they are repaired.",
+            len(snapshot.quarantine),
+        ),
+        "controllerd_pauses": ("What operators told us to leave alone for a while.", len(snapshot.pauses)),
+    }
 
 
 def _observed(found: ObservationsView | None) -> Metric:
@@ -65,20 +75,6 @@ def _observed(found: ObservationsView | None) -> Metric:
             totals[ruling] += partitions
         for ruling, partitions in totals.items():
             metric.add_metric([ruling], partitions)
-    return metric
-
-
-def _epoch(snapshot: ClusterView) -> int:
-    return snapshot.controller_epoch if snapshot.is_active else 0
-
-
-def _states(sources: StatusSources) -> Metric:
-    now = sources.session().state
-    metric = GaugeMetricFamily(
-        "controllerd_zk_session_state", "1 for the state of the ZooKeeper session.", labels=["state"]
-    )
-    for state in get_args(SessionStateName):
-        metric.add_metric([state], int(state == now))
     return metric
 
 
@@ -102,27 +98,18 @@ def _audit(audit: AuditView) -> Iterator[Metric]:
 
 
 def _channels(channels: list[tuple[int, ChannelView]]) -> Iterator[Metric]:
-    up = GaugeMetricFamily("controllerd_broker_up", "1 while a broker answers control requests.", labels=["broker_id"])
-    oldest = GaugeMetricFamily(
-        "controllerd_broker_oldest_request_seconds",
-        "For how long the control request at the head of a broker's queue has waited.",
-        labels=["broker_id"],
-    )
-    for broker, view in channels:
-        up.add_metric([str(broker)], int(view.connected))
-        oldest.add_metric([str(broker)], view.oldest_age_s)
-    yield up
-    yield oldest
+    up = {str(broker): int(view.connected) for broker, view in channels}
+    yield _labelled("controllerd_broker_up", "1 while a broker answers control requests.", "broker_id", up)
+    oldest = {str(broker): view.oldest_age_s for broker, view in channels}
+    meaning = "For how long the control request at the head of a broker's queue has waited."
+    yield _labelled("controllerd_broker_oldest_request_seconds", meaning, "broker_id", oldest)
 
 
-def _phases(seconds: Mapping[str, float]) -> Metric:
-    metric = GaugeMetricFamily(
-        "controllerd_failover_phase_seconds",
-        "How long each phase of the newest election took that this instance won.",
-        labels=["phase"],
-    )
-    for phase, took in seconds.items():
-        metric.add_metric([phase], took)
+def _labelled(name: str, meaning: str, label: str, values: Mapping[str, float]) -> Metric:
+    """Return a gauge with one label."""
+    metric = GaugeMetricFamily(name, meaning, labels=[label])
+    for value, number in values.items():
+        metric.add_metric([value], number)
     return metric
 
 

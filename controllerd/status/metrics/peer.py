@@ -5,15 +5,16 @@ count beside it, and the names of meters depend on the exporter: those are the d
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import Metric
 
-from controllerd.core.model import BrokerId
+from controllerd.core.model import BrokerId, ReplicaState
+from controllerd.slicer import Slicer
 from controllerd.status.metrics.meters import Meters, Timer
-from controllerd.status.metrics.picture import Figures
+from controllerd.status.reads.counts import PartitionCounter
 from controllerd.status.sources import StatusSources
-from controllerd.views import ChannelView
+from controllerd.views import ChannelView, ClusterView, DeletionView
 from events.base import ControllerState
 
 QUANTILES: Final = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
@@ -45,13 +46,56 @@ _TIMED: Final[Mapping[ControllerState, str]] = {
     ControllerState.LIST_PARTITION_REASSIGNMENT: "listpartitionreassignment",
     ControllerState.UPDATE_FEATURES: "updatefeatures",
 }
-"""The peer calls a change of brokers a leader election; two states have no timer."""
+"""Kafka calls a change of brokers a leader election; two states have no timer."""
+
+
+class ClusterFigures(NamedTuple):
+    """The gauges of Kafka's controller; all of them 0 where this instance is not the active controller."""
+
+    topics: int = 0
+    partitions: int = 0
+    """The partitions that have, or had, a leader."""
+    offline: int = 0
+    imbalanced: int = 0
+    """Not led by their preferred replica; topics to be deleted do not count."""
+    topics_to_delete: int = 0
+    replicas_to_delete: int = 0
+    topics_ineligible: int = 0
+    replicas_ineligible: int = 0
+    brokers: int = 0
+
+
+async def figures_of(snapshot: ClusterView, counter: PartitionCounter, slicer: Slicer) -> ClusterFigures:
+    """Return the figures of the snapshot, at the cost of the topics that changed."""
+    if not snapshot.is_active:
+        return ClusterFigures()
+    by_topic = await counter.by_topic(snapshot, slicer)
+    queued = {name: view for name, view in snapshot.deletions.items() if view.is_queued}
+    hidden = {name for name, view in queued.items() if view.is_hidden}
+    deletions = queued.values()
+    stuck = ReplicaState.DELETION_INELIGIBLE
+    left = {state for state in ReplicaState if state is not ReplicaState.DELETION_SUCCESSFUL}
+    return ClusterFigures(
+        topics=len(by_topic),
+        partitions=sum(counts.led for counts in by_topic.values()),
+        offline=snapshot.offline_partitions,
+        imbalanced=sum(counts.non_preferred for name, counts in by_topic.items() if name not in hidden),
+        topics_to_delete=len(queued),
+        replicas_to_delete=sum(_replicas_in(left, view) for view in deletions),
+        topics_ineligible=sum(view.held_up_by is not None for view in deletions),
+        replicas_ineligible=sum(_replicas_in({stuck}, view) for view in deletions),
+        brokers=len(snapshot.brokers),
+    )
+
+
+def _replicas_in(states: Collection[ReplicaState], view: DeletionView) -> int:
+    return sum(number for (_, state), number in view.replicas.items() if state in states)
 
 
 def peer_families(
-    sources: StatusSources, meters: Meters, figures: Figures, dialects: Collection[str]
+    sources: StatusSources, meters: Meters, figures: ClusterFigures, dialects: Collection[str]
 ) -> Iterator[Metric]:
-    """All of them."""
+    """Yield all of them."""
     yield from _controller(sources, figures)
     yield from _event_manager(sources, meters)
     yield from _stats(meters, dialects)
@@ -61,13 +105,13 @@ def peer_families(
 
 
 def gauge(name: str, meaning: str, value: float) -> Metric:
-    """A gauge without labels."""
+    """Return a gauge without labels."""
     metric = Metric(name, meaning, "gauge")
     metric.add_sample(name, {}, value)
     return metric
 
 
-def _controller(sources: StatusSources, figures: Figures) -> Iterator[Metric]:
+def _controller(sources: StatusSources, figures: ClusterFigures) -> Iterator[Metric]:
     is_active = sources.snapshot().is_active
     values = {
         "activecontrollercount": ("1 on the active controller, 0 elsewhere.", int(is_active)),
@@ -125,13 +169,14 @@ def _channel_manager(channels: Mapping[BrokerId, ChannelView], meters: Meters) -
     for broker, size in waiting.items():
         sizes.add_sample(sizes.name, {"broker_id": str(broker)}, size)
     yield sizes
-    queued = {str(broker): timer for broker in waiting if (timer := meters.channels.queued.get(broker)) is not None}
+    known = ((broker, meters.channels.queued.get(broker)) for broker in waiting)
+    queued = [({"broker_id": str(broker)}, timer) for broker, timer in known if timer is not None]
     name, meaning = f"{_CHANNELS}requestrateandqueuetimems", "Milliseconds that control requests waited for a broker."
-    yield from _timers(name, meaning, "broker_id", queued)
+    yield from _timers(name, meaning, queued)
 
 
 def _kraft(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
-    """What dashboards for KRaft ask for besides, as near as there is something like it here."""
+    """Yield the metrics of dashboards for KRaft, as far as this controller has something similar."""
     yield from _timer(
         f"{_EVENTS}eventqueueprocessingtimems", "Milliseconds that handling events took.", meters.events.all
     )
@@ -148,22 +193,16 @@ def _untyped(name: str, meaning: str, value: float) -> Metric:
 
 
 def _timer(name: str, meaning: str, timer: Timer) -> Iterator[Metric]:
-    yield _quantiles(name, meaning, [({}, timer)])
-    yield _untyped(f"{name}_count", f"How many there are of: {meaning}", timer.count)
+    return _timers(name, meaning, [({}, timer)])
 
 
-def _timers(name: str, meaning: str, label: str, timers: Mapping[str, Timer]) -> Iterator[Metric]:
-    yield _quantiles(name, meaning, [({label: value}, timer) for value, timer in timers.items()])
-    counts = Metric(f"{name}_count", f"How many there are of: {meaning}", "unknown")
-    for value, timer in timers.items():
-        counts.add_sample(counts.name, {label: value}, timer.count)
-    yield counts
-
-
-def _quantiles(name: str, meaning: str, timers: Collection[tuple[dict[str, str], Timer]]) -> Metric:
+def _timers(name: str, meaning: str, timers: Collection[tuple[dict[str, str], Timer]]) -> Iterator[Metric]:
     metric = Metric(name, meaning, "gauge")
+    counts = Metric(f"{name}_count", f"How many there are of: {meaning}", "unknown")
     for labels, timer in timers:
         values = timer.sample.quantiles(QUANTILES.values())
         for quantile, value in zip(QUANTILES, values, strict=True):
             metric.add_sample(name, {**labels, "quantile": quantile}, value)
-    return metric
+        counts.add_sample(counts.name, labels, timer.count)
+    yield metric
+    yield counts

@@ -1,71 +1,98 @@
-"""Everything that can be read; nothing here changes anything."""
+"""All read endpoints together, with ``/v1/status`` and ``/v1/observations``; nothing here changes anything."""
 
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
-from controllerd.status.answers import answer
-from controllerd.status.observations import view_observations
+from controllerd.core.model import LeaderAndIsr
+from controllerd.status.http.problems import Refused
+from controllerd.status.http.routing import Api, Route, route
 from controllerd.status.reads.brokers import BrokerReads
 from controllerd.status.reads.configuration import ConfigReads
-from controllerd.status.reads.context import Reading, reading
-from controllerd.status.reads.deletions import DeletionReads
+from controllerd.status.reads.context import ReadContext, Reads
+from controllerd.status.reads.events import EventReads
 from controllerd.status.reads.history import HistoryReads
 from controllerd.status.reads.partitions import PartitionReads
 from controllerd.status.reads.queue import QueueReads
 from controllerd.status.reads.reassignments import ReassignmentReads
-from controllerd.status.reads.replicas import ReplicaReads
-from controllerd.status.reads.settings import Settings
 from controllerd.status.reads.topics import TopicReads
-from controllerd.status.routing import Api, Route
-from controllerd.status.schema.observations import ObservationsResponse
+from controllerd.status.schema.observations import (
+    Observations,
+    ObservationsResponse,
+    ObservedPartition,
+    ObservedState,
+    ObservedTotal,
+)
 from controllerd.status.schema.status import StatusResponse
-from controllerd.status.sources import StatusSources
+from controllerd.status.sources import Compared, StatusSources
 from controllerd.status.view import view_status
 
 
-class ReadApi:
-    """The picture of this instance and of the cluster."""
+class StatusReads(Reads):
+    """This instance and the cluster in numbers."""
+
+    @route("/v1/status", "This instance and the cluster as it sees it", StatusResponse)
+    async def status(self, _request: web.Request) -> StatusResponse:
+        """Answer with the status of this instance."""
+        slicer = await self._context.slicer()
+        return view_status(self._sources, await self._context.counter.count(self._snapshot, slicer))
+
+    @route("/v1/observations", "What an instance that only watches has found", ObservationsResponse)
+    async def observations(self, _request: web.Request) -> ObservationsResponse:
+        """Answer with everything that was found. :raises Refused: this instance does not observe."""
+        found = self._sources.observations()
+        if found is None:
+            detail = "this instance contends for the role and observes nobody"
+            hint = 'run another instance with controller.mode = "observe"'
+            raise Refused(HTTPStatus.CONFLICT, "not_observing", detail, hint)
+        observations = Observations(
+            looks=found.looks,
+            torn=found.torn,
+            unsettled=found.unsettled,
+            would_refuse=found.refusal,
+            totals=[
+                ObservedTotal(cause=cause, ruling=ruling, partitions=partitions)
+                for (cause, ruling), partitions in sorted(found.totals.items())
+            ],
+            latest=list(map(_partition, found.latest)),
+            not_judged=list(found.not_judged),
+            cannot_be_seen=list(found.cannot_be_seen),
+        )
+        return ObservationsResponse(meta=self._context.meta(), observations=observations)
+
+
+def _partition(row: Compared) -> ObservedPartition:
+    return ObservedPartition(
+        cause=row.cause,
+        topic=row.tp.topic,
+        partition=row.tp.partition,
+        before=_state(row.before),
+        would=_state(row.would),
+        after=_state(row.after),
+        verdict=row.verdict,
+    )
+
+
+def _state(state: LeaderAndIsr | None) -> ObservedState | None:
+    if state is None:
+        return None
+    return ObservedState(leader=state.leader, leader_epoch=state.leader_epoch, isr=list(state.isr))
+
+
+class ReadApi(Api):
+    """The reads that the dashboard shares have names."""
 
     def __init__(self, sources: StatusSources) -> None:
-        self.reading: Final = Reading(sources)
-        self.settings: Final = Settings(sources)
-        self.brokers: Final = BrokerReads(self.reading)
-        self.partitions: Final = PartitionReads(self.reading, self.settings)
-        self.queue: Final = QueueReads(self.reading)
-        self.reassignments: Final = ReassignmentReads(self.reading)
-        self.deletions: Final = DeletionReads(self.reading)
-        self._nouns: list[Api] = [
-            self.brokers,
-            TopicReads(self.reading, self.settings),
-            self.partitions,
-            ReplicaReads(self.reading),
-            self.queue,
-            self.reassignments,
-            self.deletions,
-            HistoryReads(self.reading),
-            ConfigReads(self.reading),
-        ]
+        self.context: Final = ReadContext(sources)
+        self.brokers: Final = BrokerReads(self.context)
+        self.topics: Final = TopicReads(self.context)
+        self.partitions: Final = PartitionReads(self.context)
+        self.queue: Final = QueueReads(self.context)
+        self.reassignments: Final = ReassignmentReads(self.context)
 
     def routes(self) -> list[Route]:
-        """Everything."""
-        return [
-            reading("/v1/status", self.status, "This instance and the cluster as it sees it", StatusResponse),
-            reading(
-                "/v1/observations",
-                self.observations,
-                "What an instance that only watches has found",
-                ObservationsResponse,
-            ),
-            *(route for noun in self._nouns for route in noun.routes()),
-        ]
-
-    async def status(self, _request: web.Request) -> web.Response:
-        """This instance in numbers."""
-        pace = await self.reading.pace()
-        counts = await self.reading.counter.count(self.reading.sources.snapshot(), pace)
-        return answer(view_status(self.reading.sources, counts))
-
-    async def observations(self, _request: web.Request) -> web.Response:
-        """Refused where this instance does not observe."""
-        return answer(view_observations(self.reading.sources))
+        """Return all of them."""
+        named = (self.brokers, self.topics, self.partitions, self.queue, self.reassignments)
+        others = (kind(self.context) for kind in (HistoryReads, ConfigReads, EventReads))
+        return [each for reads in (StatusReads(self.context), *named, *others) for each in reads.routes()]

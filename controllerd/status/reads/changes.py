@@ -1,4 +1,4 @@
-"""When some partitions last changed, as far as that is remembered: one look through the columns for all of them."""
+"""When some partitions last changed, by the recent records: one pass through their columns for all partitions."""
 
 from collections.abc import Iterator, Sequence
 from itertools import compress
@@ -6,20 +6,20 @@ from typing import Final, NamedTuple
 
 from controllerd.core.model import TopicPartition
 from controllerd.explain.history import PartitionColumns, read_history
-from controllerd.pace import Pace
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import LeadershipRecord, PartitionStateRecord
+from controllerd.slicer import Slicer
 
 
-class Change(NamedTuple):
-    """Of one partition. ``since``: the state or leader changed last; ``last``: anything did; None: longer ago."""
+class LastChange(NamedTuple):
+    """The last changes of one partition: of its state or leader (``since``), and of anything; None: longer ago."""
 
     since: RecentRecord | None
     last: RecentRecord | None
 
 
-class Wanted:
-    """Partitions that are looked for. Whole columns without any of them are passed over at the speed of C."""
+class WantedPartitions:
+    """The partitions of a search. Whole columns without any of them are passed over at the speed of C."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, set[int]] = {}
@@ -28,18 +28,18 @@ class Wanted:
         return bool(self._numbers)
 
     def add(self, topic: str, partition: int) -> None:
-        """Look for this one, too."""
+        """Add a partition to the search."""
         self._numbers.setdefault(topic, set()).add(partition)
 
     def discard(self, topic: str, partition: int) -> None:
-        """It is found."""
+        """Remove a partition that is found."""
         numbers = self._numbers[topic]
         numbers.discard(partition)
         if not numbers:
             del self._numbers[topic]
 
     def rows_of(self, record: PartitionColumns) -> Iterator[tuple[int, tuple[str, int]]]:
-        """The rows of these partitions, each with its partition; without those that are found meanwhile."""
+        """Yield the rows of these partitions, each with its partition, without those that are found meanwhile."""
         topics, partitions, wanted = record.topics, record.partitions, self._numbers
         if wanted.keys().isdisjoint(topics):
             return
@@ -51,16 +51,16 @@ class Wanted:
                 yield at, (topic, partition)
 
 
-class Changes:
-    """What was found."""
+class LastChanges:
+    """The result of a search."""
 
     def __init__(self) -> None:
         self.since: Final[dict[tuple[str, int], RecentRecord]] = {}
         self.last: Final[dict[tuple[str, int], RecentRecord]] = {}
 
-    def of(self, tp: TopicPartition) -> Change:
-        """Of one of the partitions that were looked for."""
-        return Change(self.since.get(tp), self.last.get(tp))
+    def of(self, tp: TopicPartition) -> LastChange:
+        """Return the last changes of one partition of the search."""
+        return LastChange(self.since.get(tp), self.last.get(tp))
 
 
 class _Search:
@@ -71,7 +71,7 @@ class _Search:
     not say since when a broker leads.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedPartitions) -> None:
         self._wanted = wanted
         self._leaders: dict[tuple[str, int], int] = {}
         """Of what is still looked for, the leader that was seen last."""
@@ -79,7 +79,7 @@ class _Search:
         """The oldest entry known with that leader; None: it was loaded, and led already."""
         self._moved: dict[tuple[str, int], RecentRecord] = {}
         """The last transitions of partitions whose leader may have changed since; the earlier leadership decides."""
-        self.changes: Final = Changes()
+        self.changes: Final = LastChanges()
 
     @property
     def is_done(self) -> bool:
@@ -125,15 +125,15 @@ class _Search:
             self.changes.since[tp] = entry
 
 
-async def last_changes(entries: Sequence[RecentRecord], wanted: Wanted, pace: Pace) -> Changes:
-    """The last changes of these partitions; ``entries`` newest first."""
-    history = await pace.run(read_history(entries))
+async def last_changes(entries: Sequence[RecentRecord], wanted: WantedPartitions, slicer: Slicer) -> LastChanges:
+    """Return the last changes of these partitions; ``entries`` newest first."""
+    history = await slicer.run(read_history(entries))
     search = _Search(wanted)
     for entry in entries:
         if search.is_done:
             break
         if isinstance(entry.record, PartitionStateRecord | LeadershipRecord):
             search.look_at(entry, is_loaded=history.is_loaded(entry))
-            await pace.breathe()
+            await slicer.yield_to_loop()
     search.end()
     return search.changes

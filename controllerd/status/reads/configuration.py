@@ -9,48 +9,36 @@ from aiohttp import web
 from controllerd.core.cluster_settings import UNCLEAN
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Resolution, Resolved, Source
-from controllerd.status.answers import answer
-from controllerd.status.reads.context import Reading, reading
-from controllerd.status.routing import Route
+from controllerd.status.http.routing import route
+from controllerd.status.reads.context import Reads
 from controllerd.status.schema.config import BrokerValue, ConfigItem, ConfigList, SettingItem, SettingList
 
 _SECRET: Final = re.compile(r"password|secret|token|credential|passphrase|jaas")
 _PLAIN: Final = re.compile(r"(_file|_dir|_path|_names?)$")
-"""Where a secret is kept is none."""
+"""The place of a secret is no secret."""
 _MASK: Final = "<hidden>"
 
 
-class ConfigReads:
+class ConfigReads(Reads):
     """The effective configuration, and the settings of the cluster."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    @route("/v1/config", "The effective configuration, and where each value is from", ConfigList)
+    async def config(self, _request: web.Request) -> ConfigList:
+        """Answer with the configuration by key; secrets are not shown."""
+        return ConfigList(meta=self._context.meta(), items=list(view_config(self._sources.config())))
 
-    def routes(self) -> list[Route]:
-        """``/v1/config`` and ``/v1/settings``."""
-        return [
-            reading("/v1/config", self.list, "The effective configuration, and where each value is from", ConfigList),
-            reading(
-                "/v1/settings",
-                self.settings,
-                "Settings of the cluster as this instance uses them, and the values of the brokers",
-                SettingList,
-            ),
-        ]
-
-    async def list(self, _request: web.Request) -> web.Response:
-        """By key; secrets are not shown."""
-        items = list(view_config(self._reading.sources.config()))
-        return answer(ConfigList(meta=self._reading.meta(), items=items))
-
-    async def settings(self, _request: web.Request) -> web.Response:
-        """By name."""
-        known = self._reading.sources.cluster_settings()
-        source = self._reading.sources.settings
+    @route(
+        "/v1/settings",
+        "Settings of the cluster as this instance uses them, and the values of the brokers",
+        SettingList,
+    )
+    async def settings(self, _request: web.Request) -> SettingList:
+        """Answer with the settings by name."""
+        known, source = self._sources.cluster_settings(), self._sources.settings
         is_unclean = None if source is None else source.unclean_by_default()
         items = [] if known is None else [view_setting(each) for each in settings_in_use(known, is_unclean)]
         refusal = None if known is None else known.refusal
-        return answer(SettingList(meta=self._reading.meta(), items=items, refusal=refusal))
+        return SettingList(meta=self._context.meta(), items=items, refusal=refusal)
 
 
 def settings_in_use(known: Resolution, is_unclean: bool | None) -> Iterator[Resolved]:
@@ -84,7 +72,7 @@ def _values(told: Mapping[BrokerId, str]) -> list[BrokerValue]:
 
 
 def view_config(effective: Mapping[str, object]) -> Iterator[ConfigItem]:
-    """The keys in order, each with its ``value`` and ``origin``."""
+    """Yield the keys in order, each with its ``value`` and ``origin``."""
     for key, given in sorted(effective.items()):
         assert isinstance(given, Mapping), "Config.effective gives a value and an origin for each key"
         value = given["value"]
@@ -93,5 +81,5 @@ def view_config(effective: Mapping[str, object]) -> Iterator[ConfigItem]:
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a key is for nobody's eyes."""
+    """Whether the value of a key is hidden."""
     return bool(_SECRET.search(key)) and not _PLAIN.search(key)

@@ -1,65 +1,56 @@
-"""What all reads share: the sources, the counts, and the forms of answers."""
+"""The base of all read endpoints: the sources, the figures that readers share, and the settings of topics."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import msgspec
 from aiohttp import web
 
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.model import BrokerId
-from controllerd.pace import Pace
-from controllerd.status.answers import answer
-from controllerd.status.counts import PartitionCounter
-from controllerd.status.pages import tag_of, tagged, unchanged
-from controllerd.status.problems import Refused
-from controllerd.status.queries import parameters
-from controllerd.status.reads.loads import LoadTally
-from controllerd.status.routing import Handler, Parameter, Route
+from controllerd.explain.inputs import ExplanationInputs, TopicConfigs
+from controllerd.record.envelope import RecentRecord
+from controllerd.slicer import Slicer
+from controllerd.status.http.paging import not_modified, with_tag
+from controllerd.status.http.problems import Refused
+from controllerd.status.http.routing import Api, answer
+from controllerd.status.reads.counts import LoadCounter, PartitionCounter
 from controllerd.status.schema.cluster import PendingRequest
 from controllerd.status.schema.common import Meta
 from controllerd.status.sources import StatusSources
 from controllerd.status.view import view_meta
-from controllerd.views import TopicView
-
-TOPIC = Parameter(name="topic", kind=str, description="Name of the topic.", required=True)
-PARTITION = Parameter(name="partition", kind=int, description="Number of the partition.", required=True)
-BROKER = Parameter(name="id", kind=int, description="Id of the broker.", required=True)
-IF_NONE_MATCH = Parameter(
-    name="If-None-Match",
-    kind=str,
-    description="The ETag of an earlier answer: 304 without a body while it is still right.",
-    is_header=True,
-)
-_PATTERNS = {"partition": r"\d{1,9}", "id": r"\d{1,10}"}
+from controllerd.views import ClusterView, QueueView, TopicView
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What every read has at hand."""
+class ReadContext:
+    """The collaborators that all reads share."""
 
     sources: StatusSources
     counter: PartitionCounter = field(default_factory=PartitionCounter)
-    tally: LoadTally = field(default_factory=LoadTally)
+    load_counter: LoadCounter = field(default_factory=LoadCounter)
 
-    async def pace(self) -> Pace:
-        """For whatever is looked through for one answer; begins when it is its turn."""
-        return await self.sources.turnstile.pace()
+    async def slicer(self) -> Slicer:
+        """Return the pace of one more pass for a reader, when it is its turn."""
+        return await self.sources.turnstile.slicer()
 
     def meta(self) -> Meta:
-        """The head of an answer."""
+        """Return the head of an answer."""
         return view_meta(self.sources)
 
-    async def cached(
-        self, request: web.Request, content: Callable[[], Awaitable[msgspec.Struct]], *extras: object
-    ) -> web.Response:
-        """The content with its ETag, or 304. ``extras``: what else than the snapshot makes another answer."""
-        tag = tag_of(self.sources, *extras)
-        same = unchanged(request, tag)
-        return same if same is not None else tagged(answer(await content()), tag)
+    def tag(self, *extras: object) -> str:
+        """Return an ETag: equal ones mean the same snapshot, of the same run of the same instance."""
+        snapshot = self.sources.snapshot()
+        parts = (self.sources.recent.boot, snapshot.version, snapshot.role.value, *extras)
+        return f'W/"{"-".join(map(str, parts))}"'
+
+    def entries(self) -> tuple[RecentRecord, ...]:
+        """Return the recent records, newest first."""
+        return tuple(self.sources.recent.newest_first())
 
     def topic(self, name: str) -> TopicView:
-        """:raises Refused: there is no such topic."""
+        """Return one topic. :raises Refused: there is no such topic."""
         snapshot = self.sources.snapshot()
         view = snapshot.topics.get(name)
         if view is None:
@@ -70,7 +61,7 @@ class Reading:
         return view
 
     def pending(self, broker: BrokerId, limit: int) -> list[PendingRequest]:
-        """The first requests that wait for a broker, or for its answer."""
+        """Return the first requests that wait for a broker, or for its answer."""
         return [
             PendingRequest(
                 broker=broker,
@@ -83,26 +74,74 @@ class Reading:
             for each in self.sources.pending(broker, limit)
         ]
 
+    @property
+    def settings_version(self) -> int:
+        """Changes with the settings of topics; 0 where none are known."""
+        return self.sources.settings.version if self.sources.settings is not None else 0
 
-def reading(
-    path: str,
-    handler: Handler,
-    summary: str,
-    kind: type[msgspec.Struct],
+    async def min_isr_of(self, topics: Collection[str]) -> dict[str, int]:
+        """Return ``min.insync.replicas`` of the topics for which it is known."""
+        if not topics:
+            return {}
+        inputs = await self.inputs(*topics)
+        known = {topic: inputs.min_isr(topic) for topic in topics}
+        return {topic: min_isr for topic, min_isr in known.items() if min_isr is not None}
+
+    async def inputs(self, *topics: str) -> ExplanationInputs:
+        """Return everything that explanations use, with the settings of these topics."""
+        settings = self.sources.settings
+        if settings is None:
+            return inputs_of(self.sources)
+        return inputs_of(
+            self.sources,
+            configs=await settings.of(topics),
+            policy=settings.policy,
+            unclean_by_default=settings.unclean_by_default(),
+            min_isr_by_default=await settings.min_isr_by_default(),
+        )
+
+
+class Reads(Api):
+    """Base of the read endpoints that belong together; its routes are declared at its methods."""
+
+    def __init__(self, context: ReadContext) -> None:
+        self._context = context
+        self._sources = context.sources
+
+    @property
+    def _snapshot(self) -> ClusterView:
+        return self._sources.snapshot()
+
+    async def _unless_known(
+        self, request: web.Request, content: Callable[[], Awaitable[msgspec.Struct]], *extras: object
+    ) -> web.Response:
+        """Return the content with its ETag, or 304. ``extras``: what beside the snapshot makes another answer."""
+        tag = self._context.tag(*extras)
+        same = not_modified(request, tag)
+        return same if same is not None else with_tag(answer(await content()), tag)
+
+
+def inputs_of(
+    sources: StatusSources,
     *,
-    query: type[msgspec.Struct] | None = None,
-    path_parameters: tuple[Parameter, ...] = (),
-    is_cached: bool = False,
-) -> Route:
-    """A route that answers GET with one type."""
-    asked = parameters(query) if query is not None else ()
-    return Route(
-        method="GET",
-        path=path,
-        handler=handler,
-        summary=summary,
-        path_parameters=path_parameters,
-        query=(*asked, IF_NONE_MATCH) if is_cached else asked,
-        answers={HTTPStatus.OK: kind},
-        patterns={each.name: _PATTERNS[each.name] for each in path_parameters if each.name in _PATTERNS},
+    policy: Policy = KAFKAS_DEFAULTS,
+    configs: TopicConfigs | None = None,
+    unclean_by_default: bool | None = None,
+    min_isr_by_default: int | None = None,
+) -> ExplanationInputs:
+    """Collect what a running instance knows now. ``configs`` are those of the topics that are asked about."""
+    known = sources.cluster_settings()
+    return ExplanationInputs(
+        snapshot=sources.snapshot(),
+        now_ms=sources.now_ms(),
+        entries=tuple(sources.recent.newest_first()),
+        channels=sources.channels(),
+        queue=QueueView(len(sources.queue), sources.queue.oldest_age_s()),
+        worker=sources.worker(),
+        session=sources.session(),
+        policy=policy,
+        configs=configs or {},
+        unclean_by_default=unclean_by_default,
+        unclean_awaits=() if known is None else known.unclean_awaits,
+        min_isr_by_default=min_isr_by_default,
     )

@@ -1,24 +1,31 @@
-"""Which partitions a caller wants to see, in the words of Kafka's own tools."""
+"""Which partitions a caller wants to see, in the words of Kafka's own tools, and the walk that finds them."""
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Final, Literal
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
+from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import PartitionState
-from controllerd.status.counts import Counts, is_non_preferred, is_under_replicated
-from controllerd.status.queries import Page, TopicGlob
-from controllerd.views import PartitionView
+from controllerd.slicer import Slicer, sliced
+from controllerd.status.http.paging import UNSORTED, CutPage, Window
+from controllerd.status.http.routing import Page, TopicGlob
+from controllerd.status.reads.counts import AT_ONCE, Counts, PartitionCounter, is_under_replicated
+from controllerd.views import ClusterView, PartitionView, TopicView
 
 Predicate = Callable[[PartitionView], bool]
-BrokerNumber = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
-Order = Literal["topic", "leader", "-leader", "isr", "-isr", "replicas", "-replicas", "leader_epoch", "-leader_epoch"]
+BrokerFilter = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+PartitionOrder = Literal[
+    "topic", "leader", "-leader", "isr", "-isr", "replicas", "-replicas", "leader_epoch", "-leader_epoch"
+]
 
 
 class PartitionQuery(Page, frozen=True, kw_only=True):
-    """Which partitions. A filter that is false wants those for which it does not hold."""
+    """Which partitions. A filter that is false wants the partitions for which it does not hold."""
 
     topic: TopicGlob = ""
     offline: Annotated[bool | None, Meta(description="Nobody leads them.")] = None
@@ -28,9 +35,9 @@ class PartitionQuery(Page, frozen=True, kw_only=True):
     under_min_isr: Annotated[bool | None, Meta(description="The ISR is smaller than min.insync.replicas.")] = None
     non_preferred: Annotated[bool | None, Meta(description="The preferred replica does not lead them.")] = None
     reassigning: Annotated[bool | None, Meta(description="Replicas are being added or removed.")] = None
-    leader: Annotated[BrokerNumber | None, Meta(description="Led by this broker; -1: by nobody.")] = None
-    on: Annotated[BrokerNumber | None, Meta(description="With a replica on this broker.")] = None
-    sort: Annotated[Order, Meta(description="What they are in order of; -: the largest first.")] = "topic"
+    leader: Annotated[BrokerFilter | None, Meta(description="Led by this broker; -1: by nobody.")] = None
+    on: Annotated[BrokerFilter | None, Meta(description="With a replica on this broker.")] = None
+    sort: Annotated[PartitionOrder, Meta(description="What they are in order of; -: the largest first.")] = "topic"
 
     @property
     def needs_min_isr(self) -> bool:
@@ -47,7 +54,7 @@ _KEYS: Final[Mapping[str, Callable[[PartitionView], int]]] = {
 
 
 def sort_value(order: str) -> Callable[[PartitionView], int] | None:
-    """The value that partitions are sorted by; None for the order of topics."""
+    """Return the value that partitions are sorted by; None for the order of topics."""
     if order == "topic":
         return None
     value = _KEYS[order.removeprefix("-")]
@@ -55,27 +62,17 @@ def sort_value(order: str) -> Callable[[PartitionView], int] | None:
 
 
 def glob(pattern: str) -> Callable[[str], object] | None:
-    """Whether a name matches; None when all do."""
+    """Return whether a name matches; None when all do."""
     return re.compile(fnmatch.translate(pattern)).match if pattern else None
 
 
-def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]:
-    """What must be true of a partition of a topic with this ``min.insync.replicas`` (None: not known)."""
-    wanted: list[tuple[bool | None, Predicate]] = [
-        (query.offline, is_offline),
-        (query.waiting, is_waiting),
-        (query.under_replicated, is_under_replicated),
-        (query.at_min_isr, lambda partition: _is_isr(partition, lambda isr: isr == min_isr)),
-        (query.under_min_isr, lambda partition: _is_isr(partition, lambda isr: min_isr is not None and isr < min_isr)),
-        (query.non_preferred, is_non_preferred),
-        (query.reassigning, lambda partition: partition.assignment.is_being_reassigned),
-    ]
-    chosen = [_as_wanted(predicate, value) for value, predicate in wanted if value is not None]
-    if query.leader is not None:
-        chosen.append(lambda partition: partition.leadership is not None and partition.leadership[0] == query.leader)
-    if query.on is not None:
-        chosen.append(lambda partition: query.on in partition[2][0])  # by place: it is asked of every partition
-    return chosen
+def topics_matching(snapshot: ClusterView, pattern: str) -> Iterator[TopicView]:
+    """Yield the topics in order of their names, without those that go meanwhile. An empty pattern matches all."""
+    matches = glob(pattern)
+    for name in sorted(snapshot.topics):
+        view = snapshot.topics.get(name) if matches is None or matches(name) else None
+        if view is not None:
+            yield view
 
 
 def is_offline(partition: PartitionView) -> bool:
@@ -88,6 +85,25 @@ def is_waiting(partition: PartitionView) -> bool:
     return partition.state is PartitionState.NEW
 
 
+def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]:
+    """Return the conditions for a partition of a topic with this ``min.insync.replicas`` (None: not known)."""
+    wanted: list[tuple[bool | None, Predicate]] = [
+        (query.offline, is_offline),
+        (query.waiting, is_waiting),
+        (query.under_replicated, is_under_replicated),
+        (query.at_min_isr, lambda partition: _is_isr(partition, lambda isr: isr == min_isr)),
+        (query.under_min_isr, lambda partition: _is_isr(partition, lambda isr: min_isr is not None and isr < min_isr)),
+        (query.non_preferred, is_imbalanced),
+        (query.reassigning, lambda partition: partition.assignment.is_being_reassigned),
+    ]
+    chosen = [_as_wanted(predicate, value) for value, predicate in wanted if value is not None]
+    if query.leader is not None:
+        chosen.append(lambda partition: partition.leadership is not None and partition.leadership[0] == query.leader)
+    if query.on is not None:
+        chosen.append(lambda partition: query.on in partition[2][0])  # by place: it is asked of every partition
+    return chosen
+
+
 def _is_isr(partition: PartitionView, size_is: Callable[[int], bool]) -> bool:
     return partition.leadership is not None and size_is(len(partition.leadership.isr))
 
@@ -97,9 +113,9 @@ def _as_wanted(predicate: Predicate, value: bool) -> Predicate:
 
 
 def known_number(query: PartitionQuery, counts: Counts) -> int | None:
-    """How many partitions of a topic with these counts are wanted; None when the counts do not tell.
+    """Return how many partitions of a topic with these counts match; None when the counts do not tell.
 
-    Most topics are quickly passed over, and what is on later pages need not be looked at.
+    So most topics are quickly passed over, and partitions on later pages need not be looked at.
     """
     told = (
         (query.offline, counts.offline),
@@ -118,7 +134,66 @@ def known_number(query: PartitionQuery, counts: Counts) -> int | None:
 
 
 def matching(partitions: Sequence[PartitionView], predicates: Sequence[Predicate]) -> Sequence[PartitionView]:
-    """Those of which everything is true."""
+    """Return the partitions for which every condition holds."""
     for predicate in predicates:
         partitions = [partition for partition in partitions if predicate(partition)]
     return partitions
+
+
+class ChosenPartition(NamedTuple):
+    """A partition on a page."""
+
+    topic: TopicView
+    partition: PartitionView
+
+
+class PartitionSelection:
+    """One walk over the partitions of a snapshot for one page."""
+
+    def __init__(self, query: PartitionQuery, counter: PartitionCounter, slicer: Slicer) -> None:
+        """:raises Refused: the cursor is not one of such a list."""
+        self._query = query
+        self._counter = counter
+        self._slicer = slicer
+        self._value = sort_value(query.sort)
+        self._window: Window[ChosenPartition] = Window(f"partitions by {query.sort}", query.limit, query.cursor)
+
+    async def cut(self, snapshot: ClusterView, min_isr: Mapping[str, int]) -> CutPage[ChosenPartition]:
+        """Return the page. ``min_isr``: of the topics for which it is known."""
+        for view in topics_matching(snapshot, self._query.topic):
+            await self._slicer.yield_to_loop()
+            predicates = predicates_of(self._query, min_isr.get(view.name))
+            if not predicates:
+                number: int | None = len(view.partitions)
+            else:
+                number = known_number(self._query, await self._counter.of(view, self._slicer))
+            self._window.total += number or 0
+            if number is None or number:
+                await self._take(view, predicates, is_counted=number is not None)
+        return self._window.cut()
+
+    async def _take(self, view: TopicView, predicates: Sequence[Predicate], *, is_counted: bool) -> None:
+        """Take the partitions on the page; a topic that is counted already need not be searched to its end."""
+        for part in sliced(view.partitions[self._start(view) if is_counted else 0 :], AT_ONCE):
+            if is_counted and self._value is None and self._window.is_full:
+                return
+            found = matching(part, predicates)
+            self._window.total += 0 if is_counted else len(found)
+            self._add(view, found)
+            await self._slicer.yield_to_loop()
+
+    def _start(self, view: TopicView) -> int:
+        """Return where the page may begin within a topic: earlier pages are not looked at again."""
+        after = self._window.after
+        if self._value is not None or after is None or view.name > after[1]:
+            return 0
+        if view.name < after[1]:
+            return len(view.partitions)
+        return bisect_right(view.partitions, after[2], key=attrgetter("partition"))
+
+    def _add(self, view: TopicView, found: Sequence[PartitionView]) -> None:
+        name, value, window = view.name, self._value, self._window
+        if value is not None:
+            window.add([((value(each), name, each.partition), ChosenPartition(view, each)) for each in found])
+        elif not window.is_full:
+            window.add([((UNSORTED, name, each.partition), ChosenPartition(view, each)) for each in found])

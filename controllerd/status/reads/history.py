@@ -1,4 +1,4 @@
-"""``/v1/history`` and ``/v1/elections``: who led when, and who was elected why."""
+"""``/v1/history`` and ``/v1/elections``: the terms of controllers, and the elections of leaders with their causes."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -10,20 +10,18 @@ from aiohttp import web
 from controllerd.clock import iso
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import DecisionRecord, LeadershipRecord, RefusedRecord, TermRecord
-from controllerd.status.answers import answer
-from controllerd.status.queries import Limit, Query, TopicGlob, asked
-from controllerd.status.reads.context import Reading, reading
-from controllerd.status.routing import Route
+from controllerd.status.http.routing import Limit, Query, TopicGlob, asked, route
+from controllerd.status.reads.context import Reads
 from controllerd.status.schema.work import ElectionItem, ElectionList, Term, TermList
 from controllerd.views import Role
 
 _BEGINNINGS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
 _FOLLOWS_HOLDER: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
-"""Whose epoch is that of whoever holds the role; of others it may be that of a term of their own."""
+"""The roles whose epoch is that of the holder; with others it may be that of a term of their own."""
 _NOBODY: Final = "nobody"
 _ELECTION: Final = "election "
-"""What refused elections are recorded as, followed by the strategy."""
+"""Refused elections are recorded under this and the strategy."""
 
 
 class ElectionQuery(Query, frozen=True, kw_only=True):
@@ -33,29 +31,17 @@ class ElectionQuery(Query, frozen=True, kw_only=True):
     topic: TopicGlob = ""
 
 
-class HistoryReads:
-    """What was."""
+class HistoryReads(Reads):
+    """Terms and elections of the recent past."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-
-    def routes(self) -> list[Route]:
-        """``/v1/history`` and ``/v1/elections``."""
-        return [
-            reading("/v1/history", self.terms, "Who held the role when, as this instance saw it", TermList),
-            reading(
-                "/v1/elections", self.elections, "The elections of the recent past", ElectionList, query=ElectionQuery
-            ),
-        ]
-
-    async def terms(self, _request: web.Request) -> web.Response:
-        """Newest first."""
-        return answer(TermList(meta=self._reading.meta(), items=self._terms()))
+    @route("/v1/history", "Who held the role when, as this instance saw it", TermList)
+    async def list_terms(self, _request: web.Request) -> TermList:
+        """Answer with the terms, newest first."""
+        return TermList(meta=self._context.meta(), items=self._terms())
 
     def _terms(self) -> list[Term]:
-        sources = self._reading.sources
-        snapshot = sources.snapshot()
-        terms, holder = list(_terms(list(sources.recent.terms), snapshot.node_id)), snapshot.holder
+        snapshot = self._snapshot
+        terms, holder = list(_terms(list(self._sources.recent.terms), snapshot.node_id)), snapshot.holder
         is_known = holder is None or (terms and terms[-1].ended is None and terms[-1].holder == str(holder))
         if holder is not None and not is_known:
             knows = snapshot.role in _FOLLOWS_HOLDER
@@ -71,20 +57,21 @@ class HistoryReads:
             )
         return terms[::-1]
 
-    async def elections(self, request: web.Request) -> web.Response:
-        """Newest first."""
+    @route("/v1/elections", "The elections of the recent past", ElectionList, query=ElectionQuery)
+    async def list_elections(self, request: web.Request) -> ElectionList:
+        """Answer with the elections, newest first."""
         query = asked(request, ElectionQuery)
-        search, pace = _Elections(query), await self._reading.pace()
-        for entry in list(self._reading.sources.recent.newest_first()):
+        search, slicer = _ElectionSearch(query), await self._context.slicer()
+        for entry in self._context.entries():
             if search.is_done:
                 break
             search.look_at(entry)
-            await pace.breathe()
-        return answer(ElectionList(meta=self._reading.meta(), items=search.items()))
+            await slicer.yield_to_loop()
+        return ElectionList(meta=self._context.meta(), items=search.items())
 
 
 def _terms(entries: list[RecentRecord], node_id: int) -> Iterator[Term]:
-    """Oldest first; one that was never seen to end goes until the next one begins."""
+    """Yield the terms, oldest first; one whose end was not seen lasts until the next one begins."""
     begun: Term | None = None
     for entry in entries:
         record = entry.record
@@ -106,7 +93,7 @@ def _begins(record: TermRecord) -> bool:
 
 
 def _term(entry: RecentRecord, record: TermRecord, node_id: int) -> Term:
-    """Whoever is elected names in the record from whom it took the role."""
+    """Return the term that a record begins; the record of an election names the holder before."""
     is_ours = record.change in _BEGINNINGS
     taken = f"{record.change}; held before by {record.holder}"
     return Term(
@@ -119,21 +106,21 @@ def _term(entry: RecentRecord, record: TermRecord, node_id: int) -> Term:
     )
 
 
-class _Found(NamedTuple):
-    """One row of an election, or of its failure."""
+class _FoundRow(NamedTuple):
+    """One row of a record of elections, or of their failure."""
 
     entry: RecentRecord
     row: int
 
 
-class _Elections:
-    """Goes back in time, and finds for each election who led before it."""
+class _ElectionSearch:
+    """Goes back in time, and finds for each election the leader before it."""
 
     def __init__(self, query: ElectionQuery) -> None:
         self._query = query
-        self._found: list[_Found] = []
+        self._found: list[_FoundRow] = []
         self._was: dict[int, int] = {}
-        """Who led before, by place in what was found."""
+        """The leader before, by position in ``_found``."""
         self._open: dict[tuple[str, int], list[int]] = {}
 
     @property
@@ -142,7 +129,7 @@ class _Elections:
         return len(self._found) >= self._query.limit and not self._open
 
     def look_at(self, entry: RecentRecord) -> None:
-        """The next older entry."""
+        """Take the next older entry."""
         record = entry.record
         if isinstance(record, DecisionRecord) or (
             isinstance(record, RefusedRecord) and record.what.startswith(_ELECTION)
@@ -159,10 +146,10 @@ class _Elections:
                 return
             if not pattern or fnmatchcase(topic, pattern):
                 self._open.setdefault((topic, partitions[row]), []).append(len(self._found))
-                self._found.append(_Found(entry, row))
+                self._found.append(_FoundRow(entry, row))
 
     def items(self) -> list[ElectionItem]:
-        """Newest first."""
+        """Return the elections, newest first."""
         return [self._item(entry, row, self._was.get(at)) for at, (entry, row) in enumerate(self._found)]
 
     def _item(self, entry: RecentRecord, row: int, was: int | None) -> ElectionItem:
@@ -175,15 +162,10 @@ class _Elections:
             event_id=entry.event,
             topic=record.topics[row],
             partition=record.partitions[row],
-            strategy=decided.strategy if decided is not None else _strategy(record),
+            strategy=record.strategy if isinstance(record, DecisionRecord) else record.what.removeprefix(_ELECTION),
             trigger=entry.event_name,
             was=was,
             leader=decided.leaders[row] if decided is not None else None,
             unclean=decided is not None and decided.unclean[row],
             cause=record.reasons[row] if isinstance(record, RefusedRecord) else "",
         )
-
-
-def _strategy(record: DecisionRecord | RefusedRecord) -> str:
-    assert isinstance(record, RefusedRecord)
-    return record.what.removeprefix(_ELECTION)

@@ -1,4 +1,4 @@
-"""``/v1/queue`` and ``/v1/requests``: what the controller does, and what it waits for."""
+"""``/v1/queue`` and ``/v1/requests``: the events of the controller, and the control requests that wait for brokers."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -10,19 +10,17 @@ from msgspec import Meta
 from controllerd.clock import iso
 from controllerd.core.model import BrokerId
 from controllerd.loop import detail_of
-from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import EventBegin, EventEnd
-from controllerd.status.answers import answer
-from controllerd.status.queries import Limit, Query, asked
-from controllerd.status.reads.context import Reading, reading
-from controllerd.status.reads.filters import BrokerNumber
-from controllerd.status.routing import Route
+from controllerd.status.http.routing import Limit, Query, asked, route
+from controllerd.status.reads.context import Reads
+from controllerd.status.reads.filters import BrokerFilter
 from controllerd.status.schema.work import QueueItem, QueueList, RequestQueue, RequestQueueList
 from controllerd.views import ChannelView
 from events.queue import QueuedEvent
 
 _ENDED: Final = 20
-_NOTHING: Final = ChannelView(connected=False)
+_MAX_DETAIL: Final = 500
+_NO_CHANNEL: Final = ChannelView(connected=False)
 
 
 class QueueQuery(Query, frozen=True, kw_only=True):
@@ -34,43 +32,42 @@ class QueueQuery(Query, frozen=True, kw_only=True):
 class RequestQuery(Query, frozen=True, kw_only=True):
     """Of which broker."""
 
-    broker: Annotated[BrokerNumber | None, Meta(description="Only this broker.")] = None
+    broker: Annotated[BrokerFilter | None, Meta(description="Only this broker.")] = None
     limit: Annotated[int, Meta(ge=0, le=100, description="How many waiting requests of each broker.")] = 10
 
 
-class QueueReads:
+class QueueReads(Reads):
     """The event queue, and the queues of control requests."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-
-    def routes(self) -> list[Route]:
-        """``/v1/queue`` and ``/v1/requests``."""
-        return [
-            reading(
-                "/v1/queue", self.queue, "The events: in work, waiting, and ended of late", QueueList, query=QueueQuery
-            ),
-            reading(
-                "/v1/requests", self.requests, "The control requests by broker", RequestQueueList, query=RequestQuery
-            ),
-        ]
-
-    async def queue(self, request: web.Request) -> web.Response:
-        """The event in work first, then those that wait, then the latest that ended."""
-        return answer(self.page(asked(request, QueueQuery).limit))
+    @route("/v1/queue", "The events: in work, waiting, and ended of late", QueueList, query=QueueQuery)
+    async def events(self, request: web.Request) -> QueueList:
+        """Answer with the event in work first, then the waiting ones, then the latest that ended."""
+        return self.page(asked(request, QueueQuery).limit)
 
     def page(self, limit: int) -> QueueList:
-        """At most so many events."""
-        queue = self._reading.sources.queue
-        begun = _begun(self._reading.sources.recent.newest_first())
-        items = [*self._running(begun), *map(_waiting, queue.waiting(limit)), *_ended(begun)]
-        return QueueList(meta=self._reading.meta(), items=items[:limit], depth=len(queue))
+        """Return at most so many events."""
+        queue, (begins, ends) = self._sources.queue, self._latest()
+        items = [*self._running(begins), *map(_waiting, queue.waiting(limit)), *_ended(begins, ends)]
+        return QueueList(meta=self._context.meta(), items=items[:limit], depth=len(queue))
 
-    def _running(self, begun: "_Latest") -> Iterator[QueueItem]:
-        worker = self._reading.sources.worker()
+    def _latest(self) -> tuple[dict[int, EventBegin], list[EventEnd]]:
+        """Return the records of as many events as are shown, and of the one in work, newest first."""
+        begins, ends = dict[int, EventBegin](), list[EventEnd]()
+        for entry in self._sources.recent.newest_first():
+            record = entry.record
+            if isinstance(record, EventEnd):
+                ends.append(record)
+            elif isinstance(record, EventBegin):
+                begins[record.number] = record
+                if len(begins) > _ENDED:
+                    break
+        return begins, ends
+
+    def _running(self, begins: Mapping[int, EventBegin]) -> Iterator[QueueItem]:
+        worker = self._sources.worker()
         if worker.event is None or worker.number is None:
             return
-        begin = begun.begins.get(worker.number)
+        begin = begins.get(worker.number)
         yield QueueItem(
             event_id=worker.number,
             event=worker.event,
@@ -81,12 +78,13 @@ class QueueReads:
             detail=_text(begin.detail) if begin is not None else "",
         )
 
-    async def requests(self, request: web.Request) -> web.Response:
-        """By broker; one that is unknown has nothing waiting."""
-        query, channels = asked(request, RequestQuery), self._reading.sources.channels()
+    @route("/v1/requests", "The control requests by broker", RequestQueueList, query=RequestQuery)
+    async def requests(self, request: web.Request) -> RequestQueueList:
+        """Answer by broker; for an unknown one, with an empty queue."""
+        query, channels = asked(request, RequestQuery), self._sources.channels()
         wanted = sorted(channels) if query.broker is None else [BrokerId(query.broker)]
-        items = [self._requests(broker, channels.get(broker, _NOTHING), query.limit) for broker in wanted]
-        return answer(RequestQueueList(meta=self._reading.meta(), items=items))
+        items = [self._requests(broker, channels.get(broker, _NO_CHANNEL), query.limit) for broker in wanted]
+        return RequestQueueList(meta=self._context.meta(), items=items)
 
     def _requests(self, broker: BrokerId, channel: ChannelView, limit: int) -> RequestQueue:
         return RequestQueue(
@@ -100,32 +98,11 @@ class QueueReads:
             last_sent=self._ago(channel.last_sent_s),
             last_answered=self._ago(channel.last_answered_s),
             error=channel.error,
-            waiting=self._reading.pending(broker, limit),
+            waiting=self._context.pending(broker, limit),
         )
 
     def _ago(self, seconds: float | None) -> str | None:
-        return None if seconds is None else iso(self._reading.sources.now_ms() - round(seconds * 1000))
-
-
-class _Latest:
-    """The latest events, newest first, by what the audit log was told of them."""
-
-    def __init__(self) -> None:
-        self.begins: dict[int, EventBegin] = {}
-        self.ends: list[EventEnd] = []
-
-
-def _begun(newest_first: Iterator[RecentRecord]) -> _Latest:
-    """As many as are shown, and the one in work."""
-    latest = _Latest()
-    for record in (entry.record for entry in newest_first):
-        if isinstance(record, EventEnd):
-            latest.ends.append(record)
-        elif isinstance(record, EventBegin):
-            latest.begins[record.number] = record
-            if len(latest.begins) > _ENDED:
-                break
-    return latest
+        return None if seconds is None else iso(self._sources.now_ms() - round(seconds * 1000))
 
 
 def _waiting(waiting: tuple[QueuedEvent, float]) -> QueueItem:
@@ -141,8 +118,8 @@ def _waiting(waiting: tuple[QueuedEvent, float]) -> QueueItem:
     )
 
 
-def _ended(latest: _Latest) -> Iterator[QueueItem]:
-    known = ((end, latest.begins[end.number]) for end in latest.ends if end.number in latest.begins)
+def _ended(begins: Mapping[int, EventBegin], ends: list[EventEnd]) -> Iterator[QueueItem]:
+    known = ((end, begins[end.number]) for end in ends if end.number in begins)
     for end, begin in islice(known, _ENDED):
         yield QueueItem(
             event_id=end.number,
@@ -159,6 +136,3 @@ def _ended(latest: _Latest) -> Iterator[QueueItem]:
 
 def _text(detail: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in detail.items())[:_MAX_DETAIL]
-
-
-_MAX_DETAIL: Final = 500

@@ -1,26 +1,22 @@
 """``/v1/reassignments``: the partitions that move, how far each has come, and what it waits for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
-from controllerd.core.model import NO_LEADER, TopicPartition
+from controllerd.core.model import NO_LEADER, BrokerId, TopicPartition
 from controllerd.core.replica_sizes import SizesView
-from controllerd.pace import Pace, sliced
-from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import ReassignmentRecord
-from controllerd.status.answers import answer
-from controllerd.status.per_topic import AT_ONCE
-from controllerd.status.queries import Page, TopicGlob, asked
-from controllerd.status.reads.context import Reading, reading
-from controllerd.status.reads.selecting import Chosen, topics_of
-from controllerd.status.reads.windows import NAMED_ONLY, Cut, Window
-from controllerd.status.routing import Route
+from controllerd.slicer import Slicer, sliced
+from controllerd.status.http.paging import UNSORTED, CutPage, Window
+from controllerd.status.http.routing import Page, TopicGlob, asked, route
+from controllerd.status.reads.context import Reads
+from controllerd.status.reads.counts import AT_ONCE
+from controllerd.status.reads.filters import ChosenPartition, topics_matching
 from controllerd.status.schema.work import ReassignmentItem, ReassignmentList, ReplicaProgress
 from controllerd.views import ClusterView, PartitionView
 
-_ORDER: Final = "reassignment"
 _BEGINNINGS: Final = frozenset({"begun", "overridden"})
 
 
@@ -30,71 +26,62 @@ class ReassignmentQuery(Page, frozen=True, kw_only=True):
     topic: TopicGlob = ""
 
 
-class ReassignmentReads:
+class ReassignmentReads(Reads):
     """The list of reassignments."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-
-    def routes(self) -> list[Route]:
-        """``/v1/reassignments``."""
-        return [
-            reading(
-                "/v1/reassignments",
-                self.list,
-                "Partitions that move, and how far each has come",
-                ReassignmentList,
-                query=ReassignmentQuery,
-            )
-        ]
-
-    async def list(self, request: web.Request) -> web.Response:
-        """A page."""
-        return answer(await self.page(asked(request, ReassignmentQuery)))
+    @route(
+        "/v1/reassignments",
+        "Partitions that move, and how far each has come",
+        ReassignmentList,
+        query=ReassignmentQuery,
+    )
+    async def list_reassignments(self, request: web.Request) -> ReassignmentList:
+        """Answer with a page."""
+        return await self.page(asked(request, ReassignmentQuery))
 
     async def page(self, query: ReassignmentQuery) -> ReassignmentList:
-        """:raises Refused: its cursor is not one of such a list."""
-        sources, pace = self._reading.sources, await self._reading.pace()
-        meta, snapshot = self._reading.meta(), sources.snapshot()
-        cut = await self._select(query, snapshot, pace)
-        began = await _began(tuple(sources.recent.newest_first()), cut.rows, pace)
-        now_ms, sizes = sources.now_ms(), sources.replica_sizes()
+        """Return a page. :raises Refused: its cursor is not one of such a list."""
+        slicer = await self._context.slicer()
+        meta, snapshot = self._context.meta(), self._snapshot
+        cut = await self._select(query, snapshot, slicer)
+        began = await self._began({_tp(chosen) for chosen in cut.rows}, slicer)
+        now_ms, sizes = self._sources.now_ms(), self._sources.replica_sizes()
         items = [
             view_reassignment(chosen, snapshot, sizes, None if tp not in began else (now_ms - began[tp]) / 1000)
             for tp, chosen in ((_tp(chosen), chosen) for chosen in cut.rows)
         ]
         return ReassignmentList(meta=meta, items=items, total=cut.total, next_cursor=cut.next_cursor)
 
-    async def _select(self, query: ReassignmentQuery, snapshot: ClusterView, pace: Pace) -> Cut[Chosen]:
-        window: Window[Chosen] = Window(_ORDER, query.limit, query.cursor)
-        for topic in topics_of(snapshot, query.topic):
-            counts = await self._reading.counter.of(topic, pace)
+    async def _select(
+        self, query: ReassignmentQuery, snapshot: ClusterView, slicer: Slicer
+    ) -> CutPage[ChosenPartition]:
+        window: Window[ChosenPartition] = Window("reassignment", query.limit, query.cursor)
+        for topic in topics_matching(snapshot, query.topic):
+            counts = await self._context.counter.of(topic, slicer)
             for part in sliced(topic.partitions if counts.reassigning else (), AT_ONCE):
                 moving = [view for view in part if view.assignment.is_being_reassigned]
                 window.total += len(moving)
-                window.add([((NAMED_ONLY, topic.name, view.partition), Chosen(topic, view)) for view in moving])
-                await pace.breathe()
+                window.add([((UNSORTED, topic.name, view.partition), ChosenPartition(topic, view)) for view in moving])
+                await slicer.yield_to_loop()
         return window.cut()
 
+    async def _began(self, wanted: set[TopicPartition], slicer: Slicer) -> dict[tuple[str, int], int]:
+        """Return when these reassignments began or were changed last, by the recent records."""
+        began: dict[tuple[str, int], int] = {}
+        for entry in self._context.entries():
+            record = entry.record
+            if isinstance(record, ReassignmentRecord) and record.step in _BEGINNINGS:
+                for tp in wanted.intersection(zip(record.topics, record.partitions, strict=True)):
+                    began.setdefault(tp, entry.at_ms)
+                await slicer.yield_to_loop()
+        return began
 
-def _tp(chosen: Chosen) -> TopicPartition:
+
+def _tp(chosen: ChosenPartition) -> TopicPartition:
     return TopicPartition(chosen.topic.name, chosen.partition.partition)
 
 
-async def _began(entries: Sequence[RecentRecord], rows: Sequence[Chosen], pace: Pace) -> dict[tuple[str, int], int]:
-    """When these reassignments began or were changed last, as far as that is remembered."""
-    wanted: set[tuple[str, int]] = set(map(_tp, rows))
-    began: dict[tuple[str, int], int] = {}
-    for entry in entries:
-        record = entry.record
-        if isinstance(record, ReassignmentRecord) and record.step in _BEGINNINGS:
-            for tp in wanted.intersection(zip(record.topics, record.partitions, strict=True)):
-                began.setdefault(tp, entry.at_ms)
-            await pace.breathe()
-    return began
-
-
-class Copying(NamedTuple):
+class CopyProgress(NamedTuple):
     """How far all replicas of a partition that are being added have come; None: some broker has not told."""
 
     percent: float | None
@@ -103,54 +90,51 @@ class Copying(NamedTuple):
     eta_s: float | None
 
 
-def copying(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> Copying:
-    """The progress of one reassignment: the slowest replica decides about its end."""
-    leader = view.leadership.leader if view.leadership is not None else NO_LEADER
-    adding = view.assignment.adding
+def copy_progress(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> CopyProgress:
+    """Return the progress of one reassignment: the slowest replica decides about its end."""
+    leader, adding = _leader(view), view.assignment.adding
     known = [size for broker in adding if (size := sizes.size(tp, broker)) is not None]
     left = [bytes_left for broker in adding if (bytes_left := sizes.bytes_left(tp, leader, broker)) is not None]
     if not adding or len(left) < len(adding):
-        return Copying(None, None, None, None)
-    copied, rates = sum(size.bytes for size in known), [size.bytes_per_s for size in known]
-    etas = [sizes.eta_s(tp, leader, broker) for broker in adding]
-    return Copying(
+        return CopyProgress(None, None, None, None)
+    copied, rates = sum(size.bytes for size in known), _all_known([size.bytes_per_s for size in known])
+    etas = _all_known([sizes.eta_s(tp, leader, broker) for broker in adding])
+    return CopyProgress(
         percent=round(100 * copied / (copied + sum(left)), 1) if copied + sum(left) else 100.0,
         bytes_left=sum(left),
-        bytes_per_s=_sum(rates),
-        eta_s=_largest(etas),
+        bytes_per_s=None if rates is None else sum(rates),
+        eta_s=None if etas is None else max(etas),
     )
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
+def _leader(view: PartitionView) -> BrokerId:
+    return view.leadership.leader if view.leadership is not None else NO_LEADER
+
+
+def _all_known(values: Sequence[float | None]) -> list[float] | None:
     known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return known if len(known) == len(values) else None
 
 
-def _largest(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) if len(known) == len(values) else None
+def _of_replica(tp: TopicPartition, view: PartitionView, broker: BrokerId, sizes: SizesView) -> ReplicaProgress:
+    size = sizes.size(tp, broker)
+    return ReplicaProgress(
+        broker=broker,
+        in_isr=view.leadership is not None and broker in view.leadership.isr,
+        bytes=size.bytes if size is not None else None,
+        lag_bytes=sizes.bytes_left(tp, _leader(view), broker),
+    )
 
 
-def _progress(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> Iterator[ReplicaProgress]:
-    isr = view.leadership.isr if view.leadership is not None else ()
-    leader = view.leadership.leader if view.leadership is not None else NO_LEADER
-    for broker in view.assignment.adding:
-        size = sizes.size(tp, broker)
-        yield ReplicaProgress(
-            broker=broker,
-            in_isr=broker in isr,
-            bytes=size.bytes if size is not None else None,
-            lag_bytes=sizes.bytes_left(tp, leader, broker),
-        )
-
-
-def view_reassignment(chosen: Chosen, snapshot: ClusterView, sizes: SizesView, age_s: float | None) -> ReassignmentItem:
-    """One partition that moves, as it is published."""
-    assignment, throttle = chosen.partition.assignment, snapshot.throttle
-    progress = copying(_tp(chosen), chosen.partition, sizes)
+def view_reassignment(
+    chosen: ChosenPartition, snapshot: ClusterView, sizes: SizesView, age_s: float | None
+) -> ReassignmentItem:
+    """Return one partition that moves, as it is published."""
+    tp, view, throttle = _tp(chosen), chosen.partition, snapshot.throttle
+    assignment, progress = view.assignment, copy_progress(tp, view, sizes)
     return ReassignmentItem(
-        topic=chosen.topic.name,
-        partition=chosen.partition.partition,
+        topic=tp.topic,
+        partition=tp.partition,
         replicas=list(assignment.replicas),
         adding=list(assignment.adding),
         removing=list(assignment.removing),
@@ -160,14 +144,14 @@ def view_reassignment(chosen: Chosen, snapshot: ClusterView, sizes: SizesView, a
         bytes_left=progress.bytes_left,
         bytes_per_s=progress.bytes_per_s,
         eta_seconds=progress.eta_s,
-        throttle_bytes_per_s=throttle.rate if throttle is not None and _tp(chosen) in throttle.partitions else None,
-        blocker=blocker_of(chosen.partition, snapshot),
-        progress=list(_progress(_tp(chosen), chosen.partition, sizes)),
+        throttle_bytes_per_s=throttle.rate if throttle is not None and tp in throttle.partitions else None,
+        blocker=blocker_of(view, snapshot),
+        progress=[_of_replica(tp, view, broker, sizes) for broker in assignment.adding],
     )
 
 
 def blocker_of(view: PartitionView, snapshot: ClusterView) -> str | None:
-    """What the reassignment waits for; None when all is done but the last step."""
+    """Return what the reassignment waits for; None when only its last step is left."""
     leadership = view.leadership
     if leadership is None or leadership.leader < 0:
         return "nobody leads the partition, so nothing can be copied"

@@ -1,32 +1,33 @@
-"""``/v1/topics``: topics in numbers, and why one is as it is."""
+"""``/v1/topics`` and ``/v1/deletions``: topics in numbers, why one is as it is, and topics that are to be deleted."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Final, Literal
 
 from aiohttp import web
 from msgspec import Meta
 
+from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.explain.history import transitions_of_topic
 from controllerd.explain.topic import explain_topic
-from controllerd.pace import Pace
-from controllerd.status.answers import answer
-from controllerd.status.counts import Counts
-from controllerd.status.queries import Page, TopicGlob, asked
-from controllerd.status.reads.context import TOPIC, Reading, reading
-from controllerd.status.reads.selecting import topics_of
-from controllerd.status.reads.settings import Settings
-from controllerd.status.reads.windows import Cut, Window
-from controllerd.status.routing import Route
+from controllerd.record.records import DeletionRecord
+from controllerd.slicer import Slicer
+from controllerd.status.http.paging import CutPage, Window
+from controllerd.status.http.routing import IF_NONE_MATCH, TOPIC, Page, TopicGlob, asked, route
+from controllerd.status.reads.context import Reads
+from controllerd.status.reads.counts import Counts
+from controllerd.status.reads.filters import topics_matching
 from controllerd.status.schema.cluster import TopicDetail, TopicItem, TopicList
 from controllerd.status.schema.why import WhyResponse
+from controllerd.status.schema.work import DeletionBlocker, DeletionItem, DeletionList
 from controllerd.status.view import view_deletion
-from controllerd.views import TopicView
+from controllerd.views import ClusterView, DeletionView, TopicView
 
-Order = Literal["topic", "-partitions", "-offline", "-under_replicated", "-non_preferred", "-reassigning"]
+TopicOrder = Literal["topic", "-partitions", "-offline", "-under_replicated", "-non_preferred", "-reassigning"]
 
 
 class TopicQuery(Page, frozen=True, kw_only=True):
-    """Which topics. A filter that is false wants those without such partitions."""
+    """Which topics. A filter that is false wants the topics without such partitions."""
 
     topic: TopicGlob = ""
     offline: Annotated[bool | None, Meta(description="With partitions that nobody leads.")] = None
@@ -34,7 +35,7 @@ class TopicQuery(Page, frozen=True, kw_only=True):
     non_preferred: Annotated[bool | None, Meta(description="With partitions not led by their preferred one.")] = None
     reassigning: Annotated[bool | None, Meta(description="With partitions that are reassigned.")] = None
     deleting: Annotated[bool | None, Meta(description="Whose deletion was asked for.")] = None
-    sort: Annotated[Order, Meta(description="What they are in order of; -: the largest first.")] = "topic"
+    sort: Annotated[TopicOrder, Meta(description="What they are in order of; -: the largest first.")] = "topic"
 
 
 _VALUES: Final[Mapping[str, Callable[[Counts], int]]] = {
@@ -47,77 +48,85 @@ _VALUES: Final[Mapping[str, Callable[[Counts], int]]] = {
 }
 
 
-class TopicReads:
+class TopicReads(Reads):
     """The list of topics, and single ones."""
 
-    def __init__(self, reading: Reading, settings: Settings) -> None:
-        self._reading = reading
-        self._settings = settings
-
-    def routes(self) -> list[Route]:
-        """All under ``/v1/topics``."""
-        path, one = "/v1/topics/{topic}", (TOPIC,)
-        return [
-            reading("/v1/topics", self.list, "Topics in numbers", TopicList, query=TopicQuery, is_cached=True),
-            reading(path, self.one, "One topic, and what happened to it", TopicDetail, path_parameters=one),
-            reading(f"{path}/why", self.why, "Why it is as it is, and what helps", WhyResponse, path_parameters=one),
-        ]
-
-    async def list(self, request: web.Request) -> web.Response:
-        """A page; 304 when the caller has it already."""
+    @route("/v1/topics", "Topics in numbers", TopicList, query=TopicQuery, extra=(IF_NONE_MATCH,))
+    async def list_topics(self, request: web.Request) -> web.Response:
+        """Answer with a page; with 304 when the client has it already."""
         query = asked(request, TopicQuery)
-        return await self._reading.cached(request, lambda: self._page(query))
+        return await self._unless_known(request, lambda: self._page(query))
 
     async def _page(self, query: TopicQuery) -> TopicList:
-        pace = await self._reading.pace()
-        meta, cut = self._reading.meta(), await self._select(query, pace)
+        slicer = await self._context.slicer()
+        meta, cut = self._context.meta(), await self._select(query, slicer)
         return TopicList(meta=meta, items=cut.rows, total=cut.total, next_cursor=cut.next_cursor)
 
-    async def _select(self, query: TopicQuery, pace: Pace) -> Cut[TopicItem]:
-        snapshot, window = (
-            self._reading.sources.snapshot(),
-            Window[TopicItem](f"topics by {query.sort}", query.limit, query.cursor),
-        )
-        for view in topics_of(snapshot, query.topic):
-            counts = await self._reading.counter.of(view, pace)
+    async def _select(self, query: TopicQuery, slicer: Slicer) -> CutPage[TopicItem]:
+        window, snapshot = Window[TopicItem](f"topics by {query.sort}", query.limit, query.cursor), self._snapshot
+        for view in topics_matching(snapshot, query.topic):
+            counts = await self._context.counter.of(view, slicer)
             if _is_wanted(query, view, counts):
                 window.total += 1
                 key = (_VALUES[query.sort](counts), view.name, 0)
                 window.add([(key, view_topic(view, counts, snapshot.quarantine))])
-            await pace.breathe()
+            await slicer.yield_to_loop()
         return window.cut()
 
-    async def one(self, request: web.Request) -> web.Response:
-        """:raises Refused: there is no such topic."""
-        view, pace = self._reading.topic(request.match_info["topic"]), await self._reading.pace()
-        counts = await self._reading.counter.of(view, pace)
-        item = view_topic(view, counts, self._reading.sources.snapshot().quarantine)
-        entries = tuple(self._reading.sources.recent.newest_first())
-        transitions = await pace.run(transitions_of_topic(entries, view.name))
-        return answer(TopicDetail(meta=self._reading.meta(), topic=item, transitions=transitions))
+    @route("/v1/topics/{topic}", "One topic, and what happened to it", TopicDetail, TOPIC)
+    async def topic(self, request: web.Request) -> TopicDetail:
+        """Answer with a topic and its history. :raises Refused: there is no such topic."""
+        view, slicer = self._context.topic(request.match_info["topic"]), await self._context.slicer()
+        item = view_topic(view, await self._context.counter.of(view, slicer), self._snapshot.quarantine)
+        transitions = await slicer.run(transitions_of_topic(self._context.entries(), view.name))
+        return TopicDetail(meta=self._context.meta(), topic=item, transitions=transitions)
 
-    async def why(self, request: web.Request) -> web.Response:
-        """Also of a topic that does not exist: then that is the answer."""
-        name, pace = request.match_info["topic"], await self._reading.pace()
-        inputs = await self._settings.inputs([name])
-        why = await pace.run(explain_topic(inputs, name))
-        transitions = await pace.run(transitions_of_topic(inputs.entries, name))
-        return answer(WhyResponse(meta=self._reading.meta(), why=why, partition=None, transitions=transitions))
+    @route("/v1/topics/{topic}/why", "Why it is as it is, and what helps", WhyResponse, TOPIC)
+    async def why(self, request: web.Request) -> WhyResponse:
+        """Answer also for a topic that does not exist: then that is the explanation."""
+        name, slicer = request.match_info["topic"], await self._context.slicer()
+        inputs = await self._context.inputs(name)
+        why = await slicer.run(explain_topic(inputs, name))
+        transitions = await slicer.run(transitions_of_topic(inputs.entries, name))
+        return WhyResponse(meta=self._context.meta(), why=why, partition=None, transitions=transitions)
+
+    @route("/v1/deletions", "Topics that are to be deleted, and what holds them up", DeletionList)
+    async def list_deletions(self, _request: web.Request) -> DeletionList:
+        """Answer with the deletions by name."""
+        return DeletionList(meta=self._context.meta(), items=self.deletions())
+
+    def deletions(self) -> list[DeletionItem]:
+        """Return all of them."""
+        snapshot, queued, now_ms = self._snapshot, self._queued_at(), self._sources.now_ms()
+        return [
+            view_deletion_item(name, each, snapshot, (now_ms - queued[name]) / 1000 if name in queued else None)
+            for name, each in sorted(snapshot.deletions.items())
+        ]
+
+    def _queued_at(self) -> dict[str, int]:
+        """Return when the deletion of each topic was asked for last, by the recent records."""
+        queued: dict[str, int] = {}
+        for entry in self._context.entries():
+            if isinstance(record := entry.record, DeletionRecord):
+                for topic, change in zip(record.topics, record.changes, strict=True):
+                    if change == "queued":
+                        queued.setdefault(topic, entry.at_ms)
+        return queued
 
 
 def _is_wanted(query: TopicQuery, view: TopicView, counts: Counts) -> bool:
-    asked_for = (
+    filters = (
         (query.offline, counts.offline),
         (query.under_replicated, counts.under_replicated),
         (query.non_preferred, counts.non_preferred),
         (query.reassigning, counts.reassigning),
         (query.deleting, view.deletion is not None),
     )
-    return all(wanted is None or wanted is bool(number) for wanted, number in asked_for)
+    return all(wanted is None or wanted is bool(number) for wanted, number in filters)
 
 
 def view_topic(view: TopicView, counts: Counts, quarantine: Mapping[str, str]) -> TopicItem:
-    """One topic as it is published."""
+    """Return one topic as it is published."""
     return TopicItem(
         topic=view.name,
         topic_id=view.topic_id,
@@ -131,3 +140,33 @@ def view_topic(view: TopicView, counts: Counts, quarantine: Mapping[str, str]) -
         deletion=None if view.deletion is None else view_deletion(view.name, view.deletion),
         quarantine=quarantine.get(f"/brokers/topics/{view.name}"),
     )
+
+
+def view_deletion_item(name: str, deletion: DeletionView, snapshot: ClusterView, age_s: float | None) -> DeletionItem:
+    """Return one deletion as it is published."""
+    by_state: Counter[str] = Counter()
+    for (_, state), number in deletion.replicas.items():
+        by_state[state.value] += number
+    return DeletionItem(
+        deletion=view_deletion(name, deletion),
+        replicas_by_state=dict(sorted(by_state.items())),
+        blockers=list(_blockers(deletion, snapshot)),
+        age_s=age_s,
+    )
+
+
+def _blockers(deletion: DeletionView, snapshot: ClusterView) -> Iterator[DeletionBlocker]:
+    for (broker, state), number in sorted(deletion.replicas.items(), key=lambda item: (item[0][0], item[0][1].value)):
+        if state is not ReplicaState.DELETION_SUCCESSFUL:
+            why = _why(broker, state, deletion, snapshot)
+            yield DeletionBlocker(broker=broker, replicas=number, state=state.value, why=why)
+
+
+def _why(broker: BrokerId, state: ReplicaState, deletion: DeletionView, snapshot: ClusterView) -> str:
+    if broker not in snapshot.brokers:
+        return f"broker {broker} is not alive; start it, or forget it if it never returns"
+    if state is ReplicaState.DELETION_STARTED or broker in deletion.deleting:
+        return f"broker {broker} was told to delete them and has not answered"
+    if state is ReplicaState.DELETION_INELIGIBLE:
+        return f"broker {broker} could not delete them, it is asked again later"
+    return deletion.held_up_by or f"broker {broker} was not told yet"

@@ -4,11 +4,12 @@ from typing import Literal
 
 import msgspec
 
+from controllerd.status.schema.common import Envelope
 
-class TakeoverResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+
+class TakeoverResponse(Envelope, frozen=True, kw_only=True):
     """``POST /v1/takeover``; equal epochs mean that the role was ours already."""
 
-    api_version: str = "v1"
     kind: str = "Takeover"
     epoch_before: int
     epoch_after: int
@@ -16,18 +17,16 @@ class TakeoverResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_v
     took_s: float
 
 
-class ResignResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ResignResponse(Envelope, frozen=True, kw_only=True):
     """``POST /v1/resign``."""
 
-    api_version: str = "v1"
     kind: str = "Resignation"
     took_s: float
 
 
-class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ForgetResponse(Envelope, frozen=True, kw_only=True):
     """``POST /v1/brokers/{id}/forget``: what the broker held up, and how many replicas it owes from now on."""
 
-    api_version: str = "v1"
     kind: str = "BrokerForgotten"
     broker: int
     topics: list[str]

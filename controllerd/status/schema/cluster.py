@@ -3,7 +3,7 @@
 import msgspec
 
 from controllerd.explain.answers import Transition
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus
 
 
@@ -37,12 +37,10 @@ class PartitionItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why its znode cannot be understood; null in the regular case."""
 
 
-class PartitionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class PartitionList(Answer, frozen=True, kw_only=True):
     """``GET /v1/partitions``, in order of topic and number."""
 
-    api_version: str = "v1"
     kind: str = "PartitionList"
-    meta: Meta
     items: list[PartitionItem]
     total: int
     """How many partitions match, over all pages."""
@@ -61,12 +59,10 @@ class PendingRequest(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: bool
 
 
-class PartitionDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class PartitionDetail(Answer, frozen=True, kw_only=True):
     """``GET /v1/partitions/{topic}/{partition}``."""
 
-    api_version: str = "v1"
     kind: str = "Partition"
-    meta: Meta
     partition: PartitionItem
     transitions: list[Transition]
     pending: list[PendingRequest]
@@ -88,12 +84,10 @@ class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
     """``replica``, ``adding`` or ``removing``."""
 
 
-class ReplicaList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ReplicaList(Answer, frozen=True, kw_only=True):
     """``GET /v1/replicas``, in order of topic, partition and place in the assignment."""
 
-    api_version: str = "v1"
     kind: str = "ReplicaList"
-    meta: Meta
     items: list[ReplicaItem]
     total: int
     next_cursor: str | None = None
@@ -116,23 +110,19 @@ class TopicItem(msgspec.Struct, frozen=True, kw_only=True):
     quarantine: str | None = None
 
 
-class TopicList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class TopicList(Answer, frozen=True, kw_only=True):
     """``GET /v1/topics``, by name."""
 
-    api_version: str = "v1"
     kind: str = "TopicList"
-    meta: Meta
     items: list[TopicItem]
     total: int
     next_cursor: str | None = None
 
 
-class TopicDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class TopicDetail(Answer, frozen=True, kw_only=True):
     """``GET /v1/topics/{topic}``; partitions are asked for with ``GET /v1/partitions?topic=``."""
 
-    api_version: str = "v1"
     kind: str = "Topic"
-    meta: Meta
     topic: TopicItem
     transitions: list[Transition]
 
@@ -155,23 +145,19 @@ class BrokerItem(msgspec.Struct, frozen=True, kw_only=True):
     """By how much it leads more (or less) than the mean of the live brokers."""
 
 
-class BrokerList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class BrokerList(Answer, frozen=True, kw_only=True):
     """``GET /v1/brokers``, by id."""
 
-    api_version: str = "v1"
     kind: str = "BrokerList"
-    meta: Meta
     items: list[BrokerItem]
     registered_controller: int | None = None
     """The id under which this instance is registered among the brokers; it is not a broker and not in ``items``."""
 
 
-class BrokerDetail(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class BrokerDetail(Answer, frozen=True, kw_only=True):
     """``GET /v1/brokers/{id}``."""
 
-    api_version: str = "v1"
     kind: str = "Broker"
-    meta: Meta
     broker: BrokerItem
     pending: list[PendingRequest]
     transitions: list[Transition] = []

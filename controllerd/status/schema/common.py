@@ -16,6 +16,19 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     generated_at: str
 
 
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """The fields that every answer begins with; each type names its ``kind``."""
+
+    api_version: str = "v1"
+    kind: str
+
+
+class Answer(Envelope, frozen=True, kw_only=True):
+    """An answer about the cluster."""
+
+    meta: Meta
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error (RFC 9457); ``code`` is stable and for programs, ``hint`` says what to do next."""
 

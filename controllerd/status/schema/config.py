@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
 class ConfigItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,12 +15,10 @@ class ConfigItem(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
 
 
-class ConfigList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ConfigList(Answer, frozen=True, kw_only=True):
     """``GET /v1/config``, by key."""
 
-    api_version: str = "v1"
     kind: str = "ConfigList"
-    meta: Meta
     items: list[ConfigItem]
 
 
@@ -49,12 +47,10 @@ class SettingItem(msgspec.Struct, frozen=True, kw_only=True):
     """The problem that an operator must know; null if there is none."""
 
 
-class SettingList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class SettingList(Answer, frozen=True, kw_only=True):
     """``GET /v1/settings``, by name; empty where this instance asks no broker."""
 
-    api_version: str = "v1"
     kind: str = "SettingList"
-    meta: Meta
     items: list[SettingItem]
     refusal: str | None = None
     """The settings of brokers that keep this instance from leading; null if there are none."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +27,10 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     """How many partitions it is about."""
 
 
-class HappeningList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class HappeningList(Answer, frozen=True, kw_only=True):
     """``GET /v1/events`` without ``text/event-stream``: the newest of those that are remembered, oldest first."""
 
-    api_version: str = "v1"
     kind: str = "HappeningList"
-    meta: Meta
     items: list[Happening]
     oldest_id: str | None
     """The oldest that is remembered; null when there is none."""

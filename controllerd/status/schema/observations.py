@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
 class ObservedState(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +52,8 @@ class Observations(msgspec.Struct, frozen=True, kw_only=True):
     """What ZooKeeper does not show at all."""
 
 
-class ObservationsResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ObservationsResponse(Answer, frozen=True, kw_only=True):
     """``GET /v1/observations``."""
 
-    api_version: str = "v1"
     kind: str = "Observations"
-    meta: Meta
     observations: Observations

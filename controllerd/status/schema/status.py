@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
 class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,10 +182,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this instance is registered under ``/brokers/ids``, for brokers older than 3.0."""
 
 
-class StatusResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class StatusResponse(Answer, frozen=True, kw_only=True):
     """``GET /v1/status``."""
 
-    api_version: str = "v1"
     kind: str = "Status"
-    meta: Meta
     status: Status

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
 class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,19 +41,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """``items`` has at most 1,000 of them, those that failed first."""
 
 
-class TaskResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class TaskResponse(Answer, frozen=True, kw_only=True):
     """``GET /v1/tasks/{id}``, and the answer of every verb; 202 while it runs, 200 once it ended or for a dry run."""
 
-    api_version: str = "v1"
     kind: str = "Task"
-    meta: Meta
     task: Task
 
 
-class TaskList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class TaskList(Answer, frozen=True, kw_only=True):
     """``GET /v1/tasks``, newest first, those that ended within the last hour included."""
 
-    api_version: str = "v1"
     kind: str = "TaskList"
-    meta: Meta
     items: list[Task]

@@ -4,15 +4,13 @@ import msgspec
 
 from controllerd.explain.answers import Transition, Why
 from controllerd.status.schema.cluster import PartitionItem
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 
 
-class WhyResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class WhyResponse(Answer, frozen=True, kw_only=True):
     """``GET /v1/partitions/{topic}/{partition}/why`` and ``GET /v1/topics/{topic}/why``."""
 
-    api_version: str = "v1"
     kind: str = "Why"
-    meta: Meta
     why: Why
     partition: PartitionItem | None
     """Null for a whole topic."""
@@ -30,13 +28,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class FindingList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class FindingList(Answer, frozen=True, kw_only=True):
     """``controllerctl doctor -o json``; every check is listed, also those that found nothing.
 
     No daemon serves it: most of the checks are made from outside of it, and without it.
     """
 
-    api_version: str = "v1"
     kind: str = "FindingList"
-    meta: Meta
     items: list[Finding]

@@ -3,7 +3,7 @@
 import msgspec
 
 from controllerd.status.schema.cluster import PendingRequest
-from controllerd.status.schema.common import Meta
+from controllerd.status.schema.common import Answer
 from controllerd.status.schema.status import DeletionStatus
 
 
@@ -25,12 +25,10 @@ class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class QueueList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class QueueList(Answer, frozen=True, kw_only=True):
     """``GET /v1/queue``: the event in work first, then those that wait, then the latest that ended, newest first."""
 
-    api_version: str = "v1"
     kind: str = "QueueList"
-    meta: Meta
     items: list[QueueItem]
     depth: int
     """How many wait in all; ``items`` shows the first of them."""
@@ -56,12 +54,10 @@ class RequestQueue(msgspec.Struct, frozen=True, kw_only=True):
     """The first of those that wait."""
 
 
-class RequestQueueList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class RequestQueueList(Answer, frozen=True, kw_only=True):
     """``GET /v1/requests``, by broker."""
 
-    api_version: str = "v1"
     kind: str = "RequestQueueList"
-    meta: Meta
     items: list[RequestQueue]
 
 
@@ -100,12 +96,10 @@ class ReassignmentItem(msgspec.Struct, frozen=True, kw_only=True):
     progress: list[ReplicaProgress]
 
 
-class ReassignmentList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ReassignmentList(Answer, frozen=True, kw_only=True):
     """``GET /v1/reassignments``, by topic and partition."""
 
-    api_version: str = "v1"
     kind: str = "ReassignmentList"
-    meta: Meta
     items: list[ReassignmentItem]
     total: int
     next_cursor: str | None = None
@@ -131,12 +125,10 @@ class DeletionItem(msgspec.Struct, frozen=True, kw_only=True):
     age_s: float | None
 
 
-class DeletionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class DeletionList(Answer, frozen=True, kw_only=True):
     """``GET /v1/deletions``, by topic."""
 
-    api_version: str = "v1"
     kind: str = "DeletionList"
-    meta: Meta
     items: list[DeletionItem]
 
 
@@ -160,12 +152,10 @@ class ElectionItem(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed, or why it was needed."""
 
 
-class ElectionList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class ElectionList(Answer, frozen=True, kw_only=True):
     """``GET /v1/elections``."""
 
-    api_version: str = "v1"
     kind: str = "ElectionList"
-    meta: Meta
     items: list[ElectionItem]
 
 
@@ -181,12 +171,10 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class TermList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class TermList(Answer, frozen=True, kw_only=True):
     """``GET /v1/history``, newest first."""
 
-    api_version: str = "v1"
     kind: str = "TermList"
-    meta: Meta
     items: list[Term]
 
 
@@ -202,12 +190,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """What one broker's metadata says, with its id."""
 
 
-class DifferenceList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class DifferenceList(Answer, frozen=True, kw_only=True):
     """``GET /v1/diff`` and ``GET /v1/diff/{id}``, once it was compared."""
 
-    api_version: str = "v1"
     kind: str = "DifferenceList"
-    meta: Meta
     items: list[Difference]
     compared: int
     """How many partitions were compared."""
@@ -217,12 +203,10 @@ class DifferenceList(msgspec.Struct, frozen=True, kw_only=True, rename={"api_ver
     """What could not be compared, and why."""
 
 
-class Comparing(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+class Comparing(Answer, frozen=True, kw_only=True):
     """``GET /v1/diff`` and ``GET /v1/diff/{id}`` with 202, while it is compared: how far that has come."""
 
-    api_version: str = "v1"
     kind: str = "Comparing"
-    meta: Meta
     id: str
     stage: str
     """What is done now, such as ``asking broker 3 (2 of 5)``."""

@@ -1,98 +1,43 @@
 """``POST /v1/brokers/{id}/drain`` and ``/forget``: before a broker is stopped, and when it never returns."""
 
 import time
-from typing import Final
+from http import HTTPStatus
 
-from aiohttp import web
-
-from controllerd.core.counted import counted
 from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.text import counted
 from controllerd.errors import CallRefused
-from controllerd.pace import Pace
 from controllerd.planning.drains import DrainForecast
 from controllerd.planning.plans import listed
-from controllerd.status.routing import Parameter, Route
+from controllerd.status.http.problems import Refused
 from controllerd.status.schema.admin import ForgetRequest, ForgetResponse
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import DrainRequest
-from controllerd.status.tasks import Items, Operation, State
-from controllerd.status.verbs.cluster import Cluster, item_of, leader_of
-from controllerd.status.verbs.confirmed import check_confirmed
-from controllerd.status.verbs.desk import Desk, verb
-from events.admin import ForgetBroker, Requester
+from controllerd.status.verbs.cluster import leader_of, paced
+from controllerd.status.verbs.tasks import Operation, State, TaskItems, VerbCall, item, item_of
+from events.admin import ForgetBroker
 from events.operator import DrainBroker
 
-_BROKER: Final = Parameter(name="id", kind=int, description="Id of the broker.", required=True)
-_PATTERN: Final = {"id": r"\d{1,10}"}
 
-
-class BrokersApi:
-    """What an operator tells of brokers."""
-
-    def __init__(self, desk: Desk, cluster: Cluster, timeout_s: float) -> None:
-        """``timeout_s``: how long a caller waits for a broker to be forgotten."""
-        self._desk = desk
-        self._cluster = cluster
-        self._timeout_s = timeout_s
-
-    def routes(self) -> list[Route]:
-        """Both."""
-        return [
-            verb(
-                "/v1/brokers/{id}/drain",
-                self.drain,
-                "Others lead what this broker leads, before it is stopped",
-                DrainRequest,
-                _BROKER,
-                patterns=_PATTERN,
-            ),
-            verb(
-                "/v1/brokers/{id}/forget",
-                self.forget,
-                "A broker never returns: what it holds up goes on without it",
-                ForgetRequest,
-                _BROKER,
-                patterns=_PATTERN,
-                at_once=ForgetResponse,
-            ),
-        ]
-
-    async def drain(self, request: web.Request) -> web.Response:
-        """MoveLeadershipAway a broker of what it leads. :raises CallRefused: it is not registered."""
-        asked, broker = await self._desk.body(request, DrainRequest), BrokerId(int(request.match_info["id"]))
-        operation = Draining(broker, asked, self._desk.who(request), self._cluster)
-        return await self._desk.answer(await self._desk.admit(request, operation, asked.reason))
-
-    async def forget(self, request: web.Request) -> web.Response:
-        """A broker never returns; the body repeats its id. :raises Refused: it does not, or says no reason."""
-        asked, broker = await self._desk.body(request, ForgetRequest), BrokerId(int(request.match_info["id"]))
-        check_confirmed(asked, broker)
-        task = await self._desk.admit(request, Forgetting(broker, asked, self._cluster), asked.reason)
-        return await self._desk.result(task, self._timeout_s)
-
-
-class Draining(Operation):
-    """The leaderships of one broker."""
+class Drain(Operation[DrainRequest]):
+    """Moves the leaderships of one broker to others."""
 
     verb = "brokers:drain"
+    summary = "Others lead what this broker leads, before it is stopped"
 
-    def __init__(self, broker: BrokerId, asked: DrainRequest, by: Requester, cluster: Cluster) -> None:
-        self._broker = broker
-        self._asked = asked
-        self._by = by
-        self._cluster = cluster
+    def __init__(self, asked: DrainRequest, call: VerbCall) -> None:
+        super().__init__(asked, call)
+        self._broker = BrokerId(int(call.target))
         self._followed: dict[str, TopicPartition] = {}
-        """Return the partitions of the plan that the broker only follows, and whose ISR it leaves."""
+        """The partitions of the plan that the broker only follows, and whose ISR it leaves."""
 
     async def plan(self) -> list[TaskItem]:
         """Return the next leaders and ISRs. :raises CallRefused: the broker is not registered."""
-        snapshot = self._cluster.snapshot
-        if self._broker not in snapshot.brokers:
+        if self._broker not in self._cluster.snapshot.brokers:
             raise CallRefused(f"broker {self._broker} is not registered: there is nothing to drain")
         self._followed = {}
-        items, forecast = [], DrainForecast(snapshot, self._broker, self._asked.leaders_only)
-        async for tp, view in self._cluster.partitions(snapshot.topics.values()):
-            if snapshot.is_hidden(tp.topic):
+        items, forecast = [], DrainForecast(self._cluster.snapshot, self._broker, self.asked.leaders_only)
+        async for tp, view in self._cluster.partitions():
+            if self._cluster.snapshot.is_hidden(tp.topic):
                 continue
             if view.leader == self._broker:
                 items.append(item_of(tp, forecast.of_leader(view)))
@@ -101,22 +46,18 @@ class Draining(Operation):
                 items.append(item_of(tp, outcome))
         return items
 
-    async def run(self, items: Items) -> str:
-        """One event moves all of them, as the broker's own request to stop would."""
-        asked = self._asked
+    async def run(self, items: TaskItems) -> str:
+        """Move all of them in one event, as the broker's own request to stop would."""
+        asked = self.asked
         event = DrainBroker(self._broker, asked.leaders_only, asked.reason, self._by.principal)
         reply = await self._cluster.call(event)
-        await self._cluster.shown()
-        pace = Pace()
-        for tp in reply.moved:
-            items.mark(str(tp), "done", self._moved(tp))
-            await pace.breathe()
-        for tp, why in reply.remaining.items():
-            items.mark(str(tp), "failed", why)
-            await pace.breathe()
-        for item in items.of("waiting"):
-            items.mark(item.subject, *self._rest(item.subject))
-            await pace.breathe()
+        await self._cluster.published()
+        async for tp in paced(reply.moved):
+            items.mark(tp, "done", self._moved(tp))
+        async for tp, why in paced(reply.remaining.items()):
+            items.mark(tp, "failed", why)
+        async for each in paced(items.of("waiting")):
+            items.mark(each.subject, *self._rest(each.subject))
         if len(items):
             return ""
         if asked.leaders_only:
@@ -127,8 +68,7 @@ class Draining(Operation):
 
     def _moved(self, tp: TopicPartition) -> str:
         view = self._cluster.snapshot.partition(tp)
-        isr = () if view is None else view.isr
-        return f"leader {self._broker} -> {leader_of(view)}, ISR {listed(isr)}"
+        return f"leader {self._broker} -> {leader_of(view)}, ISR {listed(() if view is None else view.isr)}"
 
     def _rest(self, subject: str) -> tuple[State, str]:
         """Return how a partition of the plan ended that the reply does not name."""
@@ -143,40 +83,46 @@ class Draining(Operation):
         return "done", f"ISR {listed(view.leadership.isr)}"
 
 
-class Forgetting(Operation):
-    """The end of waiting for one broker."""
+class Forget(Operation[ForgetRequest]):
+    """Ends the waiting for one broker that never returns."""
 
     verb = "brokers:forget"
+    summary = "A broker never returns: what it holds up goes on without it"
 
-    def __init__(self, broker: BrokerId, asked: ForgetRequest, cluster: Cluster) -> None:
-        self._broker = broker
-        self._asked = asked
-        self._cluster = cluster
+    def __init__(self, asked: ForgetRequest, call: VerbCall) -> None:
+        super().__init__(asked, call)
+        self._broker = BrokerId(int(call.target))
+
+    def check(self) -> None:
+        """:raises Refused: there is no reason, or the broker's id is not repeated."""
+        if not self.asked.reason or self.asked.confirm != self._broker:
+            detail = f"forgetting broker {self._broker} needs a reason, and its id once more in the field confirm"
+            hint = f'{{"reason": "why, for the audit log", "confirm": {self._broker}}}'
+            raise Refused(HTTPStatus.BAD_REQUEST, "not_confirmed", detail, hint)
 
     async def plan(self) -> list[TaskItem]:
-        """Which deletions would go on. :raises CallRefused: the broker is registered."""
+        """Return which deletions would go on. :raises CallRefused: the broker is registered."""
         snapshot, replicas = self._cluster.snapshot, 0
         if self._broker in snapshot.brokers:
             raise CallRefused(f"broker {self._broker} is registered: only a broker that is gone can be forgotten")
         items = []
         for name in sorted(snapshot.deletions):
             topic = snapshot.topics.get(name)
-            there = [] if topic is None else [self._broker in view.assignment.replicas for view in topic.partitions]
-            if any(there):
-                replicas += sum(there)
-                detail = f"{counted(sum(there), 'replica')} no longer waited for"
-                items.append(TaskItem(subject=name, state="planned", detail=detail))
-        self.result = self._answer([item.subject for item in items], replicas, 0.0)
+            number = sum(self._broker in view.assignment.replicas for view in topic.partitions) if topic else 0
+            if number:
+                replicas += number
+                items.append(item(name, "planned", f"{counted(number, 'replica')} no longer waited for"))
+        self.result = self._answer([each.subject for each in items], replicas, 0.0)
         return items
 
-    async def run(self, items: Items) -> str:
-        """Say so."""
+    async def run(self, items: TaskItems) -> str:
+        """Forget it."""
         started = time.monotonic()
-        reply = await self._cluster.call(ForgetBroker(self._broker, self._asked.reason))
+        reply = await self._cluster.call(ForgetBroker(self._broker, self.asked.reason))
         for topic in reply.topics:
             items.mark(topic, "done", "its deletion goes on")
-        for item in items.of("waiting"):
-            items.mark(item.subject, "not-needed", "it did not wait for the broker")
+        for each in items.of("waiting"):
+            items.mark(each.subject, "not-needed", "it did not wait for the broker")
         self.result = self._answer(list(reply.topics), reply.replicas, time.monotonic() - started)
         freed = f"{counted(len(reply.topics), 'deletion')} freed, it owes {counted(reply.replicas, 'replica')}"
         return f"broker {self._broker} forgotten: {freed}"

@@ -4,135 +4,95 @@ from abc import abstractmethod
 from http import HTTPStatus
 from typing import Final
 
-from aiohttp import web
+import msgspec
 
-from controllerd.core.counted import counted
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.core.partition_growth import GrowthWish
-from controllerd.core.topic_creation import DEFAULT_COUNT, TopicWish
-from controllerd.status.problems import Refused
-from controllerd.status.routing import Parameter, Route
+from controllerd.core.partition_growth import GrowthRequest
+from controllerd.core.text import counted
+from controllerd.core.topic_creation import DEFAULT_COUNT, TopicRequest
+from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import DeleteTopic, MorePartitions, NewTopic
-from controllerd.status.tasks import Items, Operation
-from controllerd.status.verbs.cluster import Cluster, Watched, leader_of
-from controllerd.status.verbs.desk import Desk, verb
+from controllerd.status.verbs.cluster import WatchedPartitions, leader_of
+from controllerd.status.verbs.tasks import Body, Operation, TaskItems, VerbCall, item
 from controllerd.views import PartitionView, TopicView
-from events.admin import CreatePartitions, CreateTopics, DeleteTopics, Requester, TopicOutcome
+from events.admin import CreatePartitions, CreateTopics, DeleteTopics, TopicOutcome
 
-_TOPIC: Final = Parameter(name="topic", kind=str, description="Name of the topic.", required=True)
-
-
-class TopicsApi:
-    """Creating, enlarging and deleting topics."""
-
-    def __init__(self, desk: Desk, cluster: Cluster) -> None:
-        self._desk = desk
-        self._cluster = cluster
-
-    def routes(self) -> list[Route]:
-        """All three."""
-        return [
-            verb("/v1/topics", self.create, "Create a topic", NewTopic),
-            verb("/v1/topics/{topic}/partitions", self.grow, "Add partitions to a topic", MorePartitions, _TOPIC),
-            verb("/v1/topics/{topic}/delete", self.delete, "Delete a topic and all that is in it", DeleteTopic, _TOPIC),
-        ]
-
-    async def create(self, request: web.Request) -> web.Response:
-        """Create a topic; the task ends when all of its partitions are led."""
-        asked = await self._desk.body(request, NewTopic)
-        operation = Creation(asked, self._desk.who(request), self._cluster)
-        return await self._desk.answer(await self._desk.admit(request, operation, asked.reason))
-
-    async def grow(self, request: web.Request) -> web.Response:
-        """Add partitions; the task ends when all of them are led."""
-        asked, topic = await self._desk.body(request, MorePartitions), request.match_info["topic"]
-        operation = Growth(topic, asked, self._desk.who(request), self._cluster)
-        return await self._desk.answer(await self._desk.admit(request, operation, asked.reason))
-
-    async def delete(self, request: web.Request) -> web.Response:
-        """Delete a topic; the task ends when it is gone. :raises Refused: its name is not repeated."""
-        asked, topic = await self._desk.body(request, DeleteTopic), request.match_info["topic"]
-        if asked.confirm != topic:
-            detail = f"deleting topic {topic} needs its name once more in the field confirm, which is {asked.confirm!r}"
-            hint = "nobody can bring the records back; with dryRun=true nothing is changed"
-            raise Refused(HTTPStatus.BAD_REQUEST, "not_confirmed", detail, hint)
-        operation = Deletion(topic, asked, self._desk.who(request), self._cluster)
-        task = await self._desk.admit(request, operation, asked.reason, demands_reason=True)
-        return await self._desk.answer(task)
+_WORDS: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",
+    KafkaError.TOPIC_DELETION_DISABLED: "delete.topic.enable is false",
+    KafkaError.THROTTLING_QUOTA_EXCEEDED: "the quota of partitions to create and delete is used up: repeat later",
+}
 
 
-class _NewPartitions(Operation):
-    """Partitions that do not exist yet: the controller itself says what it would do, and then they are waited for."""
+class _MakePartitions(Operation[Body]):
+    """Makes partitions: the controller itself says what it would do, and then the partitions are waited for."""
 
-    def __init__(self, topic: str, by: Requester, cluster: Cluster) -> None:
-        self._topic = topic
-        self._by = by
-        self._cluster = cluster
-        self._items = Items()
+    def __init__(self, asked: Body, call: VerbCall) -> None:
+        super().__init__(asked, call)
+        self._topic = call.target
+        self._items = TaskItems()
 
     @abstractmethod
     async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        """The answer of the controller."""
+        """Return the answer of the controller."""
 
     async def plan(self) -> list[TaskItem]:
-        """What the controller would do."""
+        """Return what the controller would do."""
         outcome = await self._ask(validate_only=True)
         if outcome.refusal is not None:
             return [self._refused(outcome.refusal)]
-        return [self._item(number, "planned") for number in sorted(outcome.partitions)]
+        return [item(TopicPartition(self._topic, number), "planned") for number in sorted(outcome.partitions)]
 
-    async def run(self, items: Items) -> str:
-        """Have them made, and wait until each is led."""
+    async def run(self, items: TaskItems) -> str:
+        """Have them made, and wait until each has a leader."""
         if not items.count("waiting"):
             return ""
         self._items = items
         outcome = await self._ask(validate_only=False)
         if outcome.refusal is not None:
             refused = self._refused(outcome.refusal)
-            for item in items.of("waiting"):
-                items.mark(item.subject, "failed", refused.detail, refused.kafka_error)
+            for each in items.of("waiting"):
+                items.put(msgspec.structs.replace(refused, subject=each.subject, state="failed"))
             return ""
-        watched = Watched(self._cluster, self._is_led)
-        for number in outcome.partitions:
-            items.put(self._item(number, "running", "is made"))
-        watched.add(TopicPartition(self._topic, number) for number in outcome.partitions)
-        await self._cluster.shown()
+        watched = WatchedPartitions(self._cluster, self._is_led)
+        partitions = [TopicPartition(self._topic, number) for number in outcome.partitions]
+        for tp in partitions:
+            items.mark(tp, "running", "is made")
+        watched.add(partitions)
+        await self._cluster.published()
         await self._cluster.follow(watched.look)
         return ""
 
     def _is_led(self, tp: TopicPartition, view: PartitionView | None) -> bool:
         leader = leader_of(view)
         if view is None or self._cluster.snapshot.is_being_deleted(self._topic):
-            self._items.mark(str(tp), "failed", "the topic was deleted meanwhile")
+            self._items.mark(tp, "failed", "the topic was deleted meanwhile")
             return True
         if leader >= 0:
-            self._items.mark(str(tp), "done", f"leader {leader}")
+            self._items.mark(tp, "done", f"leader {leader}")
             return True
         replicas = ", ".join(map(str, view.assignment.replicas))
-        self._items.mark(str(tp), "running", f"waits for a leader: none of its replicas {replicas} is live")
+        self._items.mark(tp, "running", f"waits for a leader: none of its replicas {replicas} is live")
         return False
-
-    def _item(self, number: int, state: str, detail: str = "") -> TaskItem:
-        return TaskItem(subject=str(TopicPartition(self._topic, number)), state=state, detail=detail)
 
     def _refused(self, refusal: Refusal) -> TaskItem:
         return refused_topic(self._topic, refusal)
 
 
-class Creation(_NewPartitions):
-    """A new topic."""
+class CreateTopic(_MakePartitions[NewTopic]):
+    """Creates a topic."""
 
     verb = "topics"
+    summary = "Create a topic"
 
-    def __init__(self, asked: NewTopic, by: Requester, cluster: Cluster) -> None:
-        super().__init__(asked.topic, by, cluster)
-        self._asked = asked
+    def __init__(self, asked: NewTopic, call: VerbCall) -> None:
+        super().__init__(asked, call._replace(target=asked.topic))
 
     async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        asked = self._asked
-        wish = TopicWish(
+        asked = self.asked
+        wish = TopicRequest(
             asked.topic,
             DEFAULT_COUNT if asked.partitions is None else asked.partitions,
             DEFAULT_COUNT if asked.replication_factor is None else asked.replication_factor,
@@ -144,54 +104,59 @@ class Creation(_NewPartitions):
 
     def _refused(self, refusal: Refusal) -> TaskItem:
         exists = refusal.error is KafkaError.TOPIC_ALREADY_EXISTS
-        if self._asked.if_not_exists and exists and not self._cluster.snapshot.is_being_deleted(self._topic):
-            return TaskItem(subject=self._topic, state="not-needed", detail="it exists already")
+        if self.asked.if_not_exists and exists and not self._cluster.snapshot.is_being_deleted(self._topic):
+            return item(self._topic, "not-needed", "it exists already")
         return super()._refused(refusal)
 
 
-class Growth(_NewPartitions):
-    """More partitions of a topic."""
+class AddPartitions(_MakePartitions[MorePartitions]):
+    """Adds partitions to a topic."""
 
     verb = "partitions"
-
-    def __init__(self, topic: str, asked: MorePartitions, by: Requester, cluster: Cluster) -> None:
-        super().__init__(topic, by, cluster)
-        self._asked = asked
+    summary = "Add partitions to a topic"
 
     async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        given = self._asked.replica_assignment
-        wish = GrowthWish(self._topic, self._asked.total, None if given is None else _assigned(given))
+        given = self.asked.replica_assignment
+        wish = GrowthRequest(self._topic, self.asked.total, None if given is None else _assigned(given))
         reply = await self._cluster.call(CreatePartitions(self._by, (wish,), validate_only))
         return reply.outcomes[self._topic]
 
 
-class Deletion(Operation):
-    """The end of a topic."""
+class RemoveTopic(Operation[DeleteTopic]):
+    """Deletes a topic, and waits until it is gone."""
 
     verb = "topics:delete"
+    summary = "Delete a topic and all that is in it"
+    demands_reason = True
 
-    def __init__(self, topic: str, asked: DeleteTopic, by: Requester, cluster: Cluster) -> None:
-        self._topic = topic
-        self._asked = asked
-        self._by = by
-        self._cluster = cluster
-        self._items = Items()
+    def __init__(self, asked: DeleteTopic, call: VerbCall) -> None:
+        super().__init__(asked, call)
+        self._topic = call.target
+        self._items = TaskItems()
         self._id: str | None = None
 
+    def check(self) -> None:
+        """:raises Refused: the topic's name is not repeated."""
+        confirm, topic = self.asked.confirm, self._topic
+        if confirm != topic:
+            detail = f"deleting topic {topic} needs its name once more in the field confirm, which is {confirm!r}"
+            hint = "nobody can bring the records back; with dryRun=true nothing is changed"
+            raise Refused(HTTPStatus.BAD_REQUEST, "not_confirmed", detail, hint)
+
     async def plan(self) -> list[TaskItem]:
-        """What is there to be deleted, and what would hold it up."""
+        """Return what is there to be deleted, and what would hold it up."""
         view, settings = self._view, self._cluster.sources.settings
         if view is not None and settings is not None and not settings.policy.delete_topic_enable:
             return [refused_topic(self._topic, Refusal(KafkaError.TOPIC_DELETION_DISABLED))]
         if view is not None:
             self._id = view.topic_id
-            return [TaskItem(subject=self._topic, state="planned", detail=self._foresee(view))]
-        if self._asked.if_exists:
-            return [TaskItem(subject=self._topic, state="not-needed", detail="there is no such topic")]
+            return [item(self._topic, "planned", self._foresee(view))]
+        if self.asked.if_exists:
+            return [item(self._topic, "not-needed", "there is no such topic")]
         return [refused_topic(self._topic, Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION))]
 
-    async def run(self, items: Items) -> str:
-        """Ask for the deletion, unless somebody has, and wait until the topic is gone."""
+    async def run(self, items: TaskItems) -> str:
+        """Ask for the deletion, unless it was asked for, and wait until the topic is gone."""
         view = self._view
         if view is None or not items.count("waiting"):
             return ""
@@ -203,17 +168,17 @@ class Deletion(Operation):
                 items.put(refused_topic(self._topic, refusal))
                 return ""
         items.mark(self._topic, "running", "is being deleted")
-        await self._cluster.shown()
+        await self._cluster.published()
         await self._cluster.follow(self._look)
         items.mark(self._topic, "done", "it is gone")
         return ""
 
     async def _look(self) -> bool:
-        """Whether it is still there; what it waits for is marked."""
+        """Mark what the topic waits for; return whether it still exists."""
         view = self._view
         if view is None:
             return False
-        self._items.mark(self._topic, "running", _standing(view))
+        self._items.mark(self._topic, "running", _progress(view))
         return True
 
     @property
@@ -235,19 +200,11 @@ class Deletion(Operation):
 
 
 def refused_topic(topic: str, refusal: Refusal) -> TaskItem:
-    """A topic for which nothing is done; where Kafka has no words for the reason, there are ours."""
-    detail = refusal.text or _WORDS.get(refusal.error, "see the log of the daemon")
-    return TaskItem(subject=topic, state="failed", detail=detail, kafka_error=refusal.error.name)
+    """Return the item of a refused topic; where Kafka has no words for the reason, with ours."""
+    return item(topic, "failed", refusal.text or _WORDS.get(refusal.error, "see the log of the daemon"), refusal.error)
 
 
-_WORDS: Final = {
-    KafkaError.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",
-    KafkaError.TOPIC_DELETION_DISABLED: "delete.topic.enable is false",
-    KafkaError.THROTTLING_QUOTA_EXCEEDED: "the quota of partitions to create and delete is used up: repeat later",
-}
-
-
-def _standing(view: TopicView) -> str:
+def _progress(view: TopicView) -> str:
     if view.deletion is None:
         return "its deletion has not begun"
     if view.deletion.held_up_by is not None:

@@ -42,7 +42,7 @@ class _Controller(msgspec.Struct):
 
 
 def decode_controller(data: bytes | None) -> ControllerZnode:
-    """Decode ``/controller`` of any format. ``BadZnode`` means held by somebody else: it is never deleted."""
+    """Decode ``/controller`` of any format. ``BadZnode`` means held by an unknown instance: it is never deleted."""
     found = convert(paths.CONTROLLER, decode_object(paths.CONTROLLER, data), _Controller)
     timestamp = str(found.timestamp)
     return ControllerZnode(
@@ -69,7 +69,7 @@ def encode_controller(controller: ControllerZnode) -> bytes:
 
 
 def decode_controller_epoch(data: bytes | None) -> int:
-    """Decode ``/controller_epoch``. ``BadZnode`` means that nobody may contend before an operator has looked."""
+    """Decode ``/controller_epoch``. ``BadZnode``: no instance may contend before an operator has repaired it."""
     return decode_number(paths.CONTROLLER_EPOCH, data)
 
 

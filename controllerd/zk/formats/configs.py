@@ -1,4 +1,4 @@
-"""Config overrides and the notifications that tell brokers to read them again."""
+"""Config overrides and the notifications that make brokers read them again."""
 
 from collections.abc import Mapping
 from typing import Final

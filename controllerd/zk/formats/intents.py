@@ -1,13 +1,12 @@
-"""Our own znodes: what operators told the controller to leave alone, and the throttle that it will take away."""
+"""Our own znodes: the pauses of operators, and the throttle that the controller removes after reassignments."""
 
 from typing import Annotated, Final
 
 import msgspec
 
-from controllerd.core.intents import ThrottleView
+from controllerd.core.intents import PausesRead, PauseView
 from controllerd.core.model import NO_EPOCH, TopicPartition
-from controllerd.core.pauses import PausesRead, PauseView
-from controllerd.core.throttles import Bound, Throttle
+from controllerd.core.throttles import Bound, Throttle, ThrottleView
 from controllerd.zk import paths
 from controllerd.zk.formats.fields import MAX_INT32, VersionInt, decode_format, encode_json
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from controllerd.errors import BadZnode
-from controllerd.results import DelegationToken
+from controllerd.ports.results import DelegationToken
 from controllerd.zk import paths
 from controllerd.zk.formats.fields import VersionInt, decode_format
 

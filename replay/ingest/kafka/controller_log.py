@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from replay.ingest.kafka.rules import (
+from replay.ingest.kafka.line_rules import (
     ACTIVE,
     BUMPED,
     COMPLETED,
@@ -21,7 +21,7 @@ from replay.ingest.kafka.rules import (
     rule,
     table,
 )
-from replay.ingest.kafka.values import (
+from replay.ingest.kafka.scala_values import (
     TP,
     Fields,
     assignment,

@@ -1,4 +1,4 @@
-"""From raw rows in order to facts: which controller led, who lost leaders when, what was begun and what completed.
+"""From raw rows in order to facts: terms, lost leaders, begun and completed work.
 
 At the default levels no line says that a partition became offline. It is derived: from the line that says that a
 broker is gone, for the partitions that it led, and from the first line that shows a partition without a leader; both
@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from replay.ingest.kafka import rules
-from replay.ingest.kafka.knowledge import Knowledge, Loss, Partition
-from replay.ingest.kafka.latency import Latencies
+from replay.ingest.kafka import line_rules
+from replay.ingest.kafka.known_cluster import KnownCluster, Loss, Partition
 from replay.ingest.kafka.parse import LOG_FILE
-from replay.ingest.kafka.skew import Skews
-from replay.ingest.kafka.values import Fields
+from replay.ingest.kafka.scala_values import Fields
+from replay.ingest.kafka.timing import Latencies, Skews
 
 NOT_AFTER: Final = "not after"
 NOT_BEFORE: Final = "not before"
@@ -31,41 +30,41 @@ class Deriver:
     """Reads raw rows in order and gives facts; `finish` gives what only the end shows."""
 
     def __init__(self) -> None:
-        self._known = Knowledge()
+        self._known = KnownCluster()
         self._terms: dict[int, int] = {}
         self._startups: dict[int, Fields] = {}
         self._latencies = Latencies()
         self._skews = Skews()
         self._handlers: dict[str, Handler] = {
             "term": self._term,
-            rules.READY: self._ready,
+            line_rules.READY: self._ready,
             "brokers": self._broker,
-            rules.ACTIVE: self._active,
-            rules.STRATEGY: self._strategy,
+            line_rules.ACTIVE: self._active,
+            line_rules.STRATEGY: self._strategy,
             "leadership": self._leadership,
-            rules.BUMPED: self._bumped,
-            rules.KNOWN_LEADER: self._known_leader,
-            rules.STATE: self._state,
+            line_rules.BUMPED: self._bumped,
+            line_rules.KNOWN_LEADER: self._known_leader,
+            line_rules.STATE: self._state,
             "partition_state": self._partition_state,
             "refused": self._refused,
             "offline_dirs": self._offline_dirs,
             "assignment": self._assignment,
-            rules.MOVING: self._moving,
+            line_rules.MOVING: self._moving,
             "deletion": self._deletion,
-            rules.COMPLETED: self._completed,
-            rules.SENT: self._latencies.sent,
+            line_rules.COMPLETED: self._completed,
+            line_rules.SENT: self._latencies.sent,
             "response": self._latencies.answered,
             "broker_leader": self._broker_leader,
         }
 
     def facts(self, row: Fields) -> Iterator[Fields]:
-        """What a raw row gives, without its number."""
+        """Yield the facts of a raw row, without their numbers."""
         row = {**row, "epoch": self._epoch(row)}
         handler = self._handlers.get(str(row["kind"]))
         yield from (row,) if handler is None else handler(row)
 
     def finish(self) -> Iterator[Fields]:
-        """How much clocks differ."""
+        """Return the facts about the skew of clocks."""
         return self._skews.facts()
 
     def _epoch(self, row: Fields) -> int:
@@ -113,7 +112,7 @@ class Deriver:
             yield from self._lost_broker(row, broker)
 
     def _active(self, row: Fields) -> Iterator[Fields]:
-        """A new controller found these brokers; who led or lived and is not among them died in between."""
+        """A new controller found these brokers; other known brokers failed before."""
         found = set(row["isr"]) if isinstance(row["isr"], list) else set()
         leaders = {leader for tp in self._known.leaderships if (leader := self._known.leader(tp) or 0) > _NO_LEADER}
         for broker in sorted((self._known.live | leaders) - found):
@@ -175,7 +174,7 @@ class Deriver:
             yield from self._shown(row)
 
     def _elected(self, row: Fields) -> Iterator[Fields]:
-        """S2: a leader was elected, written, and the partition is online; brokers are told now."""
+        """S2: a leader was elected, written, and the partition is online; requests to brokers follow."""
         tp, before, after = _tp(row), str(row["before"]), str(row["after"])
         if before == _OFFLINE:
             yield from self._was_offline(row, tp)
@@ -216,7 +215,7 @@ class Deriver:
             yield {**changed, "kind": "leadership", "reason": "reassignment"}
 
     def _known_leader(self, row: Fields) -> Iterator[Fields]:
-        """From a list of all leaderships; only those are news that nothing was known of."""
+        """A leadership of a list of all; only unknown ones become facts."""
         if _tp(row) not in self._known.leaderships:
             yield from self._leadership({**row, "kind": "leadership"})
 
@@ -230,13 +229,13 @@ class Deriver:
             self._known.leaderships[_tp(row)] = row
 
     def _arrived(self, row: Fields) -> Iterator[Fields]:
-        """The leader of an election may be told of it together with a later change, so in a later leader epoch."""
+        """A leader may get its election together with a later change, so in a later leader epoch."""
         broker, leader_epoch = _int(row, "broker"), _int(row, "leader_epoch")
         awaited = self._known.awaited.get(_tp(row))
         if awaited is not None and awaited[0] == broker and awaited[1] <= leader_epoch:
             del self._known.awaited[_tp(row)]
             if awaited[1] < leader_epoch:
-                yield {**row, "leader_epoch": awaited[1], "reason": f"it was told with leader epoch {leader_epoch}"}
+                yield {**row, "leader_epoch": awaited[1], "reason": f"sent with leader epoch {leader_epoch}"}
 
     # -- states ------------------------------------------------------------------------------------------------------
 
@@ -244,7 +243,7 @@ class Deriver:
         return self._was_offline(row, _tp(row))
 
     def _partition_state(self, row: Fields) -> Iterator[Fields]:
-        """Of a new partition, or at level TRACE, where the line itself tells the moment."""
+        """Of a new partition, or at level TRACE, where the line itself has the time."""
         tp = _tp(row)
         if row["after"] == _OFFLINE:
             if tp in self._known.offline:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from replay.facts.engine import ReplayError
-from replay.ingest.kafka.entries import LONGEST_LINE, Entry, entries, open_log
-from replay.ingest.kafka.lines import Found, read_message
-from replay.ingest.kafka.stamps import Clock
-from replay.ingest.kafka.values import Fields
+from replay.ingest.kafka.log_entries import LONGEST_LINE, LogEntry, entries, open_log
+from replay.ingest.kafka.messages import ParsedMessage, read_message
+from replay.ingest.kafka.scala_values import Fields
+from replay.ingest.kafka.timestamps import LogClock
 
 LOG_FILE: Final = "log_file"
 """The last row of every file; ``data`` has how many entries it had, and of what kind."""
@@ -27,7 +27,7 @@ _TEXT: Final = 500
 
 
 class ParseOptions(NamedTuple):
-    """How the files are written."""
+    """The format of the files."""
 
     pattern: str | None = None
     """log4j's ConversionPattern; None: whatever of the known ones fits."""
@@ -53,11 +53,11 @@ def parse_file(path: Path, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
 
 def parse_stream(name: str, file: BinaryIO, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
     """The raw rows of what is read from ``file``. :raises ReplayError: as `parse_file`."""
-    reader = _Reader(name)
+    reader = _EntryReader(name)
     try:
         layout, found = entries(name, file, options.pattern, options.longest)
         if layout is not None:
-            clock = Clock(layout.date, options.zone)
+            clock = LogClock(layout.date, options.zone)
             for entry in found:
                 yield from reader.rows(entry, clock)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -65,7 +65,7 @@ def parse_stream(name: str, file: BinaryIO, options: ParseOptions = DEFAULT) -> 
     yield reader.summary()
 
 
-class _Reader:
+class _EntryReader:
     """Turns entries into rows, and counts."""
 
     def __init__(self, name: str) -> None:
@@ -76,8 +76,8 @@ class _Reader:
         self._line = 0
         self._node = 0
 
-    def rows(self, entry: Entry, clock: Clock) -> Iterator[Fields]:
-        """What an entry gives."""
+    def rows(self, entry: LogEntry, clock: LogClock) -> Iterator[Fields]:
+        """Yield the rows of an entry."""
         self._line = entry.number
         self._counts["entries"] += 1
         self._counts["cut"] += entry.is_cut
@@ -91,7 +91,7 @@ class _Reader:
             self._ts_ms = clock.milliseconds(entry.date)
             yield from self._facts(found) if found.rows else self._unknown(entry)
 
-    def _facts(self, found: Found) -> Iterator[Fields]:
+    def _facts(self, found: ParsedMessage) -> Iterator[Fields]:
         self._node = found.node
         place: Fields = {
             "ts_ms": self._ts_ms,
@@ -104,8 +104,8 @@ class _Reader:
         for row in found.rows:
             yield {**row, **place}
 
-    def _strange(self, entry: Entry) -> Iterator[Fields]:
-        """Nothing of the layout: the line that the file ends in the middle of, or no line of a log at all."""
+    def _strange(self, entry: LogEntry) -> Iterator[Fields]:
+        """Yield a row for a line without the layout: the torn end of the file, or an unknown line."""
         if entry.is_torn:
             self._counts["torn"] += 1
             yield self.placed({"kind": "torn_tail"})
@@ -113,12 +113,12 @@ class _Reader:
         self._counts["unknown"] += 1
         yield from self._unknown(entry)
 
-    def _unknown(self, entry: Entry) -> Iterator[Fields]:
+    def _unknown(self, entry: LogEntry) -> Iterator[Fields]:
         if self._counts["unknown"] <= LISTED:
             yield self.placed({"kind": "unknown_line", "data": json.dumps({"text": entry.text[:_TEXT]})})
 
     def summary(self) -> Fields:
-        """How many entries there were, and of what kind."""
+        """Return the row with the numbers of entries by kind."""
         return self.placed({"kind": LOG_FILE, "data": json.dumps(dict(sorted(self._counts.items())))})
 
     def placed(self, row: Fields) -> Fields:

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from replay.facts.engine import Row
 from replay.facts.schema import NAMES
 from replay.ingest.kafka.derive import Deriver, day
+from replay.ingest.kafka.ordering import Parsed, age, in_order
 from replay.ingest.kafka.parse import ParseOptions, parse_file
-from replay.ingest.kafka.streams import Parsed, age, in_order
-from replay.ingest.kafka.values import Fields
+from replay.ingest.kafka.scala_values import Fields
 
 SOURCE: Final = "kafka"
 _NAME: Final = re.compile(
@@ -24,26 +24,26 @@ _NAME: Final = re.compile(
 
 
 class LogOptions(NamedTuple):
-    """How the logs of a cluster are to be read."""
+    """Options for the logs of a cluster."""
 
     cluster: str = "kafka"
     """The logs do not name it."""
     pattern: str | None = None
     """log4j's ConversionPattern; None: whatever of the known ones fits."""
     zone: str = "UTC"
-    """Where the clocks of the brokers hung: log4j writes local time."""
+    """Time zone of the brokers: log4j writes local time."""
 
 
 DEFAULT: Final = LogOptions()
 
 
 def is_kafka_log(path: Path | str) -> bool:
-    """Whether a file is named like a log of Kafka's that there is something in, rolled or packed or neither."""
+    """Return whether a file is named like a log of Kafka's that there is something in, rolled or packed or neither."""
     return _NAME.search(Path(path).name) is not None
 
 
 def parser(options: LogOptions) -> Parsed:
-    """What turns one file into raw rows; it can be sent to other processes."""
+    """Return the function that turns one file into raw rows; it can be sent to other processes."""
     return partial(parse_file, options=ParseOptions(options.pattern, options.zone))
 
 

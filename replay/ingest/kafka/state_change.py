@@ -1,12 +1,12 @@
-"""The lines of ``state-change.log``: those of the controller and those of brokers, from 2.6 to 3.9. Pure."""
+"""The lines of ``state-change.log``, by the controller and by brokers, from 2.6 to 3.9. Pure."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from replay.ingest.kafka.rules import SENT, Body, Table, known, partition_of, rule, table
-from replay.ingest.kafka.values import TP, Fields, assignment, leader_and_isr, leader_colon, numbers, partitions
+from replay.ingest.kafka.line_rules import SENT, Body, Table, known, partition_of, rule, table
+from replay.ingest.kafka.scala_values import TP, Fields, assignment, leader_and_isr, leader_colon, numbers, partitions
 
 _APIS: Final = {"LEADER_AND_ISR": "LeaderAndIsr", "UPDATE_METADATA": "UpdateMetadata", "STOP_REPLICA": "StopReplica"}
 _ERROR_CODE: Final = re.compile(r"errorCode=(-?\d+)")

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from controllerd.record.moments import duration, moment
 from replay.report.charts.axis import Axis
-from replay.report.meta import Row
-from replay.report.rows import number, text, total
+from replay.report.metadata import Row
+from replay.report.values import number, text, total
 
 CLASSES: Final = 5
 MOST_TOPICS: Final = 200
@@ -40,7 +40,7 @@ class Heat(NamedTuple):
 
 
 def heat(rows: Sequence[Row]) -> Heat | None:
-    """Of one cluster; None when no time was lost."""
+    """Return the chart of one cluster; None if no time was lost."""
     by_topic: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if number(row, "lost_us"):

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from controllerd.record.moments import moment
 from replay.report.charts.axis import Axis
-from replay.report.meta import Row, Tables
-from replay.report.rows import number, of, optional, text
+from replay.report.metadata import Row, Tables
+from replay.report.values import number, of, optional, text
 
 SLOTS: Final = 120
 MOST_TERMS: Final = 400
@@ -15,7 +15,7 @@ _ROOM_FOR_NAME: Final = 20
 _ROOM_FOR_EPOCH: Final = 5
 """Percent of the width that a label needs, on a narrow screen as well."""
 _NAMED: Final = 3
-"""How many of the things under one mark its tooltip names."""
+"""Number of items that the tooltip of a mark names."""
 LANES: Final = (
     ("Brokers", ("brokers",), "square"),
     ("Sessions", ("session",), "ring"),
@@ -56,7 +56,7 @@ class Lane(NamedTuple):
 
 
 def term_bars(terms: Sequence[Row], axis: Axis) -> list[Bar]:
-    """Terms in order, the latest ``MOST_TERMS``; one whose end nobody wrote ends where the next one begins."""
+    """Terms in order, the latest ``MOST_TERMS``; a term without a recorded end lasts until the next one."""
     ordered = sorted(terms, key=lambda row: (number(row, "epoch"), number(row, "begin_ms")))[-MOST_TERMS:]
     begins = [*(number(row, "begin_ms") for row in ordered), axis.end_ms]
     return [_term(row, axis, begins[n + 1], odd=n % 2 == 1) for n, row in enumerate(ordered)]
@@ -75,7 +75,7 @@ def _term(row: Row, axis: Axis, next_ms: int, *, odd: bool) -> Bar:
 
 
 def mark_lanes(tables: Tables, axis: Axis) -> list[Lane]:
-    """Of one cluster a lane for each group of kinds of the timeline that has something, and one for violations."""
+    """Return the lanes of one cluster: one for each group of kinds with entries, and one for violations."""
     by_kind: dict[str, list[Row]] = defaultdict(list)
     for row in of(tables, "timeline"):
         by_kind[text(row, "kind")].append(row)

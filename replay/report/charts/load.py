@@ -1,17 +1,17 @@
-"""How many partitions were without a leader at each moment, as columns of a chart."""
+"""The number of partitions without a leader at each moment, as columns of a chart."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from replay.report.charts.axis import Axis
-from replay.report.meta import Row
-from replay.report.rows import optional
+from replay.report.metadata import Row
+from replay.report.values import optional
 
 COLUMNS: Final = 200
 
 
-class Column(NamedTuple):
+class LoadColumn(NamedTuple):
     """A bar of the chart, all in percent; neighbours of the same height are one bar."""
 
     x: float
@@ -20,14 +20,14 @@ class Column(NamedTuple):
     most: int
 
 
-class Load(NamedTuple):
+class LoadChart(NamedTuple):
     """The bars and the height of the highest in partitions."""
 
-    columns: list[Column]
+    columns: list[LoadColumn]
     most: int
 
 
-def load(windows: Iterable[Row], axis: Axis, columns: int = COLUMNS) -> Load:
+def load(windows: Iterable[Row], axis: Axis, columns: int = COLUMNS) -> LoadChart:
     """Each bar shows the most partitions that were without a leader at once within its time."""
     heights = [0] * columns
     width_ms = (axis.end_ms - axis.start_ms) / columns
@@ -37,11 +37,11 @@ def load(windows: Iterable[Row], axis: Axis, columns: int = COLUMNS) -> Load:
         for index in range(first, last + 1):
             heights[index] = max(heights[index], value)
     most = max(heights)
-    return Load(list(_bars(heights, most)), most)
+    return LoadChart(list(_bars(heights, most)), most)
 
 
 def _steps(windows: Iterable[Row], axis: Axis) -> Iterator[tuple[int, int, int]]:
-    """(from, to, how many) for each stretch in which somebody had no leader."""
+    """Return (from, to, number) for each stretch in which partitions had no leader."""
     changes: dict[int, int] = {}
     for window in windows:
         start, end = optional(window, "start_ms"), optional(window, "end_ms")
@@ -58,12 +58,12 @@ def _steps(windows: Iterable[Row], axis: Axis) -> Iterator[tuple[int, int, int]]
             yield moment, min(following, axis.end_ms) - 1, value
 
 
-def _bars(heights: list[int], most: int) -> Iterator[Column]:
+def _bars(heights: list[int], most: int) -> Iterator[LoadColumn]:
     start = 0
     for index in range(1, len(heights) + 1):
         if index == len(heights) or heights[index] != heights[start]:
             if heights[start]:
                 unit = 100 / len(heights)
                 x, width = round(start * unit, 3), round((index - start) * unit, 3)
-                yield Column(x, width, round(heights[start] * 100 / most, 2), heights[start])
+                yield LoadColumn(x, width, round(heights[start] * 100 / most, 2), heights[start])
             start = index

@@ -12,14 +12,13 @@ from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import SettingsBook
 from controllerd.recent import Recent
-from controllerd.status.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, Differing, Progress
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import StatusSources
 from controllerd.views import ChannelView
 from events.cluster import Takeover
 from events.operator import Pause
 from tests.cli.documents import run
-from tests.fakes.audit import RecordingAudit
 from tests.fakes.reassigning import change_isr, reassign
 from tests.fakes.world import ManualClock, World, tp
 from tests.status.fake_controller import FakeController, Memory, compared, serving
@@ -111,8 +110,8 @@ async def _staged() -> _Staged:
     So nobody leads ``dark``, and the deletion of ``old`` is held up; ``moving`` moves, and another than the preferred
     replica leads ``wide``.
     """
-    recent = Recent(RecordingAudit(), ManualClock())
-    world = World(audit=recent)
+    recent = Recent(ManualClock())
+    world = World(readers=[recent])
     world.snapshot.cluster_id = CLUSTER_ID
     for broker in (1, 2, 3, 4):
         world.register(broker, port=1)
@@ -235,7 +234,7 @@ async def _sound() -> AsyncIterator[Cluster]:
         await world.start()
         world.put_topic("t", {0: [1]})
         await world.settle()
-        sources = replace(_sources(_Staged(world, Recent(world.audit, world.clock)), ()), channels=_one_channel)
+        sources = replace(_sources(_Staged(world, Recent(world.clock)), ()), channels=_one_channel)
         async with _served(sources, world) as cluster:
             yield cluster
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from replay.command.state import Difference
+from replay.command.state import StateDifference
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,7 +95,7 @@ class Stats(Shape):
 class Differences(Shape):
     """``replay diff``."""
 
-    differences: list[Difference]
+    differences: list[StateDifference]
 
 
 class Ingested(Shape):

@@ -52,8 +52,11 @@ from tests.cli.matrix.clusters import LEADER, SUCCESSOR
 from tests.cli.matrix.shapes import Checked, Differences, Explained, Ingested, Line, Replayed, Stats, Verified, Version
 
 NO_DAEMON: Final = ""
-KNOWS_LITTLE: Final = f"standby: {SUCCESSOR} holds the role): it shows what it knows"
-DOES_NOT_KNOW: Final = (4, f"does not know the cluster (standby: {SUCCESSOR} holds the role): name the one that leads")
+KNOWS_LITTLE: Final = f"standby: {SUCCESSOR} holds the role): this instance shows what it knows"
+DOES_NOT_KNOW: Final = (
+    4,
+    f"does not know the cluster (standby: {SUCCESSOR} holds the role): name the active controller",
+)
 REFUSED: Final = (4, f"{SUCCESSOR} leads")
 TASK_ID: Final = "[0-9a-f]{16}"
 
@@ -374,7 +377,7 @@ ROWS: Final[Mapping[str, Row]] = {
         words="config check {good}",
         document=Checked,
         names=(r".*/good\.toml",),
-        says="is fine",
+        says="is valid",
         on=NO_DAEMON,
         ends={78: "config check {bad}"},
     ),

@@ -1,10 +1,8 @@
 """The life of ``payments-7`` on brokers 3, 5 and 6, told record by record, with the wall clock in the test's hands."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from controllerd.audit.lines import GENESIS, digest, encode_line
 from controllerd.audit.segments import segment_path
 from controllerd.record.envelope import Envelope
 from controllerd.record.records import (
@@ -26,6 +24,7 @@ from controllerd.record.records import (
     TopicsRecord,
 )
 from tests.record.logs import Log
+from tests.replay.local.logs import chained
 
 NODE: Final = 2_000_000_000
 START: Final = 1_769_829_240_000
@@ -134,13 +133,8 @@ def gap(lost: int) -> GapRecord:
 def written(log: Log, directory: Path, *, lines: int | None = None) -> Path:
     """The log as segments of an audit log, ``lines`` in each (None: one segment)."""
     directory.mkdir(parents=True, exist_ok=True)
-    previous = GENESIS
-    size = lines or len(log)
+    chain, size = chained(log), lines or len(log)
     for number, start in enumerate(range(0, len(log), size), 1):
-        part = []
-        for envelope, record in log[start : start + size]:
-            line = encode_line(replace(envelope, prev=previous), record)
-            previous = digest(line)
-            part.append(line + b"\n")
-        segment_path(directory, log[start][0].boot, number).write_bytes(b"".join(part))
+        part = b"".join(chain[start : start + size])
+        segment_path(directory, log[start][0].boot, number).write_bytes(part)
     return directory

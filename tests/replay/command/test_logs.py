@@ -13,7 +13,7 @@ from controllerd.audit.segments import compress
 from controllerd.core.model import TopicPartition
 from controllerd.record.records import GapRecord
 from replay.command.logs import NoLog, Problems, find_logs, read_logs
-from replay.command.story import tell
+from replay.command.partition_history import read_history
 from replay.command.why import explain
 from tests.replay.command.lives import START, Life, led_by, moved, outage, written
 
@@ -150,7 +150,7 @@ def test_logs_of_two_clusters_are_not_told_as_one(tmp_path: Path) -> None:
     written(outage().log, tmp_path / "a")
     written([(replace(at, cluster="test"), record) for at, record in outage().log], tmp_path / "b")
 
-    with pytest.raises(NoLog, match=r"logs of 2 clusters: prod, as in .*a; test, as in .*b\. Name those of one"):
+    with pytest.raises(NoLog, match=r"logs of 2 clusters: prod, as in .*a; test, as in .*b\. Give the logs of one"):
         find_logs([tmp_path])
 
 
@@ -187,7 +187,7 @@ def with_a_clock_that_jumped() -> Life:
 def test_a_clock_that_jumped_is_told_and_does_not_end_the_search(tmp_path: Path) -> None:
     log = written(with_a_clock_that_jumped().log, tmp_path / "log")
     problems = Problems()
-    story = tell(TopicPartition("payments", 7), read_logs([log], problems), START)
+    story = read_history(TopicPartition("payments", 7), read_logs([log], problems), START)
 
     assert explain(story, START).sentences[0].startswith("payments-7 had no leader at 2026-01-31T03:14:00.000Z: since")
     assert [sentence.partition(":")[0] for sentence in problems.sentences()] == [

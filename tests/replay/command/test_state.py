@@ -2,7 +2,7 @@
 
 from controllerd.record.records import BrokersRecord, DeletionRecord, QuarantineRecord
 from controllerd.record.travel import state_at
-from replay.command.state import Difference, differences, document
+from replay.command.state import StateDifference, differences, document
 from tests.replay.command.lives import START, Life, forgotten, outage
 
 
@@ -49,10 +49,10 @@ def test_what_an_outage_changed_is_listed_brokers_first() -> None:
     before, after = (document(state_at(log, time_ms=START + at)) for at in (-500_000, 0))
 
     assert list(differences(before, after)) == [
-        Difference("broker 5", "exists", "yes", None),
-        Difference("payments-7", "state", "OnlinePartition", "OfflinePartition"),
-        Difference("payments-7", "leader", "5", "-1"),
-        Difference("payments-7", "leader epoch", "40", "41"),
+        StateDifference("broker 5", "exists", "yes", None),
+        StateDifference("payments-7", "state", "OnlinePartition", "OfflinePartition"),
+        StateDifference("payments-7", "leader", "5", "-1"),
+        StateDifference("payments-7", "leader epoch", "40", "41"),
     ]
 
 
@@ -63,5 +63,5 @@ def test_what_came_and_went_is_listed_as_such() -> None:
     life.event("TopicDeletion", forgotten())
     after = document(state_at(life.log))
 
-    assert list(differences(before, after)) == [Difference("payments-7", "exists", "yes", None)]
-    assert list(differences(after, before)) == [Difference("payments-7", "exists", None, "yes")]
+    assert list(differences(before, after)) == [StateDifference("payments-7", "exists", "yes", None)]
+    assert list(differences(after, before)) == [StateDifference("payments-7", "exists", None, "yes")]

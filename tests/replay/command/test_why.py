@@ -18,7 +18,7 @@ from controllerd.record.records import (
     TopicsRecord,
 )
 from controllerd.record.travel import Logged
-from replay.command.story import tell
+from replay.command.partition_history import read_history
 from replay.command.why import Explanation, explain, parse_partition
 from tests.replay.command.lives import (
     START,
@@ -38,7 +38,7 @@ PAYMENTS_7 = TopicPartition("payments", 7)
 
 def asked(life: Life, second: float = 0, *, tp: TopicPartition = PAYMENTS_7) -> Explanation:
     at_ms = START + int(second * 1000)
-    return explain(tell(tp, life.log, at_ms), at_ms)
+    return explain(read_history(tp, life.log, at_ms), at_ms)
 
 
 def said(life: Life, second: float = 0) -> str:
@@ -273,7 +273,7 @@ def test_the_log_of_a_standby_alone_does_not_pass_for_knowledge() -> None:
 
     *_, doubt = asked(life).sentences
     assert doubt == (
-        "No controller of these logs had had a term by 2026-01-31T03:13:00.000Z: another node's log may tell."
+        "No controller of these logs had a term before 2026-01-31T03:13:00.000Z; see the logs of other nodes."
     )
 
 
@@ -293,7 +293,7 @@ def test_a_partition_that_was_led_has_its_leader_and_the_window_nearby() -> None
     assert "payments-7 was led by broker 5 at 2026-01-31T03:15:00.000Z: since 2026-01-31T03:14:34.800Z, leader" in told
     assert (
         "It had no leader from 2026-01-31T03:13:30.000Z to 2026-01-31T03:14:34.800Z, 25.2 s before that; ask for"
-        " 2026-01-31T03:13:30.000Z to hear why."
+        " 2026-01-31T03:13:30.000Z to see why."
     ) in told
 
 
@@ -350,7 +350,7 @@ def test_a_moment_before_the_log_is_not_guessed_at() -> None:
 
 
 def test_an_empty_log_tells_nothing() -> None:
-    assert said(Life()) == "The log is empty: nothing can be told of any partition."
+    assert said(Life()) == "The log is empty."
 
 
 def test_a_partition_in_creation_has_not_lost_anything() -> None:
@@ -374,7 +374,7 @@ def test_reading_stops_where_the_answer_is_known() -> None:
             yield envelope, record
 
     at_ms = START
-    assert explain(tell(PAYMENTS_7, bounded(), at_ms), at_ms).leader is None
+    assert explain(read_history(PAYMENTS_7, bounded(), at_ms), at_ms).leader is None
 
 
 def test_a_broker_that_came_elsewhere_is_not_called_back() -> None:

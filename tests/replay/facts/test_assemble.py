@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from controllerd.core.context import ControllerContext
 from controllerd.machines.recorded import journal_records
-from controllerd.record.fold import ClusterState, apply
+from controllerd.record.fold import apply
 from controllerd.record.records import GapRecord, LeadershipRecord, SessionRecord, TermRecord
+from controllerd.record.state import ClusterState
 from replay.facts.assemble import FOLDED_KINDS, assemble
 from replay.facts.buffer import Columns, FactBuffer
 from replay.facts.explode import explode

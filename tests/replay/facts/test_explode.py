@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controllerd.record.envelope import UnknownRecord
+from controllerd.record.families.operators import SettingsRecord
 from controllerd.record.kinds import KINDS
-from controllerd.record.observation import SettingsRecord
 from controllerd.record.records import (
     AssignmentRecord,
     BrokerRow,

@@ -101,7 +101,7 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
         ("*.jsonl", r"nothing matches .*\*\.jsonl: check the pattern"),
         (
             "other.txt",
-            r"no log that can be told by its name.*Expected: segments of the audit log.*--format audit\|kafka",
+            r"is not the name of a log.*Expected: segments of the audit log.*--format audit\|kafka",
         ),
         ("empty", r"nothing to replay: it is empty"),
         ("full", r"found 5 file\(s\) of other kinds \(0\.txt, 1\.txt, 2\.txt, \.\.\.\)"),

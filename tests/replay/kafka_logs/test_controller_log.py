@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from replay.ingest.kafka.lines import read_message
-from replay.ingest.kafka.rules import ACTIVE, BUMPED, COMPLETED, KNOWN_LEADER, MOVING, READY, STATE, STRATEGY
+from replay.ingest.kafka.line_rules import ACTIVE, BUMPED, COMPLETED, KNOWN_LEADER, MOVING, READY, STATE, STRATEGY
+from replay.ingest.kafka.messages import read_message
 
 LOGGER = "kafka.controller.KafkaController"
 ISR_3_9 = (

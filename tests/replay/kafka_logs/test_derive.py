@@ -296,7 +296,7 @@ def test_a_leader_that_is_told_with_a_later_change_leads_from_then_on(tmp_path: 
 
     assert of(rows, "broker_leader", "ts_ms", "topic", "leader_epoch", "reason") == [
         (10.5, "a", 2, None),
-        (10.5, "a", 1, "it was told with leader epoch 2"),
+        (10.5, "a", 1, "sent with leader epoch 2"),
         (10.6, "b", 2, None),
     ]
 

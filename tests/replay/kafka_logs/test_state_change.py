@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from replay.ingest.kafka.lines import Found, read_message
+from replay.ingest.kafka.messages import ParsedMessage, read_message
 
 TOPIC = "a-topic.with-dashes.and.dots-7"
 LOGGER = "state.change.logger"
 
 
-def controller(body: str, cause: str | None = None) -> Found:
+def controller(body: str, cause: str | None = None) -> ParsedMessage:
     return read_message(f"[Controller id=2 epoch=12] {body}", LOGGER, cause)
 
 
-def broker(body: str) -> Found:
+def broker(body: str) -> ParsedMessage:
     return read_message(f"[Broker id=3] {body}", LOGGER)
 
 
-def only(found: Found) -> dict[str, Any]:
+def only(found: ParsedMessage) -> dict[str, Any]:
     (row,) = found.rows
     return row
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from replay.facts.engine import Progress, ReplayError
+from replay.facts.engine import ReplayError, ReplayProgress
 from replay.facts.tables import BY_NAME
-from replay.ingest.parquet import FactFiles
+from replay.ingest.fact_files import FactFiles
 from replay.local.duck import duck, in_duckdb, ways
 from replay.sql.queries import QUERIES
 from tests.replay.sql.book import Book, answer, columns
@@ -165,7 +165,7 @@ def test_of_long_tables_the_rows_that_count_most_are_kept_and_the_others_counted
 
 
 def test_progress_counts_queries_up_to_the_last(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[ReplayProgress] = []
     with duck(tmp_path) as opened:
         opened.take(book().table())
         opened.tables(["topic_windows"], seen.append)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from controllerd.audit.segments import compress
-from replay.facts.engine import IngestResult, Inputs, Progress, ReplayError
+from replay.facts.engine import IngestResult, Inputs, ReplayError, ReplayProgress
 from replay.ingest.ledger import Ledger
 from replay.local.ingest import ingest
 from tests.audit.samples import alarms
@@ -103,7 +103,7 @@ def test_clusters_and_unknown_clusters_have_folders_of_their_own(tmp_path: Path)
 
 
 def test_an_interrupted_run_leaves_what_was_complete(log: Path, tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: ReplayProgress) -> None:
         if progress.done:
             raise KeyboardInterrupt
 
@@ -116,7 +116,7 @@ def test_an_interrupted_run_leaves_what_was_complete(log: Path, tmp_path: Path) 
 
 
 def test_progress_is_told_in_bytes_up_to_the_end(log: Path, tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[ReplayProgress] = []
     run(log, tmp_path / "out", progress=told.append)
     size = sum(len(line) for line in LINES[:4])
     assert [(one.stage, one.total, one.unit) for one in told] == [("ingest", size, "bytes")] * 3

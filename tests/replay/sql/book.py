@@ -6,7 +6,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from replay.facts.engine import Row, Value
-from replay.ingest.batches import SCHEMA
+from replay.ingest.arrow_batches import SCHEMA
 from replay.local.duck import duck
 
 START_MS: Final = 1_700_000_000_000

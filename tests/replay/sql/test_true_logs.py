@@ -12,7 +12,7 @@ from events.admin import ControlledShutdown
 from replay.facts.buffer import FactBuffer
 from replay.facts.engine import Row, Rows
 from replay.facts.explode import explode
-from replay.ingest.batches import to_batch
+from replay.ingest.arrow_batches import to_batch
 from replay.local.duck import duck
 from tests.fakes.world import World
 from tests.record import test_true_deletions as moves

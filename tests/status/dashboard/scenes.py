@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from controllerd.core.intents import ThrottleView
+from controllerd.core.intents import PauseView
 from controllerd.core.model import Broker, BrokerId, Endpoint, PartitionState, ReplicaAssignment, TopicPartition
-from controllerd.core.pauses import PauseView
+from controllerd.core.throttles import ThrottleView
 from controllerd.record.records import AlarmRecord, BrokersRecord, EventBegin, EventEnd
 from controllerd.views import ChannelView, PartitionView
 from tests.status.fake_controller import NOW_MS, FakeController, broker, partition

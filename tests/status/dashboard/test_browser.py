@@ -15,9 +15,8 @@ from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.dev.proxy import Chunk, TcpProxy
 from controllerd.recent import Recent
 from controllerd.record.records import AlarmRecord
-from controllerd.status.feed import HEARTBEAT_S
+from controllerd.status.reads.events import HEARTBEAT_S
 from controllerd.status.server import StatusServer
-from tests.fakes.audit import RecordingAudit
 from tests.report.browser import Page, chromium
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup
 from tests.status.fake_controller import NOW_MS, FakeController, serving
@@ -209,7 +208,7 @@ class Wall:
 
 async def test_what_happened_on_another_day_has_its_date(chromium_binary: str) -> None:
     controller, clock = calm(), Wall(NOW_MS - 24 * 3_600_000)
-    controller.recent = Recent(RecordingAudit(), clock)
+    controller.recent = Recent(clock)
     controller.recent.record(AlarmRecord("early", "before midnight"))
     clock.at_ms = NOW_MS
     controller.recent.record(AlarmRecord("late", "after midnight"))

@@ -14,7 +14,7 @@ import pytest
 from cli.app import main as controllerctl
 from controllerd.config.model import Address, HttpConfig, Secret
 from controllerd.core.model import BrokerId
-from controllerd.status.dashboard.answers import ListName
+from controllerd.status.dashboard.page import ListName
 from controllerd.status.server import StatusServer
 from controllerd.views import ChannelView, SessionView, WorkerView
 from tests.status.dashboard.scenes import MARKUP, calm, hold_much, lose_broker_2, talk_markup

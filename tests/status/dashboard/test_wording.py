@@ -1,6 +1,6 @@
 """Numbers on the dashboard, as a person reads them."""
 
-from controllerd.status.dashboard.wording import numbered
+from controllerd.status.dashboard.formatting import numbered
 
 
 def test_many_things_are_counted_with_commas_and_one_thing_is_one() -> None:

@@ -1,4 +1,4 @@
-"""A real entrance around a few routes, and raw connections to it."""
+"""A real listener around a few routes, and raw connections to it."""
 
 import asyncio
 import ssl
@@ -13,11 +13,11 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from controllerd.config.model import Address, HttpConfig, Secret
-from controllerd.status.access import PRINCIPAL
-from controllerd.status.entrance import Entrance
-from controllerd.status.limits import DEFAULT_LIMITS, Limits
-from controllerd.status.problems import describe_problems
-from controllerd.status.routing import Access, Route, register
+from controllerd.status.http.access import PRINCIPAL
+from controllerd.status.http.limits import DEFAULT_LIMITS, Limits
+from controllerd.status.http.listener import HttpListener
+from controllerd.status.http.problems import describe_problems
+from controllerd.status.http.routing import Access, Route, register
 
 STREAM = {"Accept": "text/event-stream"}
 CERTIFICATES = Path(__file__).with_name("certificates")
@@ -34,9 +34,9 @@ BIG = b"x" * 16 * 1024 * 1024
 
 @dataclass
 class House:
-    """The entrance, where it is, and who was let in."""
+    """The listener, its port, and the clients that were let in."""
 
-    entrance: Entrance
+    listener: HttpListener
     port: int = 0
     guests: list[str | None] = field(default_factory=list)
     """The names of those whose verbs were served."""
@@ -44,9 +44,9 @@ class House:
     streams: int = 0
     """How many streams are served now."""
 
-    def application(self, gate: Middleware) -> web.Application:
+    def application(self, access: Middleware) -> web.Application:
         """A route of each kind."""
-        app = web.Application(middlewares=[describe_problems, gate])
+        app = web.Application(middlewares=[describe_problems, access])
         routes = [
             Route(method="GET", path="/livez", handler=self._fine, summary="", access=Access.OPEN),
             Route(method="GET", path="/look", handler=self._fine, summary=""),
@@ -90,12 +90,12 @@ async def opened(
     http: HttpConfig = FREE, limits: Limits = DEFAULT_LIMITS, environment: Mapping[str, str] | None = None
 ) -> AsyncIterator[House]:
     """A house that can be visited."""
-    house = House(Entrance(http, environment or {}, limits))
-    house.port = await house.entrance.open(house.application)
+    house = House(HttpListener(http, environment or {}, limits))
+    house.port = await house.listener.open(house.application)
     try:
         yield house
     finally:
-        await house.entrance.close()
+        await house.listener.close()
 
 
 @dataclass

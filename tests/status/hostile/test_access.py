@@ -10,10 +10,10 @@ from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
 from controllerd.config.model import Address, HttpConfig, Secret
-from controllerd.status.access import Gate
-from controllerd.status.limits import DEFAULT_LIMITS, Door
-from controllerd.status.problems import describe_problems
-from controllerd.status.tokens import Tokens
+from controllerd.status.http.access import AccessControl
+from controllerd.status.http.credentials import Tokens
+from controllerd.status.http.limits import DEFAULT_LIMITS, ConnectionLimiter
+from controllerd.status.http.problems import describe_problems
 from tests.status.hostile.house import ADMIN, FREE, GUARDED, READ, ask, asked, opened
 
 ONLY_ADMIN = msgspec.structs.replace(GUARDED, read_token=None)
@@ -105,8 +105,8 @@ async def test_refusals_are_counted_and_told_in_the_log_only_now_and_then_withou
                 await ask(house, asked("/look", headers={"Authorization": bearer("guess-guess-guess-guess")}))
             await ask(house, asked("/verb", "POST", headers={"Authorization": bearer(READ)}))
 
-        assert house.entrance.gate is not None
-        assert house.entrance.gate.refusals == {"unauthorized": 20, "read_token": 1}
+        assert house.listener.access is not None
+        assert house.listener.access.refusals == {"unauthorized": 20, "read_token": 1}
     told = [line for line in lines if line["event"] == "access refused"]
     assert [line["code"] for line in told] == ["unauthorized"]
     assert "guess" not in repr(lines)
@@ -181,8 +181,9 @@ async def test_a_page_whose_name_is_no_text_is_refused_like_any_other(name: str)
 
 
 async def test_a_host_whose_name_is_written_in_capitals_is_known_by_it() -> None:
-    gate = Gate(Tokens(), Door(DEFAULT_LIMITS), is_local=True, names=frozenset({"CTL1.Example"}))
-    application = web.Application(middlewares=[describe_problems, gate.admit])
+    names = frozenset({"CTL1.Example"})
+    access = AccessControl(Tokens(), ConnectionLimiter(DEFAULT_LIMITS), is_local=True, names=names)
+    application = web.Application(middlewares=[describe_problems, access.check])
     async with TestServer(application) as server, aiohttp.ClientSession() as session:
         for host, status in {"ctl1.example:9191": 404, "CTL1.EXAMPLE": 404, "ctl2.example": 403}.items():
             async with session.get(server.make_url("/nothing"), headers={"Host": host}) as answer:

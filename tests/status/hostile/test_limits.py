@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from controllerd.status.limits import Limits
+from controllerd.status.http.limits import Limits
 from tests.status.hostile.house import HASTY, STREAM, ask, asked, opened, until, wired
 
 
@@ -18,7 +18,7 @@ async def test_a_head_that_does_not_end_in_time_is_cut_off_however_slowly_it_goe
         finally:
             drip.cancel()
 
-        assert house.entrance.door.turned_away == {"head too slow": 1}
+        assert house.listener.limiter.closed == {"head too slow": 1}
 
 
 async def dripping(writer: asyncio.StreamWriter) -> None:
@@ -41,17 +41,17 @@ async def test_a_second_head_that_does_not_end_is_cut_off_as_well() -> None:
         wire.send(b"GET /li")
 
         assert await wire.is_closed()
-        assert house.entrance.door.turned_away == {"head too slow": 1}
+        assert house.listener.limiter.closed == {"head too slow": 1}
 
 
 async def test_a_head_that_came_in_time_is_answered_however_late_the_loop_gets_to_it() -> None:
     async with opened(limits=Limits(head_s=0.05)) as house, wired(house) as wire:
-        await until(lambda: house.entrance.door.connections == 1)
+        await until(lambda: house.listener.limiter.connections == 1)
         wire.send(asked())
         time.sleep(0.2)  # noqa: ASYNC251  # the loop is held up on purpose
 
         assert (await wire.answer())[0] == 200
-        assert not house.entrance.door.turned_away
+        assert not house.listener.limiter.closed
 
 
 async def test_a_connection_that_rests_between_requests_is_kept_for_a_while() -> None:
@@ -62,7 +62,7 @@ async def test_a_connection_that_rests_between_requests_is_kept_for_a_while() ->
             await asyncio.sleep(0.1)
 
         assert await wire.is_closed()
-        assert not house.entrance.door.turned_away
+        assert not house.listener.limiter.closed
 
 
 async def test_a_body_that_does_not_come_is_answered_with_408_and_closed() -> None:
@@ -93,7 +93,7 @@ async def test_a_head_that_is_too_big_or_no_http_is_a_problem_and_the_end(head: 
 
         assert (status, b"application/problem+json" in answer) == (400, True)
         assert await wire.is_closed()
-        assert house.entrance.door.turned_away == {"not HTTP": 1}
+        assert house.listener.limiter.closed == {"not HTTP": 1}
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ async def test_who_leaves_in_the_middle_is_counted_and_no_error_in_the_log(caplo
         for request in (asked("/verb", "POST", headers={"Content-Length": "9"}), asked("/stream", headers=STREAM)):
             async with wired(house) as wire:
                 wire.send(request)
-                await until(lambda: house.entrance.door.connections == 1)
+                await until(lambda: house.listener.limiter.connections == 1)
                 await asyncio.sleep(0.01)
-        await until(lambda: house.entrance.door.turned_away["left early"] == 2)
+        await until(lambda: house.listener.limiter.closed["left early"] == 2)
 
     assert caplog.records == []
 
@@ -147,8 +147,8 @@ async def test_who_does_not_read_an_answer_is_cut_off() -> None:
     async with opened(limits=HASTY) as house, wired(house) as wire:
         wire.send(asked("/big"))
 
-        await until(lambda: house.entrance.door.turned_away == {"answer not read": 1})
-        await until(lambda: house.entrance.door.connections == 0)
+        await until(lambda: house.listener.limiter.closed == {"answer not read": 1})
+        await until(lambda: house.listener.limiter.connections == 0)
 
 
 async def test_a_stream_that_is_never_read_ends_and_gives_back_its_place() -> None:
@@ -158,7 +158,7 @@ async def test_a_stream_that_is_never_read_ends_and_gives_back_its_place() -> No
         assert (await ask(house, asked("/stream", headers=STREAM)))[0] == 429
 
         await until(lambda: house.streams == 0)
-        assert house.entrance.door.turned_away["answer not read"] == 1
+        assert house.listener.limiter.closed["answer not read"] == 1
 
 
 async def test_one_peer_gets_only_some_of_the_streams() -> None:
@@ -179,8 +179,8 @@ async def test_a_thousand_idle_connections_leave_room_for_one_that_asks() -> Non
             await idle.enter_async_context(wired(house))
 
         assert (await ask(house, asked("/look")))[0] == 200
-        assert house.entrance.door.connections <= limits.per_peer
-        assert house.entrance.door.turned_away["idle, to make room"] >= 1_000 - limits.per_peer
+        assert house.listener.limiter.connections <= limits.per_peer
+        assert house.listener.limiter.closed["idle, to make room"] >= 1_000 - limits.per_peer
 
 
 async def test_all_peers_together_have_a_limit_too() -> None:
@@ -189,7 +189,7 @@ async def test_all_peers_together_have_a_limit_too() -> None:
             await idle.enter_async_context(wired(house))
 
         assert (await ask(house, asked("/look")))[0] == 200
-        assert house.entrance.door.connections <= 4
+        assert house.listener.limiter.connections <= 4
 
 
 async def test_connections_at_work_are_never_cut_off_to_make_room() -> None:
@@ -201,7 +201,7 @@ async def test_connections_at_work_are_never_cut_off_to_make_room() -> None:
         async with wired(house) as third:
             assert await third.is_closed()
         assert house.streams == 2
-        assert house.entrance.door.turned_away == {"too many connections": 1}
+        assert house.listener.limiter.closed == {"too many connections": 1}
 
 
 async def test_a_defect_is_a_problem_that_says_nothing_of_the_inside() -> None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from controllerd.status.limits import Limits
+from controllerd.status.http.limits import Limits
 from events.cluster import Takeover
 from tests.status.fake_controller import FakeController
 from tests.status.hostile.house import GUARDED, STREAM, House, ask, asked, opened, until, wired
@@ -53,7 +53,7 @@ async def besieged(house: House) -> AsyncIterator[None]:
         for number in range(1_000):
             wire = await clients.enter_async_context(wired(house))
             wire.send(HOSTILE[number % len(HOSTILE)])
-        await until(lambda: house.entrance.door.turned_away.total() >= 900)
+        await until(lambda: house.listener.limiter.closed.total() >= 900)
         yield
 
 

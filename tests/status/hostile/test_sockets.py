@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controllerd.status.peers import peer_of
-from controllerd.status.sockets import open_sockets
+from controllerd.status.http.credentials import peer_of
+from controllerd.status.http.listener import open_sockets
 from tests.status.hostile.house import FREE, GUARDED, Wire, ask, asked, opened
 
 

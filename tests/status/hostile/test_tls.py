@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from controllerd.config.model import HttpConfig
 from controllerd.errors import ConfigError
-from controllerd.status.tls import ServerTls
+from controllerd.status.http.listener import ServerTls
 from tests.status.hostile.house import ADMIN, CERTIFICATES, FREE, HASTY, SECURE, House, ask, asked, opened, until, wired
 
 MUTUAL = msgspec.structs.replace(SECURE, tls_client_ca=CERTIFICATES / "ca.pem")
@@ -59,15 +59,15 @@ async def test_without_tls_nothing_is_served_there() -> None:
         wire.send(asked())
 
         assert b"HTTP" not in await wire.reader.read(100)
-        await until(lambda: house.entrance.door.turned_away["TLS handshake failed"] == 1)
+        await until(lambda: house.listener.limiter.closed["TLS handshake failed"] == 1)
 
 
 async def test_a_handshake_that_does_not_end_is_cut_off_and_counted_from_its_beginning() -> None:
     async with opened(SECURE, HASTY) as house, wired(house) as wire:
-        await until(lambda: house.entrance.door.connections == 1)
+        await until(lambda: house.listener.limiter.connections == 1)
 
         assert await wire.is_closed()
-        await until(lambda: house.entrance.door.connections == 0)
+        await until(lambda: house.listener.limiter.connections == 0)
 
 
 async def test_old_versions_of_tls_are_refused() -> None:
@@ -107,7 +107,7 @@ async def test_a_new_certificate_that_cannot_be_used_leaves_the_old_one_in_place
             assert [await served(house) for _ in range(3)] == ["server"] * 3
         assert [line["next"] for line in lines if "problem" in line] == ["the old one is served on"]
         with pytest.raises(ConfigError, match="belong together"):
-            house.entrance.reload()
+            house.listener.reload()
 
         lay_out(tmp_path, "renewed")
         assert await served(house) == "renewed"

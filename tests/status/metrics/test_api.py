@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 
 from controllerd.config.model import DEFAULT_METRICS, Dialect, HttpConfig, MetricsConfig, Secret
 from controllerd.core.model import BrokerId, ReplicaState
-from controllerd.observer.judge import Ruling
 from controllerd.observer.report import NOT_JUDGED
+from controllerd.observer.verdicts import Ruling
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import AuditView
 from controllerd.views import ChannelView, DeletionView, SessionView, WorkerView

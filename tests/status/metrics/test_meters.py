@@ -8,7 +8,16 @@ from channel_manager.observer import Exchange
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, StopReplicaRequest
-from controllerd.status.metrics.meters import IDLE_S, ChannelMeters, EventMeters, Meters, Unavailable, ZooKeeperMeters
+from controllerd.record.records import EventEnd
+from controllerd.status.metrics.meters import (
+    IDLE_S,
+    ChannelMeters,
+    EventMeters,
+    Meters,
+    RecordMeters,
+    Unavailable,
+    ZooKeeperMeters,
+)
 from events.base import ControllerState
 
 REQUEST = StopReplicaRequest(2_000_000_001, 7, 42, {})
@@ -48,12 +57,12 @@ def test_an_event_counts_for_its_state_and_under_its_name() -> None:
 
 
 def test_the_first_failure_of_an_event_is_an_increase_because_its_count_was_there_before() -> None:
-    events = EventMeters(Clock())
-    assert value(events.collect(), "controllerd_event_failures_total", event="TopicChange") == 0
+    records = RecordMeters()
+    assert value(records.collect(), "controllerd_event_failures_total", event="TopicChange") == 0
 
-    events.failed("TopicChange")
+    records.count(EventEnd(1, "TopicChange", "error", 1.0, "boom"))
 
-    assert value(events.collect(), "controllerd_event_failures_total", event="TopicChange") == 1
+    assert value(records.collect(), "controllerd_event_failures_total", event="TopicChange") == 1
 
 
 def test_how_long_events_waited_is_forgotten_when_none_came_for_long() -> None:

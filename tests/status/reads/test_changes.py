@@ -1,10 +1,10 @@
 """The moment since which a partition has its leader, found in the history."""
 
 from controllerd.core.model import TopicPartition
-from controllerd.pace import Pace
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import LeadershipRecord, PartitionStateRecord, Record, SnapshotBegin, SnapshotEnd
-from controllerd.status.reads.changes import Wanted, last_changes
+from controllerd.slicer import Slicer
+from controllerd.status.reads.changes import WantedPartitions, last_changes
 
 TP = TopicPartition("t", 0)
 NONE, NEW, ONLINE, OFFLINE = ("NonExistentPartition", "NewPartition", "OnlinePartition", "OfflinePartition")
@@ -24,9 +24,9 @@ LOADED_BY_1: list[Record] = [SnapshotBegin(1), led(1), SnapshotEnd(2, 1, 1), mov
 async def since(*records: Record) -> int | None:
     """The number of the record, from 0, since which the partition is as it is; None when that is longer ago."""
     entries = [RecentRecord(number, number, 1, number, "event", record) for number, record in enumerate(records)]
-    wanted = Wanted()
+    wanted = WantedPartitions()
     wanted.add("t", 0)
-    found = (await last_changes(entries[::-1], wanted, Pace())).of(TP).since
+    found = (await last_changes(entries[::-1], wanted, Slicer())).of(TP).since
     return None if found is None else found.number
 
 

@@ -7,26 +7,23 @@ import msgspec
 import pytest
 
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaAssignment
-from controllerd.pace import Pace
+from controllerd.slicer import Slicer
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.counts import Counts, PartitionCounter, count
-from controllerd.status.per_topic import AT_ONCE, PerTopic
-from controllerd.status.reads.filters import PartitionQuery, known_number, matching, predicates_of
-from controllerd.status.reads.loads import LoadTally
-from controllerd.status.reads.replicas import ReplicaQuery, ReplicaWalk
-from controllerd.status.reads.selecting import Selection
+from controllerd.status.reads.brokers import ReplicaQuery, ReplicaSelection
+from controllerd.status.reads.counts import AT_ONCE, Counts, LoadCounter, PartitionCounter, PerTopic, count
+from controllerd.status.reads.filters import PartitionQuery, PartitionSelection, known_number, matching, predicates_of
 from controllerd.views import PartitionView
 from tests.status.fake_controller import FakeController, partition
 
 
-class CountingPace(Pace):
+class CountingSlicer(Slicer):
     """Counts the turns that the event loop could have had."""
 
     def __init__(self) -> None:
         super().__init__()
         self.turns = 0
 
-    async def breathe(self) -> None:
+    async def yield_to_loop(self) -> None:
         self.turns += 1
         await asyncio.sleep(0)
 
@@ -42,12 +39,12 @@ def cluster(topics: int, partitions: int) -> ClusterSnapshot:
 
 @pytest.mark.parametrize(("topics", "partitions"), [(1, 10 * AT_ONCE), (50, 200)])
 async def test_counting_gives_the_loop_its_turns(topics: int, partitions: int) -> None:
-    pace = CountingPace()
+    slicer = CountingSlicer()
 
-    counts = await PartitionCounter().count(cluster(topics, partitions), pace)
+    counts = await PartitionCounter().count(cluster(topics, partitions), slicer)
 
     assert counts.partitions == topics * partitions
-    assert pace.turns >= max(topics, topics * partitions // AT_ONCE)
+    assert slicer.turns >= max(topics, topics * partitions // AT_ONCE)
 
 
 async def test_never_more_than_a_slice_is_measured_at_once() -> None:
@@ -92,44 +89,44 @@ async def test_only_topics_that_changed_are_measured_again() -> None:
     ids=["all", "filtered", "sorted"],
 )
 async def test_a_walk_over_one_huge_topic_gives_the_loop_its_turns(query: PartitionQuery) -> None:
-    pace, partitions = CountingPace(), 10 * AT_ONCE
+    slicer, partitions = CountingSlicer(), 10 * AT_ONCE
 
-    cut = await Selection(query, PartitionCounter(), pace).cut(cluster(1, partitions), {})
+    cut = await PartitionSelection(query, PartitionCounter(), slicer).cut(cluster(1, partitions), {})
 
     assert (len(cut.rows), cut.total) == (100, partitions)
-    assert pace.turns >= (10 if query.on or query.sort != "topic" else 1)
+    assert slicer.turns >= (10 if query.on or query.sort != "topic" else 1)
 
 
 async def test_topics_without_what_is_looked_for_are_passed_over() -> None:
     snapshot, counter = cluster(100, 50), PartitionCounter()
     await counter.count(snapshot)
-    pace = CountingPace()
+    slicer = CountingSlicer()
 
-    cut = await Selection(PartitionQuery(offline=True), counter, pace).cut(snapshot, {})
+    cut = await PartitionSelection(PartitionQuery(offline=True), counter, slicer).cut(snapshot, {})
 
-    assert (cut.rows, pace.turns) == ([], 100)
+    assert (cut.rows, slicer.turns) == ([], 100)
 
 
 async def test_a_later_page_begins_where_the_one_before_ended() -> None:
     snapshot = cluster(1, 20 * AT_ONCE)
-    first = await Selection(PartitionQuery(limit=5), PartitionCounter(), Pace()).cut(snapshot, {})
-    pace = CountingPace()
+    first = await PartitionSelection(PartitionQuery(limit=5), PartitionCounter(), Slicer()).cut(snapshot, {})
+    slicer = CountingSlicer()
 
-    second = await Selection(PartitionQuery(limit=5, cursor=first.next_cursor or ""), PartitionCounter(), pace).cut(
-        snapshot, {}
-    )
+    second = await PartitionSelection(
+        PartitionQuery(limit=5, cursor=first.next_cursor or ""), PartitionCounter(), slicer
+    ).cut(snapshot, {})
 
     assert [chosen.partition.partition for chosen in second.rows] == [5, 6, 7, 8, 9]
-    assert pace.turns <= 3
+    assert slicer.turns <= 3
 
 
 async def test_loads_are_tallied_in_slices() -> None:
-    pace = CountingPace()
+    slicer = CountingSlicer()
 
-    loads = await LoadTally().loads(cluster(3, 2 * AT_ONCE), pace)
+    loads = await LoadCounter().loads(cluster(3, 2 * AT_ONCE), slicer)
 
     assert {load.replicas for load in loads.values()} == {6 * AT_ONCE}
-    assert pace.turns >= 6
+    assert slicer.turns >= 6
 
 
 async def test_replicas_on_other_pages_are_counted_by_topic_and_not_looked_at() -> None:
@@ -137,13 +134,13 @@ async def test_replicas_on_other_pages_are_counted_by_topic_and_not_looked_at() 
     healthy = tuple(partition(number, 1, (1, 2, 3)) for number in range(100))
     for number in range(50):
         controller.put_topic(f"topic-{number:04}", *healthy)
-    tally, pace = LoadTally(), CountingPace()
-    await tally.loads(controller.snapshot, CountingPace())
+    tally, slicer = LoadCounter(), CountingSlicer()
+    await tally.loads(controller.snapshot, CountingSlicer())
 
-    cut = await ReplicaWalk(ReplicaQuery(limit=10), tally, pace).cut(controller.snapshot)
+    cut = await ReplicaSelection(ReplicaQuery(limit=10), tally, slicer).cut(controller.snapshot)
 
     assert (len(cut.rows), cut.total) == (10, 50 * 300)
-    assert pace.turns == 51  # one for each topic, and one for the page
+    assert slicer.turns == 51  # one for each topic, and one for the page
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -178,7 +175,7 @@ async def test_those_who_ask_at_the_same_time_have_it_measured_once() -> None:
     figures: PerTopic[int] = PerTopic(measure, sum)
     snapshot = cluster(3, 2 * AT_ONCE)
 
-    await asyncio.gather(*(figures.all(snapshot, CountingPace()) for _ in range(4)))
+    await asyncio.gather(*(figures.all(snapshot, CountingSlicer()) for _ in range(4)))
 
     assert measured == [AT_ONCE] * 6
 

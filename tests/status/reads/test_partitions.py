@@ -6,8 +6,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.model import PartitionState
-from controllerd.core.policy import KAFKAS_DEFAULTS, Policy
 from controllerd.record.records import EventBegin, EventEnd, LeadershipRecord
 from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
 from controllerd.status.schema.why import WhyResponse

@@ -14,7 +14,7 @@ from controllerd.core.model import (
 )
 from controllerd.core.replica_sizes import ReplicaSize, SizesView
 from controllerd.record.records import DeletionRecord, ReassignmentRecord
-from controllerd.status.reads.reassignments import copying
+from controllerd.status.reads.reassignments import copy_progress
 from controllerd.status.schema.work import DeletionList, ReassignmentList
 from controllerd.views import DeletionView, PartitionView
 from tests.status.fake_controller import FakeController
@@ -75,7 +75,7 @@ def test_progress_is_told_as_far_as_brokers_tell_it(sizes: SizesView, expected: 
     assignment = ReplicaAssignment((TWO, ONE), adding=(TWO,), removing=(ONE,))
     view = PartitionView(5, PartitionState.ONLINE, assignment, LeaderAndIsr(ONE, 4, (ONE,), 7, 9), ())
 
-    assert tuple(copying(TopicPartition("moving", 5), view, sizes)) == expected
+    assert tuple(copy_progress(TopicPartition("moving", 5), view, sizes)) == expected
 
 
 async def test_nothing_moves_in_a_quiet_cluster(client: Client) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
 from controllerd.recent import Recent
-from controllerd.record.observation import AdminRecord
+from controllerd.record.families.operators import AdminRecord
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.tasks import Task, TaskItem, TaskList, TaskResponse
 from controllerd.status.server import StatusServer
@@ -131,7 +131,8 @@ def sources_of(world: World) -> StatusSources:
         session=lambda: SessionView("connected", 1, 1),
         audit=AuditView,
         now_ms=world.clock.now_ms,
-        recent=Recent(world.audit, world.clock),
+        recent=Recent(world.clock),
+        record=world.bus.record,
     )
 
 

@@ -4,11 +4,14 @@ import asyncio
 
 import pytest
 
-from controllerd.status.idempotency import KEPT_MS as KEYS_KEPT_MS
+from controllerd.status.http.idempotency import KEPT_MS as KEYS_KEPT_MS
 from controllerd.status.schema.tasks import TaskItem
-from controllerd.status.tasks import KEPT_MS, SHOWN, Items, LiveTask, Operation
+from controllerd.status.schema.verbs import ResyncRequest
+from controllerd.status.verbs.cluster import OperatedCluster
+from controllerd.status.verbs.tasks import KEPT_MS, SHOWN, LiveTask, Operation, TaskItems, VerbCall
 from events.admin import Requester
 from tests.fakes.world import World
+from tests.status.fake_controller import FakeController
 from tests.status.verbs.operating import Body, Operator, content, operating
 
 MOVE: Body = {"partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}]}
@@ -131,31 +134,34 @@ async def test_the_server_closes_with_tasks_under_way(world: World) -> None:
     assert [(record.step, record.task) for record in operator.recorded] == [("asked", task.id), ("lost", task.id)]
 
 
-class Idle(Operation):
+class Idle(Operation[ResyncRequest]):
     """Nothing by itself."""
 
     verb = "idle"
+    summary = ""
 
     async def plan(self) -> list[TaskItem]:
         return []
 
-    async def run(self, items: Items) -> str:
+    async def run(self, items: TaskItems) -> str:
         return ""
 
 
 async def test_what_is_left_takes_as_long_as_what_ended_since_the_beginning_did() -> None:
     now = [1_000]
-    task = LiveTask(Idle(), Requester("User:alice", "alice", "", 0, "here"), "", lambda: now[0])
+    alice = Requester("User:alice", "alice", "", 0, "here")
+    idle = Idle(ResyncRequest(), VerbCall(alice, OperatedCluster(FakeController().sources())))
+    task = LiveTask(idle, alice, lambda: now[0])
     waiting = [TaskItem(subject=f"t-{n}", state="planned") for n in range(8)]
     await task.begin([*waiting, TaskItem(subject="t-8", state="not-needed")])
 
     now[0] += 6_000
-    seen = [task.view.eta_seconds]
+    seen = [task.shown().eta_seconds]
     task.items.mark("t-0", "done")
     task.items.mark("t-1", "failed")
     task.items.mark("t-2", "running")
-    seen.append(task.view.eta_seconds)
+    seen.append(task.shown().eta_seconds)
     task.end(now[0])
-    seen.append(task.view.eta_seconds)
+    seen.append(task.shown().eta_seconds)
 
     assert seen == [None, 18.0, None]

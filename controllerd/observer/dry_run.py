@@ -1,0 +1,241 @@
+"""Dry runs: what this controller would have done, by the ordinary store, machines and handlers over an in-memory store.
+
+Nothing here decides anything. The image from before the cause is loaded as at the start of a term, but without writes
+and requests, since the observed controller has sent them long ago. Then the facts of the cause are put over the image,
+and its events are handled as by the event loop.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from channel_manager.batch import RequestBatch
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.core.context import ControllerContext
+from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaState, TopicImage, TopicPartition
+from controllerd.core.records import PartitionRecord
+from controllerd.core.resolved_settings import ConfiguredTopics
+from controllerd.core.settings_book import fixed_settings
+from controllerd.errors import BadZnode, IllegalState
+from controllerd.machines.assembly import build_machines
+from controllerd.machines.outbox import Outbox
+from controllerd.observer.causes import Facts
+from controllerd.observer.dry_run_collaborators import (
+    NoElector,
+    NoRegistrar,
+    Notes,
+    NullChannels,
+    NullMetrics,
+    NullTimers,
+    TopicIds,
+    WatchedConfiguration,
+    draw_nothing,
+    never_expires,
+    no_entry,
+)
+from controllerd.observer.mirror import partition_state_of
+from controllerd.ports.clock import Clock
+from controllerd.services.reassignments import initialise_reassignments
+from controllerd.slicer import SLICE, sliced
+from controllerd.snapshot import ClusterSnapshot
+from controllerd.zk import codecs, paths
+from controllerd.zk.access import Node, Operation
+from controllerd.zk.image import ClusterImage
+from controllerd.zk.in_memory import InMemoryZooKeeper
+from controllerd.zk.store import ZooKeeperStore
+from events.base import Event
+from events.queue import EventQueue
+from events.registry import AnyEvent
+from handlers.config_changes import load_configs
+from handlers.dispatch import dispatch
+from handlers.failover import load_context
+
+MOST_EVENTS = 1_000
+"""More events than follow from any cause: beyond it a dry run has no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunResult:
+    """The result of a dry run: the content of ZooKeeper, and the requests and decisions."""
+
+    shadow: InMemoryZooKeeper
+    written: tuple[Operation, ...]
+    requests: Mapping[str, int]
+    """Number of requests that would have been sent, by API."""
+    unclean: frozenset[TopicPartition]
+    """Partitions for which an unclean election was decided on."""
+    alarms: tuple[str, ...]
+    touched: frozenset[TopicPartition]
+    """Partitions whose state would have been written."""
+
+    def state(self, tp: TopicPartition) -> LeaderAndIsr | None:
+        """Return the state that the partition would have; None without one. :raises BadZnode: it is invalid."""
+        return state_of(tp, self.shadow.node(paths.partition_state(tp)))
+
+    def topic(self, name: str) -> TopicImage | None:
+        """Return the topic as it would be; None without one. :raises BadZnode: its znode is invalid."""
+        node = self.shadow.node(paths.topic(name))
+        if node is None:
+            return None
+        return codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
+
+
+def state_of(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
+    """Decode a state znode; None if it does not exist. :raises BadZnode: it is invalid."""
+    return codecs.decode_state(tp, node.data, node.version) if node is not None else None
+
+
+async def dry_run(
+    before: ClusterImage, facts: Facts, events: Sequence[Event], configuration: WatchedConfiguration, clock: Clock
+) -> DryRunResult:
+    """Handle ``events`` in the term of ``/controller_epoch``, of the facts or else of the image.
+
+    :raises IllegalState: there is no valid controller epoch, or the events have no end.
+    """
+    run = _DryRun(before, configuration, clock)
+    run.lay({path: node for path, node in facts.items() if path == paths.CONTROLLER_EPOCH})
+    await run.begin()
+    run.lay(facts)
+    await load_configs(run.c)
+    await run.handle(events)
+    return await run.result()
+
+
+async def dry_run_failover(
+    before: ClusterImage, facts: Facts, configuration: WatchedConfiguration, clock: Clock
+) -> DryRunResult:
+    """Run the failover of a new controller after the facts.
+
+    :raises IllegalState: there is no valid controller epoch, or the events have no end.
+    """
+    run = _DryRun(before, configuration, clock)
+    run.lay(facts)
+    await run.begin()
+    await run.c.replicas.startup()
+    await run.c.partitions.startup()
+    await initialise_reassignments(run.c)
+    await run.handle(())
+    return await run.result()
+
+
+class _DryRun:
+    """One dry run: a complete controller over an in-memory store."""
+
+    def __init__(self, before: ClusterImage, configuration: WatchedConfiguration, clock: Clock) -> None:
+        self._configuration = configuration
+        self._shadow = InMemoryZooKeeper(before)
+        self._channels, self._notes = NullChannels(), Notes()
+        known = configuration.settings
+        self._context = ControllerContext(known.features)
+        queue = EventQueue(clock.monotonic)
+        self._store = ZooKeeperStore(self._shadow, self._notes, clock, queue.put)
+        configs = ConfiguredTopics(lambda: known)
+        outbox = Outbox(self._context, self._channels, self._notes, self._new_batch)
+        self.c = Controller(
+            local=LocalNode(configuration.node_id, no_entry),
+            context=self._context,
+            store=self._store,
+            machines=build_machines(self._context, self._store, outbox, self._notes, configs, NullMetrics()),
+            outbox=outbox,
+            channels=self._channels,
+            queue=queue,
+            audit=self._notes,
+            snapshot=ClusterSnapshot(configuration.node_id),
+            role=Role(NoElector(), NoRegistrar(), never_expires),
+            configs=ClusterConfigs(configs, fixed_settings(known.policy, known.features)),
+            runtime=Runtime(clock, NullTimers(), TopicIds(), draw_nothing),
+        )
+
+    def _new_batch(self, context: ControllerContext) -> RequestBatch:
+        return RequestBatch(self.c.node_id, context, inter_broker_listener=self._configuration.inter_broker_listener)
+
+    def lay(self, facts: Facts) -> None:
+        """Replace znodes of the image by facts."""
+        for path, node in facts.items():
+            self._shadow.set_node(path, node)
+
+    async def begin(self) -> None:
+        """Load the image as an active controller has it, without writes and requests."""
+        epoch = self._shadow.node(paths.CONTROLLER_EPOCH)
+        if epoch is None:
+            raise IllegalState(f"{paths.CONTROLLER_EPOCH} does not exist: there is no term for a dry run")
+        number = _epoch_of(epoch)
+        self._context.begin_term(number, epoch.version)
+        self._store.writer.bind_term(epoch.version, number)
+        await load_configs(self.c)
+        await load_context(self.c)
+        await self._queue_deletions()
+        await self._take_states()
+        self._shadow.written.clear()
+        self._channels.requests.clear()
+        self._notes.clear()
+
+    async def _queue_deletions(self) -> None:
+        """Queue the requested deletions, whose topics have no elections; their progress is not in ZooKeeper."""
+        if self._configuration.settings.policy.delete_topic_enable:
+            asked = await self._store.admin.read_topic_deletions()
+            self.c.deletions.queue(sorted(asked & self._context.topics.keys()))
+
+    async def _take_states(self) -> None:
+        """Set the states of partitions and replicas, which a failover would reach by writing."""
+        context, slicer = self._context, self.c.outbox.slicer
+        for part in sliced(list(context.records()), SLICE):
+            by_state: dict[PartitionState, list[PartitionRecord]] = {}
+            for record in part:
+                by_state.setdefault(partition_state_of(record, context), []).append(record)
+            for state, moved in by_state.items():
+                context.move_partitions(moved, state)
+            for broker, (online, offline) in self._by_broker(part).items():
+                context.move_replicas(broker, online, ReplicaState.ONLINE)
+                context.move_replicas(broker, offline, ReplicaState.OFFLINE)
+            await slicer.yield_to_loop()
+        await self.c.outbox.write_down_slowly()
+
+    def _by_broker(
+        self, part: Sequence[PartitionRecord]
+    ) -> Mapping[BrokerId, tuple[list[PartitionRecord], list[PartitionRecord]]]:
+        """Return the replicas by broker: the online ones, and the offline ones."""
+        found: dict[BrokerId, tuple[list[PartitionRecord], list[PartitionRecord]]] = {}
+        liveness = self._context.liveness
+        for record in part:
+            for index, brokers in enumerate((liveness.online(record), liveness.offline(record))):
+                for broker in brokers:
+                    found.setdefault(broker, ([], []))[index].append(record)
+        return found
+
+    async def handle(self, events: Sequence[Event]) -> None:
+        """Handle events and the events that these put; none comes from brokers or timers."""
+        for event in events:
+            self.c.queue.put(event)
+        for _ in range(MOST_EVENTS):
+            if not len(self.c.queue):
+                return
+            queued = await self.c.queue.take()
+            await dispatch(cast("AnyEvent", queued.event), self.c)
+            await self.c.outbox.write_down_slowly()
+        raise IllegalState(f"more than {MOST_EVENTS} events followed from {list(events)}")
+
+    async def result(self) -> DryRunResult:
+        """Return the result."""
+        decisions = self._notes.decisions
+        unclean = {
+            TopicPartition(topic, partition)
+            for record in decisions
+            for topic, partition, is_unclean in zip(record.topics, record.partitions, record.unclean, strict=True)
+            if is_unclean
+        }
+        alarms = tuple(f"{alarm.what}: {alarm.detail}" for alarm in self._notes.alarms)
+        written = tuple(self._shadow.written)
+        touched = set[TopicPartition]()
+        async for operation in self.c.outbox.slicer.each(written):
+            if (tp := paths.parse_partition(operation.path)) is not None:
+                touched.add(tp)
+        requests = dict(self._channels.requests)
+        return DryRunResult(self._shadow, written, requests, frozenset(unclean), alarms, frozenset(touched))
+
+
+def _epoch_of(node: Node) -> int:
+    try:
+        return codecs.decode_controller_epoch(node.data)
+    except BadZnode as error:
+        raise IllegalState(f"no term for a dry run: {error}") from error

@@ -1,0 +1,126 @@
+"""The cluster as the controller knew it after a record: the state that the fold builds. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from controllerd.core.model import (
+    BrokerId,
+    LeaderAndIsr,
+    PartitionState,
+    Replica,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from controllerd.record.records import BrokerRow
+
+
+@dataclass(slots=True)
+class FoldedPartition:
+    """One partition. ``leadership`` is None while it has no state znode."""
+
+    assignment: ReplicaAssignment
+    leadership: LeaderAndIsr | None = None
+    state: PartitionState = PartitionState.NON_EXISTENT
+    replica_states: dict[BrokerId, ReplicaState] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FoldedTopic:
+    """One topic."""
+
+    topic_id: str | None
+    znode_version: int
+    partitions: dict[int, FoldedPartition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FoldedDeletion:
+    """The deletion of one topic that was asked for; ``halted`` says why it has to wait, None if it has not."""
+
+    is_started: bool = False
+    halted: str | None = None
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """The cluster as the controller knew it after a record; ``seq`` and ``ts_ms`` are that record's."""
+
+    seq: int = 0
+    ts_ms: int = 0
+    session: str = ""
+    session_id: int = 0
+    term: str = ""
+    """The latest change of the role, and ``holder`` who held it then."""
+    holder: str = ""
+    controller_epoch: int = 0
+    """Epoch of our term, 0 while we are not the active controller."""
+    epoch_zk_version: int = 0
+    is_whole: bool = False
+    """Whether a snapshot began it and no record was lost since: a periodic snapshot has nothing to add then."""
+    brokers: dict[BrokerId, BrokerRow] = field(default_factory=dict)
+    shutting_down: set[BrokerId] = field(default_factory=set)
+    topics: dict[str, FoldedTopic] = field(default_factory=dict)
+    offline_dirs: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
+    quarantine: dict[str, str] = field(default_factory=dict)
+    deletions: dict[str, FoldedDeletion] = field(default_factory=dict)
+    pending_deletions: dict[BrokerId, dict[TopicPartition, str | None]] = field(default_factory=dict)
+    """Replicas that brokers must delete when they are back, with the ids of their topics."""
+
+    @property
+    def live(self) -> set[BrokerId]:
+        """The brokers that may become leaders and ISR members."""
+        return self.brokers.keys() - self.shutting_down
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, FoldedPartition]]:
+        """Every partition."""
+        for name, topic in self.topics.items():
+            for number, partition in topic.partitions.items():
+                yield TopicPartition(name, number), partition
+
+    def partition(self, tp: TopicPartition) -> FoldedPartition | None:
+        """One partition, None if it is not known."""
+        topic = self.topics.get(tp.topic)
+        return topic.partitions.get(tp.partition) if topic is not None else None
+
+    def assignments(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The assignment of every partition."""
+        return {tp: partition.assignment for tp, partition in self.partitions()}
+
+    def leaderships(self) -> dict[TopicPartition, LeaderAndIsr]:
+        """The leadership of every partition that has one."""
+        return {tp: partition.leadership for tp, partition in self.partitions() if partition.leadership is not None}
+
+    def partition_states(self) -> dict[TopicPartition, PartitionState]:
+        """The state of every partition."""
+        return {tp: partition.state for tp, partition in self.partitions()}
+
+    def replica_states(self) -> dict[Replica, ReplicaState]:
+        """The state of every replica that has one."""
+        return {
+            Replica(tp, broker): state
+            for tp, partition in self.partitions()
+            for broker, state in partition.replica_states.items()
+        }
+
+    def topic_ids(self) -> dict[str, str | None]:
+        """The id of every topic, None for a topic without."""
+        return {name: topic.topic_id for name, topic in self.topics.items()}
+
+    def clear(self) -> None:
+        """Forget the cluster; the role and the session stay."""
+        for collection in (
+            self.brokers,
+            self.shutting_down,
+            self.topics,
+            self.offline_dirs,
+            self.quarantine,
+            self.deletions,
+            self.pending_deletions,
+        ):
+            collection.clear()
+
+
+def broker_ids(numbers: Iterable[int]) -> tuple[BrokerId, ...]:
+    """Broker ids as the model has them, from a column of a record."""
+    return tuple(map(BrokerId, numbers))

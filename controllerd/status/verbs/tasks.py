@@ -1,0 +1,336 @@
+"""Operations that clients asked for, while they run and for an hour after their end: one task each, in memory.
+
+A task runs in an asyncio task of its own, so that no client has to stay connected. It ends with the server; what the
+controller was told to do by then goes on without it.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from controllerd.clock import iso
+from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import TopicPartition
+from controllerd.errors import ControllerdError, ControllerMoved, NotController
+from controllerd.planning.plans import Outcome
+from controllerd.record.families.operators import AdminRecord
+from controllerd.record.records import MAX_ROWS, Record
+from controllerd.slicer import sliced
+from controllerd.status.http.problems import Refused
+from controllerd.status.schema.tasks import Task, TaskItem
+from controllerd.status.verbs.cluster import OperatedCluster, paced
+from events.admin import Requester
+
+log = structlog.get_logger(__name__)
+
+SHOWN: Final = 1_000
+"""Items of a task that are shown, and kept once it ended."""
+KEPT_MS: Final = 3_600_000
+MAX_KEPT: Final = 200
+MAX_RUNNING: Final = 50
+
+State = Literal["planned", "waiting", "running", "done", "not-needed", "failed"]
+_ORDER: Final[tuple[State, ...]] = ("failed", "running", "waiting", "planned", "done", "not-needed")
+"""The order in which they are shown: what needs an operator's eyes first."""
+_ENDED: Final[tuple[State, ...]] = ("failed", "done", "not-needed")
+
+
+class VerbBody(Protocol):
+    """The body of a verb."""
+
+    @property
+    def reason(self) -> str:
+        """Written to the audit log; may be empty."""
+        ...
+
+
+Body = TypeVar("Body", bound=VerbBody)
+
+
+def item(subject: object, state: State, detail: str = "", error: KafkaError | None = None) -> TaskItem:
+    """Return the state of one topic, partition or broker."""
+    return TaskItem(subject=str(subject), state=state, detail=detail, kafka_error=None if error is None else error.name)
+
+
+def item_of(tp: TopicPartition, outcome: Outcome) -> TaskItem:
+    """Return the item of a partition with this outcome, foreseen or reached."""
+    return item(tp, *outcome)
+
+
+class TaskItems:
+    """The topics, partitions or brokers of one operation, by state, so that none has to be searched for."""
+
+    def __init__(self, items: Iterable[TaskItem] = ()) -> None:
+        self._by_state: dict[str, dict[str, TaskItem]] = {state: {} for state in _ORDER}
+        self._states: dict[str, str] = {}
+        for each in items:
+            self.put(each)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def put(self, new: TaskItem) -> None:
+        """Add an item, or replace what is known of its subject."""
+        before = self._states.get(new.subject)
+        if before is not None:
+            del self._by_state[before][new.subject]
+        self._states[new.subject] = new.state
+        self._by_state[new.state][new.subject] = new
+
+    def mark(self, subject: object, state: State, detail: str = "", error: KafkaError | None = None) -> None:
+        """Put what is known of a subject now."""
+        self.put(item(subject, state, detail, error))
+
+    def of(self, *states: State) -> list[TaskItem]:
+        """Return the items in these states, in the order of the states."""
+        return [each for state in states for each in self._by_state[state].values()]
+
+    def count(self, *states: State) -> int:
+        """Return how many items are in these states."""
+        return sum(len(self._by_state[state]) for state in states)
+
+    def first(self, limit: int) -> list[TaskItem]:
+        """Return the first of them, failed ones before all others; at the cost of the limit."""
+        return list(islice(chain.from_iterable(self._by_state[state].values() for state in _ORDER), limit))
+
+    @property
+    def percent(self) -> float | None:
+        """How many of them ended; None when there are none."""
+        return round(100 * self.count(*_ENDED) / len(self), 1) if len(self) else None
+
+    def __str__(self) -> str:
+        counts = [f"{number} {state}" for state in _ORDER if (number := self.count(state))]
+        return ", ".join(counts) or "nothing to do"
+
+
+class VerbCall(NamedTuple):
+    """The circumstances of a verb."""
+
+    by: Requester
+    cluster: OperatedCluster
+    target: str = ""
+    """The topic or broker in the path."""
+
+
+class Operation(ABC, Generic[Body]):
+    """One verb with its request. It plans without changing anything, and runs once at most."""
+
+    verb: ClassVar[str]
+    """Its name in tasks and in the audit log."""
+    summary: ClassVar[str]
+    """Its purpose in OpenAPI."""
+    needs_role: ClassVar[bool] = True
+    """Whether only the active controller can do this."""
+    demands_reason: bool = False
+    """Whether the request must give a reason, whatever is configured."""
+    result: msgspec.Struct | None = None
+    """The answer of the verb instead of the task, once it is known; most verbs have none."""
+
+    def __init__(self, asked: Body, call: VerbCall) -> None:
+        self.asked: Final = asked
+        self._by, self._cluster, self._target = call
+
+    def check(self) -> None:  # most requests have nothing to check beyond their types
+        """:raises Refused: the request makes no sense."""
+
+    @abstractmethod
+    async def plan(self) -> list[TaskItem]:
+        """Return what would become of each item: ``planned``, ``not-needed`` or ``failed``.
+
+        :raises Refused: none of it can be done. :raises ControllerdError: that cannot be told.
+        """
+
+    @abstractmethod
+    async def run(self, items: TaskItems) -> str:
+        """Do it, mark each item, and return the end as a sentence, empty for one made of the items' states.
+
+        :raises ControllerdError: it could not be done, or not to its end.
+        """
+
+
+class LiveTask:
+    """One operation and its progress."""
+
+    def __init__(self, operation: Operation[Any], by: Requester, now_ms: Callable[[], int]) -> None:
+        self.id: Final = uuid4().hex[:16]
+        self.verb: Final = operation.verb
+        self.operation: Operation[Any] | None = operation
+        """None once it ended: the request may be large."""
+        self.result: msgspec.Struct | None = None
+        self.by: Final = by
+        self.reason: Final = operation.asked.reason
+        self._now_ms = now_ms
+        self.began_ms: Final = now_ms()
+        self.ended_ms: int | None = None
+        self.state = "running"
+        self.items = TaskItems()
+        self.error: ControllerdError | None = None
+        """Why it failed as a whole."""
+        self.over: Final = asyncio.Event()
+        """Set at its end."""
+        self._message = ""
+        self._ended_before = 0
+        """Items that had ended when it began: they say nothing of its speed."""
+        self._total = 0
+        self._percent: float | None = None
+
+    async def plan(self, items: list[TaskItem]) -> None:
+        """End as a dry run with these items."""
+        async for each in paced(items):
+            self.items.put(each)
+        self.state = "planned"
+        self._drop_operation()
+        self._message = f"dry run, nothing was changed: {self.items}"
+
+    async def begin(self, items: list[TaskItem]) -> None:
+        """Begin with these items; a planned one waits for its turn."""
+        async for each in paced(items):
+            self.items.put(item(each.subject, "waiting", each.detail) if each.state == "planned" else each)
+        self._ended_before = self.items.count(*_ENDED)
+
+    def end(self, now_ms: int, message: str = "", *, state: str | None = None) -> None:
+        """End, and keep only what is shown."""
+        failed, total = self.items.count("failed"), len(self.items)
+        self.state = state or ("done" if not failed else "failed" if failed == total else "partial")
+        self._message = message or str(self.items)
+        self.ended_ms, self._total, self._percent = now_ms, total, self.items.percent
+        self.items = TaskItems(self.items.first(SHOWN))
+        self._drop_operation()
+
+    def _drop_operation(self) -> None:
+        self.result = None if self.operation is None else self.operation.result
+        self.operation = None
+
+    @property
+    def _eta_s(self) -> float | None:
+        """Seconds left at the speed so far; None before anything ended."""
+        ended = self.items.count(*_ENDED)
+        since, left = ended - self._ended_before, len(self.items) - ended
+        return round((self._now_ms() - self.began_ms) / 1000 * left / since, 1) if since > 0 else None
+
+    def drop_items(self) -> None:
+        """Keep the outcome, but not what became of each item."""
+        self.items = TaskItems()
+
+    def shown(self, limit: int = SHOWN) -> Task:
+        """Return the task as it is published, with so many of its items."""
+        has_ended = self.ended_ms is not None
+        return Task(
+            id=self.id,
+            verb=self.verb,
+            state=self.state,
+            asked_by=self.by.principal,
+            reason=self.reason,
+            began=iso(self.began_ms),
+            began_ms=self.began_ms,
+            ended=None if self.ended_ms is None else iso(self.ended_ms),
+            percent=self._percent if has_ended else self.items.percent,
+            eta_seconds=self._eta_s if self.state == "running" else None,
+            message=self._message or str(self.items),
+            items=self.items.first(limit),
+            items_total=self._total if has_ended else len(self.items),
+        )
+
+
+class TaskBook:
+    """All tasks of this instance since it started, as far as they are kept."""
+
+    def __init__(self, record: Callable[[Record], None], now_ms: Callable[[], int]) -> None:
+        """``record`` writes to the audit log; ``now_ms`` is the wall clock."""
+        self._record = record
+        self._now_ms = now_ms
+        self._tasks: dict[str, LiveTask] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def new(self, operation: Operation[Any], by: Requester) -> LiveTask:
+        """Return a task that is neither begun nor kept yet."""
+        return LiveTask(operation, by, self._now_ms)
+
+    async def begin(self, task: LiveTask, operation: Operation[Any], items: list[TaskItem]) -> None:
+        """Start a task. :raises Refused: too many tasks run already."""
+        if len(self._running) >= MAX_RUNNING:
+            detail = f"{MAX_RUNNING} operations are under way already, and no more are begun"
+            hint = "GET /v1/tasks shows them; repeat when one of them has ended"
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too_many_tasks", detail, hint)
+        await task.begin(items)
+        self._tasks[task.id] = task
+        self._write_down(task, "asked")
+        running = asyncio.create_task(self._carry_out(task, operation), name=f"{task.verb} {task.id}")
+        self._running[task.id] = running
+        running.add_done_callback(lambda done: self._ended(task, done))
+
+    def find(self, task_id: str) -> LiveTask | None:
+        """Return a task that runs, or ended within the last hour; None for any other."""
+        self._sweep()
+        return self._tasks.get(task_id)
+
+    def newest_first(self) -> list[LiveTask]:
+        """Return all that are kept."""
+        self._sweep()
+        return list(reversed(self._tasks.values()))
+
+    async def close(self) -> None:
+        """Cancel all running tasks. Harmless when none is."""
+        running = list(self._running.values())
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _carry_out(self, task: LiveTask, operation: Operation[Any]) -> None:
+        try:
+            task.end(self._now_ms(), await operation.run(task.items))
+        except (NotController, ControllerMoved) as lost:
+            task.error = lost
+            message = f"this instance ceased to lead: {lost}; what was begun continues under whoever leads"
+            task.end(self._now_ms(), message, state="lost")
+        except ControllerdError as error:
+            task.error = error
+            task.end(self._now_ms(), str(error), state="failed")
+
+    def _ended(self, task: LiveTask, done: "asyncio.Task[None]") -> None:
+        del self._running[task.id]
+        if done.cancelled():
+            task.end(self._now_ms(), "the daemon stops; what was begun continues", state="lost")
+        elif (defect := done.exception()) is not None:
+            log.error("operation failed", verb=task.verb, task=task.id, exc_info=defect)
+            task.end(self._now_ms(), f"failed, see the log of the daemon: {type(defect).__name__}", state="failed")
+        self._write_down(task, task.state)
+        task.over.set()
+
+    def _write_down(self, task: LiveTask, step: str) -> None:
+        """Write to the audit log who asked for what, and what became of each item, in records of a bounded size."""
+        shown = task.shown()
+        name = "operation began" if step == "asked" else "operation ended"
+        log.info(name, step=step, verb=shown.verb, task=task.id, by=shown.asked_by, reason=shown.reason)
+        for number, part in enumerate(sliced(shown.items, MAX_ROWS) if shown.items else [[]]):
+            self._record(
+                AdminRecord(
+                    step=step,
+                    task=task.id,
+                    verb=shown.verb,
+                    principal=task.by.principal,
+                    peer=task.by.peer,
+                    reason=task.reason,
+                    message=shown.message,
+                    subjects=[each.subject for each in part],
+                    states=[each.state for each in part],
+                    details=[" ".join(filter(None, (each.kafka_error, each.detail))) for each in part],
+                    continues=number > 0,
+                )
+            )
+
+    def _sweep(self) -> None:
+        """Forget what ended long ago, and the oldest of too many."""
+        ended = [(task.ended_ms, task.id) for task in self._tasks.values() if task.ended_ms is not None]
+        horizon, surplus = self._now_ms() - KEPT_MS, len(ended) - MAX_KEPT
+        for number, (at_ms, task_id) in enumerate(sorted(ended, key=itemgetter(0))):
+            if number < surplus or at_ms < horizon:
+                self._tasks.pop(task_id).drop_items()
